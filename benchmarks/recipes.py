@@ -33,7 +33,7 @@ from trainings.commands import Cost, Score, format_costs, format_each, score, tr
 from trainings.sets import draw_textures, make_rare, split_again, write_digits
 
 import darkroom
-from darkroom.options.recipe.fields import BALANCES
+from darkroom.options.recipe import BALANCES
 
 
 class Table(NamedTuple):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 import darkroom
-from darkroom.cli.flags import parse_size
+from darkroom.cli.shared.flags import parse_size
 from darkroom.dataset.commit import read_dataset
 from darkroom.input.records import open_splits
 from darkroom.options.input import InputOptions

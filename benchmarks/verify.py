@@ -26,10 +26,9 @@ import pyarrow.parquet as pq
 
 from darkroom.audit.verify import verify
 from darkroom.dataset import example
-from darkroom.dataset.commit import Dataset, Shard, Split
+from darkroom.dataset.checksums import sum_bytes
+from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.index import index_schema
-from darkroom.dataset.integrity.checksums import sum_bytes
-from darkroom.dataset.integrity.committing import write_commit
 from darkroom.dataset.layout import Folders, index_file, shard_file, split_folder
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import RecordWriter

@@ -1,4 +1,4 @@
-"""The pipeline: one definition, and a thin runner for each place that runs it.
+"""The pipeline: one definition, and a folder for each way to run it.
 
 `LocalRunner` runs any TFX pipeline on this machine, and `compile_pipeline` makes a file of it for a
 cluster, which `ClusterConfig` describes. They are loaded when they are first used, because
@@ -13,8 +13,8 @@ from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.pipelines.cluster_config import ClusterConfig
+    from darkroom.pipelines.compilation.own import compile_pipeline
     from darkroom.pipelines.local.runner import LocalRunner
-    from darkroom.pipelines.own_pipeline import compile_pipeline
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
 __all__: list[str] = []
@@ -24,7 +24,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
 _HOMES = {
     "ClusterConfig": "darkroom.pipelines.cluster_config",
     "LocalRunner": "darkroom.pipelines.local.runner",
-    "compile_pipeline": "darkroom.pipelines.own_pipeline",
+    "compile_pipeline": "darkroom.pipelines.compilation.own",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.pipeline import ClusterFields
-from darkroom.pipelines.compilation.resources import Resources, parse_resources
+from darkroom.pipelines.resources import Resources, parse_resources
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
@@ -25,7 +25,7 @@ class ClusterConfig(ClusterFields):
         "What each component gets in a cluster, by component or `default`.",
         group="cluster",
         flag=None,
-        more="`darkroom.pipelines.compilation.resources.Resources` lists the keys.",
+        more="`darkroom.pipelines.resources.Resources` lists the keys.",
     )
 
     def __post_init__(self) -> None:

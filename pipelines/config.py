@@ -187,20 +187,16 @@ def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = dict(values)
     from_file = read_config_file(path) if (path := given.pop("config", None)) else {}
-    for name, flag in _list_flags_of_submit().items():
+    # How and as whom a run is submitted.
+    options = list_options(KubeflowFields, VertexOptions)
+    flags = {each.name: each.flag for each in options if each.flag}
+    for name, flag in {**flags, "wait": "--wait", "shared_paths": "--shared-paths"}.items():
         if name in from_file:
             raise UsageError(
                 f"{name} is a flag of `darkroom submit`, not of the file: {flag}.",
                 f"Leave it out of {path}.",
             )
     return {**from_file, **given}
-
-
-def _list_flags_of_submit() -> dict[str, str]:
-    """Returns the flags that say how and as whom a run is submitted, by name."""
-    options = list_options(KubeflowFields, VertexOptions)
-    flags = {each.name: each.flag for each in options if each.flag}
-    return {**flags, "wait": "--wait", "shared_paths": "--shared-paths"}
 
 
 def read_config_file(path: str) -> dict[str, Any]:

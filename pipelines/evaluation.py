@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow_model_analysis as tfma
 
 # Not every version has this message under its own name.
@@ -73,6 +71,8 @@ def make_eval_config(config: PipelineConfig) -> tfma.EvalConfig:
     )
     # Threshold 0: the likeliest class counts, even if the model is unsure.
     confusions = tfma.MetricConfig(class_name=CONFUSIONS, config='{"thresholds": [0.0]}')
+    columns = dict.fromkeys(config.slice_columns)
+    slices = [tfma.SlicingSpec(feature_keys=[column]) for column in columns]
     return tfma.EvalConfig(
         model_specs=[
             tfma.ModelSpec(
@@ -83,17 +83,13 @@ def make_eval_config(config: PipelineConfig) -> tfma.EvalConfig:
                 prediction_key="probabilities",
             )
         ],
-        slicing_specs=[_WHOLE, _PER_CLASS, *_list_slices(config.slice_columns)],
+        slicing_specs=[_WHOLE, _PER_CLASS, *slices],
         metrics_specs=[
             tfma.MetricsSpec(
                 metrics=[tfma.MetricConfig(class_name="ExampleCount"), accuracy, confusions]
             )
         ],
     )
-
-
-def _list_slices(columns: Sequence[str]) -> list[tfma.SlicingSpec]:
-    return [tfma.SlicingSpec(feature_keys=[column]) for column in dict.fromkeys(columns)]
 
 
 def _make_threshold(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from ml_metadata.proto import metadata_store_pb2
 from tfx.components import ExampleValidator, SchemaGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2
 
+from darkroom import storage
 from darkroom.components import (
     ImageStatisticsGen,
     ImageToTFRecord,
@@ -27,10 +30,9 @@ from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
-from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.beam_arguments import find_engine_args, list_other_args
+from darkroom.pipelines.config import METADATA_FILE, PipelineConfig
 from darkroom.pipelines.evaluation import create_evaluation
-from darkroom.pipelines.local.engine import find_engine_args, list_other_args
-from darkroom.pipelines.local.lineage import make_connection_config
 
 RUN_FN = "darkroom.training.run_fn"
 
@@ -149,3 +151,12 @@ def _create_checks(
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]
+
+
+def make_connection_config(root: str) -> Any:
+    """Returns the connection to the ML Metadata of a root, an sqlite file in it; writes nothing."""
+    sqlite = metadata_store_pb2.SqliteMetadataSourceConfig(
+        filename_uri=storage.join(root, METADATA_FILE),
+        connection_mode=metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,
+    )
+    return metadata_store_pb2.ConnectionConfig(sqlite=sqlite)

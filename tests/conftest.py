@@ -34,6 +34,9 @@ settings.register_profile(
     "many", max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
+# Else Python looks for this folder in `sys.path` after each change of that, and finds the tests of
+# a package (tf2onnx).
+sys.modules["tests"].__path__ = [str(Path(__file__).parent)]
 _STARTED = time.monotonic()
 # Seconds of processor time, by test.
 _USED: dict[str, float] = {}

@@ -59,7 +59,7 @@ def write_split(
 
 def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None:
     from darkroom.dataset import commit as dataset
-    from darkroom.dataset.integrity.committing import write_commit
+    from darkroom.dataset.commit import write_commit
     from darkroom.dataset.layout import Folders
 
     splits = {}

@@ -35,7 +35,7 @@ _IMPORTED = (
     "darkroom.training.run",
     "darkroom.components.model_report.executor",
     "darkroom.components.image_validator.executor",
-    "darkroom.pipelines.local_runner",
+    "darkroom.pipelines.local.runner",
     "tfx.v1.components",  # what users import: three seconds for each example
     *(
         f"tfx.components.{name}.executor"

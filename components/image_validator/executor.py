@@ -13,8 +13,8 @@ from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.anomalies import list_anomalies
-from darkroom.validation.findings import Anomaly
 from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, write_report
 

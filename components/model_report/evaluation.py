@@ -12,7 +12,7 @@ import tensorflow_model_analysis as tfma
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.errors import DataError, is_environment
-from darkroom.evaluation.result import Slice
+from darkroom.evaluation.report.result import Slice
 from darkroom.runtime.text import make_visible
 
 # What TFMA calls the accuracy; of a slice by label it is the recall.

@@ -13,8 +13,8 @@ from darkroom.components.pusher.saved_model import GRAPH_FILE
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import TRAIN
-from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
-from darkroom.evaluation.serving import identify_model
+from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.scores.serving import identify_model
 
 _MODEL_KEY, _RUN_KEY = "model", "model_run"
 

@@ -9,8 +9,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.kfp.places import name_uris
-from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.gate import check_blessed
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"

@@ -13,7 +13,7 @@ from darkroom.errors import UsageError
 from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
+from darkroom.pipelines.resources import list_unused, spell_accelerator
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
@@ -76,17 +76,14 @@ def list_warnings(
         image = images.get(component, config.image)
         place, name = f"resources.{component}", table.accelerator
         found += find_idle_accelerator(place, name, image, target) if name else []
-    found += _find_unused(config, target)
+    found += [
+        f"resources.{component}.{key} is for Kubernetes, and Vertex takes no notice of it."
+        for component, table in config.resources.items()
+        for key in list_unused(table, target)
+    ]
     if target == KUBEFLOW and config.kfp is not None:
         found += _find_limits(config, parse_version(config.kfp))
     return found
-
-
-def _find_unused(config: ClusterConfig, target: str) -> Iterator[str]:
-    for component, table in config.resources.items():
-        for key in list_unused(table, target):
-            place = f"resources.{component}.{key}"
-            yield f"{place} is for Kubernetes, and Vertex takes no notice of it."
 
 
 def _find_limits(config: ClusterConfig, version: tuple[int, int]) -> Iterator[str]:

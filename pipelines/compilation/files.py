@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,15 +18,13 @@ from darkroom.pipelines.compilation.checks import (
     check_for_target,
     merge_checked_options,
 )
+from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import make_config
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
 # Kubeflow's and Vertex's clients tell the format by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
-_LIKE_NUMBER = re.compile(r"[-+]?\.?\d|~")
-# A line of JSON that ends with a number like 1e-05.
-_EXPONENT = re.compile(r"(?m)^( *(?:\"\w+\": )?-?\d+)(e[+-]\d+,?)$")
 
 
 def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
@@ -100,49 +97,6 @@ def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list
 def _tell(warnings: Sequence[str]) -> None:
     for warning in warnings:
         progress.note(f"Warning: {warning}")
-
-
-def format_documents(documents: Sequence[Mapping[str, Any]], target: str) -> str:
-    """Returns the text of a compiled file: YAML for Kubeflow, JSON for Vertex.
-
-    Args:
-        documents: As `make_documents` returns them.
-        target: `kubeflow` or `vertex`.
-    """
-    if target == VERTEX:
-        text = json.dumps(documents[0], indent=1, sort_keys=True) + "\n"
-        # Google's client reads the file as YAML, where 1e-05 is text and 1.0e-05 is a number.
-        return _EXPONENT.sub(r"\1.0\2", text)
-    import yaml  # comes with the extra `tfx`
-
-    spec = documents[0]
-    return (
-        "# PIPELINE DEFINITION\n"
-        f"# Name: {spec['pipelineInfo']['name']}\n"
-        f"# Compiled with {spec['sdkVersion']}.\n"
-        f"{yaml.dump_all(documents, Dumper=_make_dumper(), sort_keys=True, allow_unicode=True)}"
-    )
-
-
-def _make_dumper() -> Any:
-    """Returns a class that quotes every text that a version of YAML may take for a number.
-
-    `1e-3` is text in YAML 1.1 and a number in 1.2; Kubeflow then refuses each run of the file.
-    """
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            """Writes what many tasks share at each of them, where people look for it."""
-            return True
-
-    def write(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-        # The writer quotes words like `yes` itself.
-        style = "'" if _LIKE_NUMBER.match(text) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-    Dumper.add_representer(str, write)
-    return Dumper
 
 
 def _check_output(path: str, target: str) -> None:

@@ -22,7 +22,7 @@ from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.checks import make_secrets
-from darkroom.pipelines.compilation.resources import (
+from darkroom.pipelines.resources import (
     Resources,
     check_components,
     find_resources,
@@ -103,8 +103,9 @@ def finish_documents(
         UsageError: The options of all tasks are too long.
     """
     spec = job["pipelineSpec"]
-    if target == KUBEFLOW:
-        _check_root_length(spec)
+    length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
+    if target == KUBEFLOW and length > _LONGEST_ROOT:
+        raise _make_length_error("The options of all tasks", length, _LONGEST_ROOT)
     _name_system_types(spec)
     if target == KUBEFLOW:
         platform = make_platform_spec(config, spec)
@@ -182,12 +183,6 @@ def _check_length(spec: dict[str, Any], node: str, target: str) -> None:
     length = 2 * len(json.dumps(json.dumps(json.dumps(texts))))
     if length > _LONGEST_TEMPLATE:
         raise _make_length_error(what, length, _LONGEST_TEMPLATE)
-
-
-def _check_root_length(spec: Mapping[str, Any]) -> None:
-    length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
-    if length > _LONGEST_ROOT:
-        raise _make_length_error("The options of all tasks", length, _LONGEST_ROOT)
 
 
 def _make_length_error(what: str, length: int, longest: int) -> UsageError:

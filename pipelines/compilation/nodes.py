@@ -38,7 +38,7 @@ from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import find_idle_accelerator
-from darkroom.pipelines.compilation.resources import find_resources
+from darkroom.pipelines.resources import find_resources
 
 # Of tasks, as Argo has them.
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")

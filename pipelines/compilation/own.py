@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 from unittest import mock
@@ -23,9 +24,10 @@ from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.beam_arguments import complete_beam_args
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
 from darkroom.pipelines.compilation.backends import list_warnings
-from darkroom.pipelines.compilation.beam_arguments import complete_beam_args
+from darkroom.pipelines.compilation.checks import check_cluster, check_values
 from darkroom.pipelines.compilation.job import finish_documents, make_job
 from darkroom.pipelines.compilation.nodes import (
     check_nodes,
@@ -34,8 +36,38 @@ from darkroom.pipelines.compilation.nodes import (
     list_node_warnings,
 )
 from darkroom.pipelines.compilation.places import check_paths
+from darkroom.pipelines.compilation.text import format_documents
 
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
+
+
+def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> str:
+    """Compiles any pipeline of TFX, as `darkroom compile --pipeline` does.
+
+    It writes no file, and connects to no server, unless a node for Vertex has a `module_file`: TFX
+    then copies a package of it into the root.
+
+    Args:
+        pipeline: With components of darkroom, of TFX, or of your own.
+        target: `kubeflow` or `vertex`.
+        config: What the cluster is told: the image, resources by node, secrets, volumes.
+
+    Returns:
+        The text of the file that Kubeflow Pipelines takes, in YAML, or Vertex, in JSON.
+
+    Raises:
+        UsageError: The service cannot run a node, a value cannot work there, or a value contains a
+            credential. The message names the node.
+    """
+    if not isinstance(pipeline, Pipeline):
+        kind = type(pipeline).__name__
+        message = f"pipeline is a {kind}, expected a tfx.v1.dsl.Pipeline."
+        raise UsageError(message, "Call the function that returns it.")
+    check_values(config)
+    check_cluster(config, target)
+    for warning in list_own_warnings(pipeline, config, target):
+        warnings.warn(warning, stacklevel=2)
+    return format_documents(make_own_documents(pipeline, config, target), target)
 
 
 def make_own_documents(

@@ -10,12 +10,12 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from darkroom.components.parameters import PARAMETERS, Parameter, encode_value
+from darkroom.components.parameters import PARAMETERS, encode_value
 from darkroom.options.checks import encode_json
 from darkroom.options.training import APPLICATIONS_PREFIX
+from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
 from darkroom.pipelines.compilation.backends import parse_version
-from darkroom.pipelines.compilation.beam_arguments import make_beam_args, make_other_beam_args
-from darkroom.pipelines.compilation.checks import check_config, name_baseline
+from darkroom.pipelines.compilation.checks import name_baseline
 from darkroom.pipelines.compilation.job import finish_documents, make_job
 from darkroom.pipelines.compilation.places import do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig
@@ -34,30 +34,15 @@ _DESCRIPTION = (
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 
 
-def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
-    """Compiles a configuration; reads nothing but the label map, and connects to no server.
-
-    Args:
-        config: What to compile; its values are the defaults of the run-time parameters. With a
-            `source_fingerprint`, ManifestGen's outputs may come from the cache, too.
-        target: `kubeflow` or `vertex`.
-
-    Returns:
-        For Kubeflow the pipeline spec (schema 2.1.0), which `make_platform_spec` may complete; for
-        Vertex the job spec that contains it. Dicts of values that JSON knows.
-
-    Raises:
-        UsageError: A value cannot work on the target, or contains a credential.
-    """
-    check_config(config, target)
-    return make_documents(config, target)[0]
-
-
 def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     """Returns what the compiled file of a configuration contains, one dict for each document.
 
+    It reads nothing but the label map, and connects to no server.
+
     Args:
-        config: A configuration that was checked for the target; see `compilation.checks`.
+        config: A configuration that was checked for the target; see `compilation.checks`. Its
+            values are the defaults of the run-time parameters. With a `source_fingerprint`,
+            ManifestGen's outputs may come from the cache, too.
         target: `kubeflow` or `vertex`.
 
     Returns:
@@ -121,17 +106,14 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
         task_inputs[name] = kind
         task = spec["root"]["dag"]["tasks"][parameter.component]
         if parameter.path:
-            _take_out(task["inputs"]["parameters"][parameter.property]["runtimeValue"], parameter)
+            # Taken out of its property: the UI shows both, and only one would be right.
+            value = task["inputs"]["parameters"][parameter.property]["runtimeValue"]
+            tree = json.loads(value["constant"])
+            reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
+            value["constant"] = encode_json(tree)
         task["inputs"]["parameters"][name] = {"componentInputParameter": parameter.name}
     for component in {parameter.component for parameter in taken}:
         # The argument from which the entrypoint knows the types of its inputs.
         args = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]["args"]
         inputs = spec["components"][component]["inputDefinitions"]
         args[args.index(_INPUTS_SPEC) + 1] = json.dumps(inputs, sort_keys=True)
-
-
-def _take_out(value: dict[str, Any], parameter: Parameter) -> None:
-    """Takes a parameter out of its property: the UI shows both, and only one would be right."""
-    tree = json.loads(value["constant"])
-    reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
-    value["constant"] = encode_json(tree)

@@ -19,7 +19,7 @@ from darkroom import storage
 from darkroom.components.pusher.saved_model import check_saved_model
 from darkroom.components.system_artifacts import ClassificationMetrics
 from darkroom.dataset.commit import find_dataset
-from darkroom.dataset.integrity.opening import check_files
+from darkroom.dataset.opening import check_files
 from darkroom.errors import DataError, StorageError
 from darkroom.pipelines.local.output_sums import find_damage
 

@@ -110,7 +110,11 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     ledger.claim(str(root), hashes, hint)
     for name, data in files.items():
-        _write_file(root / name, data)
+        path = root / name
+        # A file that is right keeps its modification time, so a second run finds nothing changed.
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
     return root / MANIFEST_FILE
 
 
@@ -165,11 +169,3 @@ def _encode(pixels: Pixels, suffix: str, exif: Image.Exif) -> bytes:
     else:
         image.save(buffer, "JPEG", quality=_JPEG_QUALITY, exif=exif.tobytes() if exif else b"")
     return buffer.getvalue()
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    # A file that is right keeps its modification time, so a second run finds nothing changed.
-    if path.is_file() and path.read_bytes() == data:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

@@ -14,9 +14,8 @@ from typing import Any
 from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
-from darkroom import storage
 from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
-from darkroom.pipelines.config import METADATA_FILE
+from darkroom.pipelines.pipeline import make_connection_config
 
 # ML Metadata has no class of error for each of them, only sqlite's words.
 _SQLITE_FAULTS = (
@@ -25,15 +24,6 @@ _SQLITE_FAULTS = (
 )
 # Where they are raised; a user's own code may have the same words of another database.
 _ORIGINS = ("ml_metadata.", "tfx.orchestration.metadata")
-
-
-def make_connection_config(root: str) -> Any:
-    """Returns the connection to the ML Metadata of a root, an sqlite file in it; writes nothing."""
-    sqlite = metadata_store_pb2.SqliteMetadataSourceConfig(
-        filename_uri=storage.join(root, METADATA_FILE),
-        connection_mode=metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,
-    )
-    return metadata_store_pb2.ConnectionConfig(sqlite=sqlite)
 
 
 def check_metadata(connection: Any) -> None:

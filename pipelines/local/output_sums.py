@@ -13,7 +13,7 @@ from absl import logging
 from tfx.types import standard_artifacts
 
 from darkroom import storage
-from darkroom.dataset.integrity.checksums import find_changed, read_sums, sum_file, write_sums
+from darkroom.dataset.checksums import find_changed, read_sums, sum_file, write_sums
 from darkroom.dataset.layout import SUMS_FILE, split_folder
 
 # Beside TFX's own files about the executions of a node.

@@ -13,8 +13,8 @@ from darkroom import storage
 from darkroom.conversion.beam.runners import parse_runner
 from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
+from darkroom.pipelines.beam_arguments import find_engine_args
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
-from darkroom.pipelines.local.engine import find_engine_args
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import progress, streams
 from darkroom.runtime.lazy_names import is_installed
@@ -172,7 +172,7 @@ def _run_with_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, in
         from darkroom.pipelines.local import lineage
         from darkroom.pipelines.local.latest_run import read_summary
         from darkroom.pipelines.local.pinning import pin_inputs
-        from darkroom.pipelines.local_runner import run_locally
+        from darkroom.pipelines.local.runner import run_locally
         from darkroom.training.models import check_model
     # A wrong model fails now, not after the data has been converted.
     check_model(config.model, config.weights)

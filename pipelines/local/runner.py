@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TextIO
+from typing import Any, TextIO
+from unittest import mock
 
 from absl import logging as absl_logging
+from tfx.orchestration.local import local_dag_runner
 from tfx.orchestration.pipeline import Pipeline
+from tfx.orchestration.portable import launcher
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
 
 from darkroom import storage
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.pipelines.config import PipelineConfig, check_root
 from darkroom.pipelines.local import lineage
+from darkroom.pipelines.local.cached_outputs import check_outputs
 from darkroom.pipelines.local.latest_run import read_summary
+from darkroom.pipelines.local.output_sums import keep_sums
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.pipelines.local_runner import launch
+from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.runtime import progress, streams
 from darkroom.validation.gate import GateError
 
@@ -114,3 +123,135 @@ def _send_output_to(path: str) -> Iterator[TextIO]:
                     stack.callback(handler.setStream, handler.stream)
                     handler.setStream(log)
         yield out
+
+
+def run_locally(config: PipelineConfig) -> None:
+    """Runs the pipeline of a configuration to its end.
+
+    Raises:
+        GateError: The data did not pass; its report is kept.
+        DarkroomError: Another component of ours failed.
+    """
+    pipeline = create_pipeline(config)
+    storage.make_folder(config.root)
+    launch(pipeline)
+
+
+def launch(pipeline: Pipeline) -> None:
+    """Runs a pipeline to its end, and reports the progress of its nodes.
+
+    Raises:
+        DataError: The metadata are damaged.
+        StorageError: They cannot be written.
+        UsageError: Beam would take the pipeline's root for a pattern.
+        Exception: What the executor of a node raised.
+    """
+    check_root(str(pipeline.pipeline_info.pipeline_root))
+    lineage.check_metadata(pipeline.metadata_connection_config)
+    # TFX passes the process's arguments to absl, which would reject ours.
+    with (
+        lineage.name_metadata(pipeline.metadata_connection_config),
+        mock.patch.object(sys, "argv", sys.argv[:1]),
+        _use_reporting_launcher(len(pipeline.components)),
+        _log_warnings_only(),
+    ):
+        local_dag_runner.LocalDagRunner().run(pipeline)
+
+
+@contextmanager
+def _log_warnings_only() -> Iterator[None]:
+    before = absl_logging.get_verbosity()
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    try:
+        yield
+    finally:
+        absl_logging.set_verbosity(before)
+
+
+@contextmanager
+def _advise(reused: Sequence[str]) -> Iterator[None]:
+    """Adds to an error about data what else can be done: its records may come from the cache."""
+    try:
+        yield
+    except GateError:
+        raise
+    except DataError as error:
+        if reused:
+            advice = "Without the cache (--no-cache), all results are made again."
+            error.hint = f"{error.hint} {advice}".strip()
+        raise
+
+
+def _check_unused(outputs: Iterable[Artifact]) -> None:
+    """Checks that new outputs do not replace anything: TFX would delete them if the node fails.
+
+    Raises:
+        OutputError: A folder has files, so the metadata do not know of a run that was here.
+    """
+    for artifact in outputs:
+        if artifact.uri and not artifact.is_external and storage.has_files(artifact.uri):
+            raise OutputError(
+                f"{artifact.uri} has files of an earlier run, which the metadata do not know.",
+                "Restore the metadata of that run, or choose another root.",
+            )
+
+
+@contextmanager
+def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
+    """Makes LocalDagRunner launch nodes with a launcher that reports their progress.
+
+    Outputs of an earlier run are reused only when their files are still what they were.
+    LocalDagRunner names its launcher class itself, and the launcher names its checks: neither takes
+    an argument for them.
+    """
+    numbers = itertools.count(1)
+    damages: list[str] = []
+    reused: list[str] = []
+
+    def check(outputs: Mapping[str, Sequence[Artifact]]) -> None:
+        try:
+            check_outputs(outputs)
+        except RuntimeError as error:
+            damages.append(str(error))
+            raise
+
+    class ReportingLauncher(launcher.Launcher):
+        def launch(self) -> Any:
+            self._has_run = False
+            damages.clear()
+            with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
+                with _advise(reused):
+                    info = super().launch()
+                # A Resolver has no executor: it looks in each run.
+                if not self._has_run and self._executor_operator:
+                    reused.append(self._pipeline_node.node_info.id)
+                    progress.remark("reused: nothing has changed")
+            return info
+
+        def _run_executor(self, execution_info: Any) -> Any:
+            self._has_run = True
+            _check_unused(itertools.chain(*execution_info.output_dict.values()))
+            if damages:
+                # The first one is of the newest outputs.
+                damage, node = damages[0].rstrip("."), self._pipeline_node.node_info.id
+                progress.note(f"{damage}, so {node} runs again.")
+            return super()._run_executor(execution_info)
+
+        def _publish_successful_execution(
+            self, execution_id: Any, contexts: Any, output_dict: Any, executor_output: Any
+        ) -> None:
+            if self._has_run:
+                for key, artifacts in output_dict.items():
+                    # An executor may have changed the URI.
+                    changed = executor_output.output_artifacts.get(key) if executor_output else None
+                    for artifact in changed.artifacts if changed else artifacts:
+                        keep_sums(artifact.uri, artifacts[0].type_name)
+            super()._publish_successful_execution(
+                execution_id, contexts, output_dict, executor_output
+            )
+
+    with (
+        mock.patch.object(launcher, "Launcher", ReportingLauncher),
+        mock.patch.object(artifact_utils, "verify_artifacts", check),
+    ):
+        yield

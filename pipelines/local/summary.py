@@ -12,8 +12,8 @@ from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.state.history import Exported, format_exported
-from darkroom.validation.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.findings import Finding, format_row
+from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
+from darkroom.validation.report.findings import Finding, format_row
 
 _SHOWN_ROWS = 2
 # How `components.model_report.evaluation` says that the accuracy is too low.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from darkroom.errors import DarkroomError
     from darkroom.evaluation.evaluate import evaluate
     from darkroom.evaluation.predict import Predictions, predict
-    from darkroom.evaluation.result import Evaluation
+    from darkroom.evaluation.report.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.training.formats.portable import ExportResult, export
     from darkroom.training.result import TrainingResult
@@ -76,7 +76,7 @@ _HOMES = {
     "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
     "Duplicates": "darkroom.audit.duplicates",
-    "Evaluation": "darkroom.evaluation.result",
+    "Evaluation": "darkroom.evaluation.report.result",
     "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
     "ModelPage": "darkroom.components.artifacts",

@@ -15,7 +15,7 @@ from tests.pictures import write_label_folders
 
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
-from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
+from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError
 from darkroom.validation.statistics import ReadIndexBatchesFn, list_splits
 
@@ -148,7 +148,9 @@ def run(*arguments: object) -> Callable[[], int]:
 def list_readers(root: Path, scratch: Path) -> dict[str, Callable[[], int]]:
     return {
         "verify": run("verify", root),
-        "duplicates": run("duplicates", root, "--output", scratch / "duplicates.parquet"),
+        "duplicates": run(
+            "duplicates", root, "--output", scratch / "duplicates.parquet", "--overwrite"
+        ),
         "validate": run("validate", root, "--max-rejects", 1),
         "inspect": run("inspect", root, "--output-dir", scratch / "look", "-n", 2),
         "statistics": lambda: read_statistics(root),

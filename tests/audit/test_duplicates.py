@@ -15,8 +15,8 @@ from PIL import Image
 from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
+from darkroom.dataset.checksums import read_sums
 from darkroom.dataset.index import list_index_files
-from darkroom.dataset.integrity.checksums import read_sums
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, MissingPathError, OutputError, StorageError, UsageError
 from darkroom.options.conversion import ConversionOptions

@@ -18,7 +18,7 @@ from darkroom import storage
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 from darkroom.conversion.output.exchange import exchange
-from darkroom.dataset.integrity.opening import open_dataset
+from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError
 from darkroom.storage.locks import FolderLock
 

@@ -18,8 +18,8 @@ from tests.pictures import write_label_folders
 
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
+from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.index import read_index
-from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
 
 SIDE_FILES = (
     "SHA256SUMS",

@@ -22,7 +22,7 @@ from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.verify import VerificationResult, format_verification, verify
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
-from darkroom.dataset.integrity.checksums import read_sums, sum_file, write_sums
+from darkroom.dataset.checksums import read_sums, sum_file, write_sums
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
 from darkroom.options.conversion import ConversionOptions

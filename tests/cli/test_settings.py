@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from darkroom.cli import main
-from darkroom.cli.flags import PIPELINE_CLASSES, read_options
 from darkroom.cli.parser import build_parser
+from darkroom.cli.shared.flags import PIPELINE_CLASSES, read_options
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 

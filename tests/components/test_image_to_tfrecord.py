@@ -14,10 +14,10 @@ from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
+from darkroom.dataset.checksums import read_sums, sum_bytes
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
-from darkroom.dataset.integrity.checksums import read_sums, sum_bytes
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records

@@ -20,8 +20,8 @@ from darkroom.kfp.places import MOUNTS_VARIABLE
 from darkroom.options.validation import ValidationOptions
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.anomalies import list_anomalies
-from darkroom.validation.findings import Anomaly
 from darkroom.validation.gate import GateError
+from darkroom.validation.report.findings import Anomaly
 
 from .conftest import convert_source, read_csv, write_csv
 

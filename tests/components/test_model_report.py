@@ -20,11 +20,11 @@ from darkroom.components.model_report.evaluation import (
 )
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import DataError
-from darkroom.evaluation.confusion import OTHER_CLASSES, make_matrix
-from darkroom.evaluation.facts import Facts, encode_facts
-from darkroom.evaluation.result import Slice
+from darkroom.evaluation.report.facts import Facts, encode_facts
+from darkroom.evaluation.report.result import Slice
+from darkroom.evaluation.scores.confusion import OTHER_CLASSES, make_matrix
 from darkroom.training.export import export_model
-from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DatasetReport
 
 pytestmark = pytest.mark.tfx
 

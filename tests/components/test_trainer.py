@@ -9,8 +9,8 @@ from tfx.components.trainer import executor as tfx_executor
 from tfx.types import standard_artifacts
 
 from darkroom.components.trainer.executor import Executor
-from darkroom.evaluation.facts import Facts, encode_facts
-from darkroom.evaluation.serving import identify_model
+from darkroom.evaluation.report.facts import Facts, encode_facts
+from darkroom.evaluation.scores.serving import identify_model
 
 pytestmark = pytest.mark.tfx
 

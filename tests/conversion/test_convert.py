@@ -33,9 +33,9 @@ from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
-from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.opening import check_files
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest

@@ -20,6 +20,7 @@ from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.errors import OutputError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
 
 COLUMNS = {"split": "split", "label": "string_label", "x": "integer"}
@@ -142,7 +143,7 @@ def test_a_job_is_asked_of_its_engine(
     java.parent.mkdir()
     java.touch(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    options = darkroom.ConversionOptions(beam_options={"flink_master": master})
+    options = ConversionOptions(beam_options={"flink_master": master})
     _interrupt(source, out, monkeypatch, runner="FlinkRunner", options=options)
     (token,) = os.listdir(f"{out}/.attempt")
     if state == "no answer":

@@ -19,7 +19,7 @@ from PIL import Image
 
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
-from darkroom.dataset.integrity.checksums import read_sums
+from darkroom.dataset.checksums import read_sums
 from darkroom.options.conversion import ConversionOptions
 
 # Processes with workers of their own take seconds to start; so not each with every surrounding.

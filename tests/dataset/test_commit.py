@@ -17,7 +17,7 @@ from darkroom.dataset.commit import (
     read_dataset,
     write_dataset,
 )
-from darkroom.dataset.integrity.opening import check_files, open_dataset
+from darkroom.dataset.opening import check_files, open_dataset
 from darkroom.errors import DataError
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.audit.verify import verify
 from darkroom.dataset.commit import Dataset, Shard, Split, format_dataset, read_dataset
-from darkroom.dataset.integrity.opening import open_dataset
+from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError
 
 _SHARD = Shard("Split-train/data_tfrecord-00000-of-00001", 2, 9, "0" * 64)

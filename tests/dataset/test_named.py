@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import darkroom
-from darkroom.dataset.integrity.named import find_named, name_dataset, split_name
+from darkroom.dataset.named import find_named, name_dataset, split_name
 from darkroom.errors import DataError, StorageError
 
 A, B = "0f" * 32, "b7" * 32

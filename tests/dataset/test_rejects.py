@@ -3,7 +3,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.dataset.integrity.checksums import sum_bytes
+from darkroom.dataset.checksums import sum_bytes
 from darkroom.dataset.rejects import (
     Reject,
     RejectsWriter,

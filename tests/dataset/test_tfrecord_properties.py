@@ -18,7 +18,7 @@ from darkroom.dataset.commit import (
     read_dataset,
     write_dataset,
 )
-from darkroom.dataset.integrity.opening import check_files
+from darkroom.dataset.opening import check_files
 from darkroom.dataset.tfrecord import RecordWriter, read_records
 from darkroom.errors import DataError
 

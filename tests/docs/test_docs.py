@@ -168,6 +168,7 @@ def test_every_module_that_the_architecture_names_exists():
 _OTHERS = {
     *(
         "--build-arg",
+        "--durations",
         "--entrypoint",
         "--format",
         "--gpus",
@@ -181,6 +182,7 @@ _OTHERS = {
     "--add-exports",  # of Java
     "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
+    "--durations",  # of pytest
     *("--draws", "--pairs", "--photographs", "--rows", "--sets"),  # of scripts in benchmarks/
 }
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
-from darkroom.dataset.integrity.opening import check_files
+from darkroom.dataset.opening import check_files
 from darkroom.dataset.tfrecord import read_records
 from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.storage.ledger import LEDGER_FILE

@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.cli import main
 from darkroom.errors import UsageError
-from darkroom.evaluation.serving import check_backend
+from darkroom.evaluation.scores.serving import check_backend
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import CredentialsError
-from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.facts import Facts, encode_evaluation
-from darkroom.evaluation.metrics import ClassScore, measure
-from darkroom.evaluation.result import Confusion, Evaluation, format_evaluation, list_notes
-from darkroom.evaluation.serving import identify_model
+from darkroom.evaluation.report.facts import Facts, encode_evaluation
+from darkroom.evaluation.report.result import Confusion, Evaluation, format_evaluation, list_notes
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
+from darkroom.evaluation.scores.metrics import ClassScore, measure
+from darkroom.evaluation.scores.serving import identify_model
 from darkroom.input.data_paths import NamedSplit, find_split
 from darkroom.options.conversion import ConversionOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from darkroom.evaluation.metrics import (
+from darkroom.evaluation.scores.metrics import (
     Bin,
     ClassScore,
     count_confusions,

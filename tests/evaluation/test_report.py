@@ -17,15 +17,15 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import TransientStorageError
-from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, read_facts
-from darkroom.evaluation.metrics import Bin, count_confusions, measure
 from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.facts import Facts, describe_code, encode_evaluation, read_facts
 from darkroom.evaluation.report.figures import make_calibration, make_curve
 from darkroom.evaluation.report.listing import list_recipe
 from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
-from darkroom.evaluation.result import Confusion, Evaluation
+from darkroom.evaluation.report.result import Confusion, Evaluation
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
+from darkroom.evaluation.scores.metrics import Bin, count_confusions, measure
 from darkroom.options.conversion import ConversionOptions
 
 from .conftest import LABELS
@@ -345,7 +345,7 @@ def test_a_report_replaces_no_file_of_the_user(model, colors, tmp_path, capsys):
 def test_pictures_do_not_wait_for_a_store(monkeypatch):
     import tensorflow as tf
 
-    from darkroom.evaluation.scoring import read_images
+    from darkroom.evaluation.scores.scoring import read_images
     from darkroom.input.files import FileSource
 
     asked = []

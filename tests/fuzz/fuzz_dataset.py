@@ -14,7 +14,7 @@ import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.dataset import commit as datasets
-    from darkroom.dataset.integrity.opening import check_files
+    from darkroom.dataset.opening import check_files
     from darkroom.errors import DataError
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")

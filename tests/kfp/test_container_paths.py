@@ -11,7 +11,7 @@ import pytest
 
 import darkroom
 
-from ..evaluation.conftest import COLORS, model, write_pictures  # noqa: F401
+from ..evaluation.conftest import COLORS, exported, model, write_pictures  # noqa: F401
 from .tasks import Artifact, Cluster, Done, list_files
 
 DATASET = "minio://mlpipeline/v2/artifacts/images/run-1/convert/1/dataset"

@@ -10,7 +10,7 @@ import pytest
 import darkroom
 from darkroom.evaluation.evaluate import evaluate
 
-from ..evaluation.conftest import COLORS, model, write_pictures  # noqa: F401
+from ..evaluation.conftest import COLORS, exported, model, write_pictures  # noqa: F401
 from .tasks import Artifact
 
 pytestmark = pytest.mark.tensorflow

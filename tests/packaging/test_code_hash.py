@@ -33,7 +33,7 @@ def test_a_copy_has_the_same_hash(hash_copy):
 
 @pytest.mark.parametrize(
     "changed",
-    ["conversion/encode.py", "dataset/example.py", "images/prepare.py", "manifest/rows.py"],
+    ["conversion/beam/encode.py", "dataset/example.py", "images/prepare.py", "manifest/rows.py"],
 )
 def test_code_that_makes_bytes_changes_it(hash_copy, changed):
     assert hash_copy(changed) != version.hash_code()

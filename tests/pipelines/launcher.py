@@ -29,7 +29,6 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from darkroom.components import entrypoint
 from darkroom.kfp.task import main as run_native_task
-from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
 
 from .backend.driver import (
@@ -54,6 +53,7 @@ from .backend.process import (
 from .backend.release import V2_17, Release
 from .backend.task_run import TaskRun
 from .backend.transfer import download, upload
+from .compiled import compile_pipeline
 
 GREEN = ("SUCCEEDED", "CACHED")
 RunCommand = Callable[[list[str], dict[str, str], Path], int]

@@ -16,11 +16,10 @@ from darkroom.cli import main
 from darkroom.options.compiled import credentials
 from darkroom.pipelines.compilation import checks
 from darkroom.pipelines.compilation.files import run_compile
-from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.submission.submit import submit_pipeline
-from darkroom.pipelines.vertex_runner import format_for_vertex
+
+from .compiled import format_pipeline
 
 pytestmark = pytest.mark.tfx
 
@@ -84,21 +83,6 @@ def _check_counts(counts: Counter[str]) -> None:
     assert {text: counts[text] for text in searched} == dict.fromkeys(searched, 1)
 
 
-@pytest.mark.parametrize(
-    "compile_config",
-    [
-        lambda config: compile_pipeline(config, "kubeflow"),
-        lambda config: compile_pipeline(config, "vertex"),
-        format_for_kubeflow,
-        format_for_vertex,
-    ],
-    ids=["compile-for-kubeflow", "compile-for-vertex", "kubeflow_runner", "vertex_runner"],
-)
-def test_a_configuration_made_in_python_is_checked_once(values, counts, compile_config):
-    compile_config(PipelineConfig(**values))
-    _check_counts(counts)
-
-
 @pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 def test_compile_checks_once(flags, counts, tmp_path, target):
     output = tmp_path / {"kubeflow": "p.yaml", "vertex": "p.json"}[target]
@@ -145,13 +129,12 @@ def test_submit_writes_the_spec_once_and_only_the_client_parses_it(flags, server
 
 
 def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, tmp_path):
-    from darkroom.pipelines import local_runner
-    from darkroom.pipelines.local import run
+    from darkroom.pipelines.local import run, runner
 
     made: list[PipelineConfig] = []
     original = run.make_config
     monkeypatch.setattr(run, "make_config", lambda given: made.append(original(given)) or made[0])
-    monkeypatch.setattr(local_runner, "run_locally", made.append)
+    monkeypatch.setattr(runner, "run_locally", made.append)
     (tmp_path / "images.csv").write_text("TRAIN,a.png,cat\n")
     flags = ["run", flags[0], f"--data={tmp_path}/images.csv", f"--root={tmp_path}/run"]
     assert main([*flags, "--model=small_cnn"]) == 1  # no model was pushed
@@ -166,8 +149,8 @@ def test_a_small_number_stays_a_number_in_both_files_and_in_a_submitted_run(serv
         return spec["root"]["inputDefinitions"]["parameters"]["learning_rate"]["defaultValue"]
 
     config = PipelineConfig(**values)
-    assert find_default(next(yaml.safe_load_all(format_for_kubeflow(config)))) == 1e-5
-    text = format_for_vertex(config)
+    assert find_default(next(yaml.safe_load_all(format_pipeline(config, "kubeflow")))) == 1e-5
+    text = format_pipeline(config, "vertex")
     # Google's client reads the file as YAML.
     for job in (yaml.safe_load(text), json.loads(text)):
         assert find_default(job["pipelineSpec"]) == 1e-5

@@ -23,7 +23,8 @@ from tfx.types import Channel, standard_artifacts
 
 from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, Trainer
 from darkroom.errors import UsageError
-from darkroom.pipelines.local.lineage import make_connection_config, read_latest_run
+from darkroom.pipelines.local.lineage import read_latest_run
+from darkroom.pipelines.pipeline import make_connection_config
 
 from .service_cache import ServiceCache
 

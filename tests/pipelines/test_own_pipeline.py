@@ -28,7 +28,8 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest.fingerprint import fingerprint_source
 from darkroom.options.manifest import ManifestOptions
-from darkroom.pipelines.local.lineage import NodeRun, make_connection_config, read_latest_run
+from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
+from darkroom.pipelines.pipeline import make_connection_config
 
 from .service_cache import ServiceCache
 

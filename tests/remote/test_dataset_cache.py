@@ -12,8 +12,7 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.audit.verify import verify
-from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset
-from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.input import cache

@@ -21,8 +21,8 @@ from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.input.loading import LoadedSplits
-from darkroom.validation.dataset_report import DatasetReport
-from darkroom.validation.findings import Finding
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Finding
 from darkroom.validation.validate import ValidationResult
 
 EVIL = '<script>alert("x")</script>\u202egpj.\x1b[31m\u200b'

@@ -9,7 +9,7 @@ import pytest
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress, RichProgress
-from darkroom.runtime.notebook.cell import CellProgress
+from darkroom.runtime.notebook import CellProgress
 from darkroom.runtime.streams import redirect_output
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.facts import Facts, encode_evaluation, encode_facts, read_facts
-from darkroom.evaluation.metrics import measure
 from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.facts import Facts, encode_evaluation, encode_facts, read_facts
 from darkroom.evaluation.report.page import encode_page
 from darkroom.evaluation.report.pictures import Gallery
-from darkroom.evaluation.result import Confusion, Evaluation, Slice
+from darkroom.evaluation.report.result import Confusion, Evaluation, Slice
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
+from darkroom.evaluation.scores.metrics import measure
 from darkroom.input.data_paths import NamedSplit
 from darkroom.options.training import TrainingOptions
 from darkroom.training.result import TrainingResult, format_training, read_result

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
-from darkroom.evaluation.result import format_evaluation
+from darkroom.evaluation.report.result import format_evaluation
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm

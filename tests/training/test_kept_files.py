@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
-from darkroom.evaluation.serving import load_model
+from darkroom.evaluation.scores.serving import load_model
 
 from ..pictures import encode, make_photo
 

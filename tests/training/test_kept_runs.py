@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from darkroom.evaluation.facts import FACTS_FILE, read_facts
+from darkroom.evaluation.report.facts import FACTS_FILE, read_facts
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training import trainer

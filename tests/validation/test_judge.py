@@ -12,9 +12,9 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.manifest.table import Manifest, read_manifest, write_manifest_info
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.validation.checks import CHECK_FUNCTIONS
-from darkroom.validation.dataset_report import DatasetReport, format_table
-from darkroom.validation.findings import Anomaly, Finding
 from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.dataset_report import DatasetReport, format_table
+from darkroom.validation.report.findings import Anomaly, Finding
 
 FEW = {"min_class_images": 1}
 MANIFEST_SCHEMA = pa.schema(

@@ -15,7 +15,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
+from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError, MissingExtraError, OutputError, UsageError
 from darkroom.options.validation import ValidationFields
 from darkroom.validation.gate import GateError

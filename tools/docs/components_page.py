@@ -13,7 +13,7 @@ from tfx.dsl.components.base.base_component import BaseComponent
 import darkroom.components
 from darkroom.options.fields import list_options
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationFields
-from darkroom.validation.findings import CHECK_TITLES
+from darkroom.validation.report.findings import CHECK_TITLES
 from tables import escape, format_table
 
 _HEAD = """# Components

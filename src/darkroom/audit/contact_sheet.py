@@ -16,16 +16,15 @@ from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_outside, open_dataset
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_outside, open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import encode_stored
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 

@@ -30,13 +30,12 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_index_files, check_outside
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database

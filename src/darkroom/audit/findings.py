@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from darkroom import storage
 from darkroom.audit.shards import ShardDigest, diagnose_shard
+from darkroom.dataset.checksums import IS_MISSING
 from darkroom.dataset.commit import Shard
-from darkroom.dataset.integrity.checksums import IS_MISSING
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.runtime.text import MAX_LISTED_ROWS

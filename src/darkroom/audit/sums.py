@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from darkroom.audit.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
+from darkroom.dataset.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, format_dataset
-from darkroom.dataset.integrity.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE
 from darkroom.errors import DataError
 from darkroom.runtime.text import list_first

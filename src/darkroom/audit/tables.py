@@ -20,10 +20,10 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.sums import Sums
 from darkroom.dataset import layout, rejects
+from darkroom.dataset.checksums import find_changed
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.integrity.checksums import find_changed
-from darkroom.dataset.integrity.opening import compare_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
+from darkroom.dataset.opening import compare_labels
 
 _REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
 _BLOCK_BYTES = 1 << 20

@@ -32,14 +32,13 @@ from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
 from darkroom.dataset.layout import DATASET_FILE, split_folder
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import list_split_folders, read_unchanged
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
-from darkroom.runtime import progress
-from darkroom.runtime.notebook import cards
+from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000

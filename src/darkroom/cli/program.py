@@ -85,7 +85,7 @@ def _hide_credential(error: UsageError) -> UsageError:
 
 
 def _run_command(arguments: argparse.Namespace) -> int:
-    from darkroom.cli.flags import name_flag
+    from darkroom.cli.shared.flags import name_flag
     from darkroom.storage import convert_os_error
 
     _quiet_libraries(arguments.is_quiet)

@@ -14,10 +14,9 @@ from darkroom.conversion.beam.shard import ShardReport
 from darkroom.conversion.output import attempts, ownership
 from darkroom.conversion.output.publication import Publication
 from darkroom.dataset import example, labels, layout, rejects
-from darkroom.dataset.commit import Dataset, Shard, Split
-from darkroom.dataset.integrity.checksums import FileSum
-from darkroom.dataset.integrity.commit_fields import FORMAT_VERSION
-from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.checksums import FileSum
+from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
 from darkroom.errors import StorageError

@@ -7,8 +7,8 @@ from darkroom.conversion.commit import describe_options
 from darkroom.conversion.result import ConversionResult, describe_dataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_source_fingerprint
-from darkroom.dataset.integrity.opening import check_files, check_listed
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, REJECTS_FILE
+from darkroom.dataset.opening import check_files, check_listed
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import is_readable_now

@@ -19,10 +19,10 @@ from darkroom.conversion.result import ConversionResult, TooManyRejectsError, de
 from darkroom.conversion.start import name_attempt, start_attempt
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import PROBED_IMAGES, check_access, check_not_all_denied

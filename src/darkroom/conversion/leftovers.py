@@ -17,8 +17,8 @@ from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.publication import read_version
 from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import StorageError, UsageError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count

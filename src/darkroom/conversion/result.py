@@ -17,8 +17,8 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.table import Manifest
+from darkroom.runtime import cards
 from darkroom.runtime.class_table import format_class_table, format_missing_classes, has_no_labels
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
 
 

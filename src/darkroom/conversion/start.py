@@ -15,8 +15,8 @@ from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
 from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.plan import plan_tasks
-from darkroom.dataset.integrity.pointer import data_folder
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.pointer import data_folder
 from darkroom.images.access import PROBED_IMAGES
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.options.conversion import RecordOptions

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.integrity.commit_fields import FORMAT_VERSION, check_commit_fields
-from darkroom.dataset.integrity.pointer import find_data, parse_pointer
+from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
+from darkroom.dataset.commit_fields import FORMAT_VERSION, check_commit_fields
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
@@ -22,10 +23,13 @@ from darkroom.dataset.layout import (
     LABELS_FILE,
     REJECTS_FILE,
     REJECTS_LIST_FILE,
+    SUMS_FILE,
     WORK_FOLDER,
+    Folders,
     index_file,
     split_folder,
 )
+from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -151,6 +155,42 @@ class Dataset:
         del fields["fingerprint"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
+
+
+def write_commit(
+    folders: Folders,
+    dataset: Dataset,
+    index: Mapping[str, FileSum],
+    rejects: Mapping[str, FileSum],
+) -> None:
+    """Writes `SHA256SUMS`, and `dataset.json` last.
+
+    Index and rejects in the folder of the dataset are listed there. In TFX they are artifacts of
+    their own, each with a list of its own.
+
+    Args:
+        folders: The folders of the dataset.
+        dataset: Its commit.
+        index: The sums of the index by name; none when it is not here.
+        rejects: The sums of the rejects by name; none when they are not here.
+    """
+    sums = {
+        DATASET_FILE: sum_bytes(format_dataset(dataset).encode()),
+        LABELS_FILE: sum_bytes(format_labels(dataset.labels).encode()),
+        **{shard.file: FileSum(shard.bytes, shard.sha256) for shard in dataset.shards},
+    }
+    paths = {storage.join(folders.examples, name): each for name, each in sums.items()}
+    paths |= {storage.join(folders.index, name): each for name, each in index.items()}
+    paths |= {storage.join(folders.rejects, name): each for name, each in rejects.items()}
+    lists: defaultdict[str, dict[str, FileSum]] = defaultdict(dict)
+    for path, each in paths.items():
+        roots = (folders.examples, folders.index, folders.rejects)
+        root = next(root for root in roots if path.startswith(f"{root}/"))
+        lists[root][path[len(root) + 1 :]] = each
+    for root, listed in lists.items():
+        write_sums(root, listed, folders.find_part(storage.join(root, SUMS_FILE)))
+    part = folders.find_part(storage.join(folders.examples, DATASET_FILE))
+    write_dataset(folders.examples, dataset, part)
 
 
 def write_dataset(folder: str, dataset: Dataset, part: str | None = None) -> None:

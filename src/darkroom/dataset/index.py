@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.integrity.checksums import FileSum, SummedFile
+from darkroom.dataset.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.integrity.checksums import FileSum, SummedFile
+from darkroom.dataset.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
@@ -155,15 +155,11 @@ class RejectsWriter:
 def _as_record(reject: Reject) -> dict[str, Any]:
     record = reject._asdict()
     record["extra"] = json.dumps(reject.extra) if reject.extra else None
+    # File names that are not UTF-8 have lone surrogates, which Parquet cannot store.
     return {
-        name: _as_unicode(value) if isinstance(value, str) else value
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
         for name, value in record.items()
     }
-
-
-def _as_unicode(text: str) -> str:
-    # File names that are not UTF-8 have lone surrogates, which Parquet cannot store.
-    return text.encode(errors="backslashreplace").decode()
 
 
 def read_rejects(path: str) -> Iterator[Reject]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.integrity.opening import check_outside
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
-from darkroom.evaluation.confusion import make_matrix
-from darkroom.evaluation.facts import Facts, read_facts
-from darkroom.evaluation.metrics import count_confusions, measure
+from darkroom.evaluation.report.facts import Facts, read_facts
+from darkroom.evaluation.report.result import (
+    MAX_CONFUSIONS,
+    Confusion,
+    Evaluation,
+    Slice,
+    list_notes,
+)
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
-from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, Slice, list_notes
-from darkroom.evaluation.scoring import Scored, score_split
-from darkroom.evaluation.serving import (
+from darkroom.evaluation.scores.confusion import make_matrix
+from darkroom.evaluation.scores.metrics import count_confusions, measure
+from darkroom.evaluation.scores.scoring import Scored, score_split
+from darkroom.evaluation.scores.serving import (
     ServedModel,
     find_model,
     identify_model,
@@ -180,24 +186,19 @@ def _evaluate_split(
     rows, columns = counts.nonzero()
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
     confusions = {pair: int(counts[pair]) for pair in pairs}
+    mistakes = [
+        Confusion(model.labels[row], model.labels[column], count)
+        for (row, column), count in confusions.items()
+        if row != column
+    ]
+    mistakes.sort(key=lambda each: -each.records)
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
         matrix=make_matrix(confusions, model.labels),
-        confusions=_list_confusions(confusions, model.labels),
+        confusions=tuple(mistakes[:MAX_CONFUSIONS]),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
     )
     return found, scored
-
-
-def _list_confusions(
-    counts: Mapping[tuple[int, int], int], labels: Sequence[str]
-) -> tuple[Confusion, ...]:
-    pairs = [
-        Confusion(labels[row], labels[column], count)
-        for (row, column), count in counts.items()
-        if row != column
-    ]
-    return tuple(sorted(pairs, key=lambda each: -each.records)[:MAX_CONFUSIONS])

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.dataset.commit import Dataset, Shard
-from darkroom.dataset.integrity.committing import write_commit
-from darkroom.dataset.integrity.opening import compare_labels
+from darkroom.dataset.commit import Dataset, Shard, write_commit
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, Folders, split_folder
+from darkroom.dataset.opening import compare_labels
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
 

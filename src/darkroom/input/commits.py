@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from darkroom.audit.verify import check_hashes
 from darkroom.dataset.commit import Dataset, Shard, find_dataset
-from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.opening import check_files
 from darkroom.errors import DataError
 from darkroom.options.image import RAW_ENCODING
 

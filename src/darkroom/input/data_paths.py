@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeGuard
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_output
-from darkroom.dataset.integrity.named import find_named, split_name
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
+from darkroom.dataset.named import find_named, split_name
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import AnySource, find_sources
 from darkroom.options.source import ONE_LABEL

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import read_unchanged
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.input.data_paths import is_converted
@@ -20,9 +20,8 @@ from darkroom.options.checks import check_flag
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import progress, streams
+from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
-from darkroom.dataset.integrity.opening import (
+from darkroom.dataset.opening import (
     build_missing_shards_error,
     check_files,
     check_unchanged,

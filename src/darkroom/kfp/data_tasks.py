@@ -21,7 +21,7 @@ from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
-from darkroom.dataset.integrity.named import name_dataset
+from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
@@ -29,8 +29,8 @@ from darkroom.kfp.interfaces import DIRECT
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.gate import GateError
+from darkroom.validation.report.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.html import encode_statistics
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 from darkroom.validation.validate import validate

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.integrity.named import find_named
+from darkroom.dataset.named import find_named
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
 from darkroom.kfp.places import check_files, find_place

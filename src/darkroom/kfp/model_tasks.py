@@ -9,12 +9,12 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.confusion import MATRIX_PROPERTY
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
-from darkroom.evaluation.facts import EVALUATION_FILE
+from darkroom.evaluation.report.facts import EVALUATION_FILE
+from darkroom.evaluation.report.result import Evaluation, describe_split
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.result import Evaluation, describe_split
+from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.options.training import TrainingOptions

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from darkroom import storage
-from darkroom.dataset.integrity.checksums import read_sums
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.checksums import read_sums
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, StorageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 

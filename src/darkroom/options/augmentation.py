@@ -109,19 +109,16 @@ def _parse_part(part: str, text: str) -> tuple[str, dict[str, Any]]:
         raise _build_name_error(name, text)
     try:
         if name == "crop" and equals:
-            return name, {name: True, _SWITCHES[name]: _parse_area(strength)}
+            # The least share of an area, or as in 0.5-1 the least and the greatest one.
+            least, dash, greatest = strength.partition("-")
+            area = float(least), float(greatest) if dash else 1.0
+            return name, {name: True, _SWITCHES[name]: area}
         value = float(strength) if equals else _DEFAULTS.get(name)
     except ValueError:
         raise UsageError(f"augment is {text!r}, expected a number after {name}=.", _HINT) from None
     if name not in _SWITCHES:
         return name, {name: value}
     return name, {name: True} if value is None else {name: value != 0, _SWITCHES[name]: value}
-
-
-def _parse_area(strength: str) -> tuple[float, float]:
-    """Parses the least share of an area, or as in 0.5-1 the least and the greatest one."""
-    least, dash, greatest = strength.partition("-")
-    return float(least), float(greatest) if dash else 1.0
 
 
 def _build_name_error(name: str, text: str) -> UsageError:

@@ -14,7 +14,7 @@ from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
-from darkroom.options.recipe.fields import RecipeFields
+from darkroom.options.recipe import RecipeFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.

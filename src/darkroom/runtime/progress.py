@@ -171,7 +171,7 @@ def warn(text: str) -> None:
 def make_sink(stream: TextIO) -> Sink:
     """Returns the sink that suits `stream`: live on a terminal, plain lines otherwise."""
     from darkroom.runtime.display import PlainProgress, RichProgress
-    from darkroom.runtime.notebook.cell import is_started_by_cell
+    from darkroom.runtime.notebook import is_started_by_cell
 
     if is_started_by_cell():
         return PlainProgress(stream, _SLOW_SECONDS)
@@ -197,7 +197,7 @@ def _make_own_sink() -> Sink | None:
     # IPython is there before a kernel runs a cell; without it there is nothing to load.
     if asked == "0" or (asked != "1" and "IPython" not in sys.modules):
         return None
-    from darkroom.runtime.notebook.cell import CellProgress, is_cell
+    from darkroom.runtime.notebook import CellProgress, is_cell
 
     if is_cell():
         return CellProgress()

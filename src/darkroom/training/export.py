@@ -22,7 +22,7 @@ from darkroom.dataset.example import (
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import STORAGE_HINT, StorageError
-from darkroom.evaluation.serving import (
+from darkroom.evaluation.scores.serving import (
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
     LABEL_KEY,

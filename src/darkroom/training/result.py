@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from darkroom import storage
+from darkroom.evaluation.report.result import Evaluation, format_evaluation
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.evaluation.result import Evaluation, format_evaluation
-from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
+from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value, parse_json
-from darkroom.runtime.notebook import cards
 from darkroom.training.recipe.hints import format_for_python, format_hints
 from darkroom.training.state.folder import RESULT_FILE
 from darkroom.training.state.history import Exported, format_exported

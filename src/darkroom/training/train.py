@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
+from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import REPORT_FILES
-from darkroom.evaluation.result import Evaluation
-from darkroom.evaluation.serving import MODEL_FOLDER, check_backend, load_tensorflow
+from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend, load_tensorflow
 from darkroom.options.fields import merge_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress

@@ -15,7 +15,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import UsageError
-from darkroom.evaluation.facts import FACTS_FILE
+from darkroom.evaluation.report.facts import FACTS_FILE
 from darkroom.input.commits import Commits, check_commits, read_shared_labels
 from darkroom.input.reading import list_files
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions

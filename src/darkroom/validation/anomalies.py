@@ -10,7 +10,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset.index import find_index_files
 from darkroom.errors import UsageError, find_missing_extra
-from darkroom.validation.findings import Anomaly
+from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.statistics import list_splits, write_statistics
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
-from darkroom.validation.findings import Finding, Row
+from darkroom.validation.report.findings import Finding, Row
 
 
 def check_leakage(context: Context) -> Iterator[Finding]:

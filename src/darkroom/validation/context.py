@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import duckdb
 
 from darkroom.options.validation import ValidationOptions
-from darkroom.validation.dataset_report import DatasetCounts
-from darkroom.validation.findings import Anomaly
+from darkroom.validation.report.dataset_report import DatasetCounts
+from darkroom.validation.report.findings import Anomaly
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.text import MAX_LISTED_ROWS
-from darkroom.validation.dataset_report import DatasetCounts, Histogram
-from darkroom.validation.findings import Row
+from darkroom.validation.report.dataset_report import DatasetCounts, Histogram
+from darkroom.validation.report.findings import Row
 
 MAX_SAMPLES = 40
 NUM_BINS = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darkroom.errors import DataError
-from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.report.dataset_report import DatasetReport, format_table
 
 _NO_PAGE = "\nThe whole report as a page: darkroom validate DIR --report FOLDER (report_dir)."
 

@@ -30,8 +30,8 @@ from darkroom.validation.counts import (
     fetch_rejects,
     fetch_samples,
 )
-from darkroom.validation.dataset_report import DatasetReport
-from darkroom.validation.findings import Anomaly
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Anomaly
 
 
 @dataclass(frozen=True)

@@ -9,26 +9,25 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_index_files, check_outside, open_dataset
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
-from darkroom.validation.dataset_report import (
+from darkroom.validation.gate import check_blessed
+from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.dataset_report import (
     DatasetReport,
     format_accounting,
     format_scope,
     format_table,
     format_verdict,
 )
-from darkroom.validation.findings import Finding
-from darkroom.validation.gate import check_blessed
-from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 

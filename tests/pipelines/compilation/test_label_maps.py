@@ -15,9 +15,9 @@ from PIL import Image
 from darkroom.components import entrypoint
 from darkroom.errors import UsageError
 from darkroom.manifest.table import read_manifest
-from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig, make_config
 
+from ..compiled import compile_pipeline
 from ..launcher import Launcher
 
 pytestmark = pytest.mark.tfx

@@ -16,7 +16,7 @@ from PIL import Image
 
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
-from darkroom.pipelines.local_runner import run_locally
+from darkroom.pipelines.local.runner import run_locally
 from darkroom.validation.gate import GateError
 
 from ...warm_python import WarmPython

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.pipelines.compilation.resources import parse_resources
+from darkroom.pipelines.resources import parse_resources
 
 
 def _parse(**values: Any) -> None:

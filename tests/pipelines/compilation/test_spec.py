@@ -23,15 +23,13 @@ from darkroom.components.parameters import PARAMETERS
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.options.input import RESIZES
-from darkroom.pipelines.compilation import resources
+from darkroom.pipelines import resources
 from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.job import make_platform_spec
-from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
-from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
-from darkroom.pipelines.vertex_runner import format_for_vertex
 
+from ..compiled import compile_pipeline, format_pipeline
 from ..launcher import Launcher
 from ..service_cache import ServiceCache
 from ..spec_rules import find_violations
@@ -41,7 +39,6 @@ pytestmark = pytest.mark.tfx
 ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).parent / "golden"
 FILES = {"kubeflow": "kubeflow.yaml", "vertex": "vertex.json"}
-FORMATS = {"kubeflow": format_for_kubeflow, "vertex": format_for_vertex}
 IMAGE = "registry.example.com/ml/darkroom:1.0"
 
 
@@ -65,7 +62,7 @@ def _mask(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return {target: format_text(_example(target)) for target, format_text in FORMATS.items()}
+    return {target: format_pipeline(_example(target), target) for target in FILES}
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +120,7 @@ def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path)
     path = tmp_path / FILES[target]
     # Vertex's client reads one document, which is all there is without options of Kubernetes.
     options = {"resources": {"default": {"runs_as_root": True}}} if target == "kubeflow" else {}
-    path.write_text(FORMATS[target](_config(**options)))
+    path.write_text(format_pipeline(_config(**options), target))
     job = aiplatform.PipelineJob(
         display_name="photos",
         template_path=str(path),
@@ -336,7 +333,7 @@ def test_a_request_of_default_is_not_inherited_under_a_limit_of_the_component():
 
 def test_without_options_of_kubernetes_there_is_one_document():
     config = _config(resources={"default": {"runs_as_root": True}})
-    assert len(list(yaml.safe_load_all(format_for_kubeflow(config)))) == 1
+    assert len(list(yaml.safe_load_all(format_pipeline(config, "kubeflow")))) == 1
     assert make_platform_spec(config, compile_pipeline(config, "kubeflow")) is None
 
 
@@ -360,7 +357,7 @@ NUMBERS_IN_YAML = [
 
 def test_texts_that_a_newer_yaml_takes_for_numbers_are_quoted():
     variables = {f"V{n}": text for n, text in enumerate(NUMBERS_IN_YAML)}
-    text = format_for_kubeflow(_config(env={**variables, "WORD": "yes", "EMPTY": ""}))
+    text = format_pipeline(_config(env={**variables, "WORD": "yes", "EMPTY": ""}), "kubeflow")
     for name, value in variables.items():
         assert f"- name: {name}\n          value: '{value}'\n" in text
     env = _containers(next(yaml.safe_load_all(text)))["Trainer"]["env"]

@@ -10,8 +10,8 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
+from darkroom.pipelines.beam_arguments import find_engine_args, list_other_args
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.engine import find_engine_args, list_other_args
 from darkroom.pipelines.local.run import run_pipeline
 
 from ...flink_rest import serve_flink

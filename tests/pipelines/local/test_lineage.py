@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from darkroom.errors import DataError, StorageError
-from darkroom.pipelines.local.lineage import make_connection_config, name_metadata, read_latest_run
+from darkroom.pipelines.local.lineage import name_metadata, read_latest_run
+from darkroom.pipelines.pipeline import make_connection_config
 
 pytestmark = pytest.mark.tfx
 

@@ -27,11 +27,11 @@ from darkroom.pipelines import LocalRunner
 from darkroom.pipelines.config import METADATA_FILE
 from darkroom.pipelines.local import runner
 from darkroom.pipelines.local.latest_run import read_summary
-from darkroom.pipelines.local.lineage import make_connection_config
 from darkroom.pipelines.local.summary import RunSummary
-from darkroom.validation.dataset_report import DatasetReport
-from darkroom.validation.findings import Finding
+from darkroom.pipelines.pipeline import make_connection_config
 from darkroom.validation.gate import GateError, check_blessed
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Finding
 
 pytestmark = pytest.mark.tfx
 

@@ -15,7 +15,7 @@ import pytest
 
 from darkroom.cli import main
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.opening import check_files
+from darkroom.dataset.opening import check_files
 
 from ...warm_python import WarmPython
 

@@ -10,8 +10,8 @@ import pytest
 from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.training.state.history import Exported
-from darkroom.validation.dataset_report import DatasetReport
-from darkroom.validation.findings import Finding
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Finding
 
 pytestmark = pytest.mark.tfx
 

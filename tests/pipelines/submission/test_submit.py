@@ -17,13 +17,13 @@ from darkroom.cli import main
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
-from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.submission import cache_states
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submit import submit_pipeline
 from darkroom.version import hash_code
 
 from ..backend.driver import make_fingerprint
+from ..compiled import format_pipeline
 from ..kubeflow_server import Server
 from ..service_cache import ServiceCache
 
@@ -96,7 +96,7 @@ NEVER_CACHED = {"Pusher"}
 
 def _compile(config: PipelineConfig, path: Path) -> str:
     """Writes the compiled file of a configuration; returns its path."""
-    path.write_text(format_for_kubeflow(config))
+    path.write_text(format_pipeline(config, "kubeflow"))
     return str(path)
 
 

@@ -29,8 +29,8 @@ from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submitted_run import wait_for_end
 from darkroom.pipelines.submission.vertex import build_job, check_arguments, submit
-from darkroom.pipelines.vertex_runner import format_for_vertex
 
+from ..compiled import format_pipeline
 from ..service_cache import ServiceCache
 
 pytestmark = pytest.mark.tfx
@@ -51,7 +51,7 @@ SCHEDULE = "projects/1/locations/europe-west4/schedules/7"
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("vertex") / "pipeline.json"
     values = {"data": "gs://bucket/images.csv", "root": ROOT, "image": "registry/darkroom:1"}
-    path.write_text(format_for_vertex(make_config(values)))
+    path.write_text(format_pipeline(make_config(values), "vertex"))
     return str(path)
 
 

@@ -12,7 +12,7 @@ from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
-from darkroom.runtime.notebook.cell import CellProgress
+from darkroom.runtime.notebook import CellProgress
 from darkroom.training.tuning.search import Trials, find_best
 from darkroom.training.tuning.space import make_space
 

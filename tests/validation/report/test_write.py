@@ -15,9 +15,9 @@ from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
-from darkroom.validation.dataset_report import DatasetReport, Histogram, format_table
-from darkroom.validation.findings import Finding
 from darkroom.validation.gate import GateError, check_blessed
+from darkroom.validation.report.dataset_report import DatasetReport, Histogram, format_table
+from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command
-from darkroom.cli.output import print_result
+from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.output import print_result
 
 
 def add(commands: Any) -> None:

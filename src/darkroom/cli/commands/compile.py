@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command, read_options
-from darkroom.cli.settings import add_target_flags
+from darkroom.cli.shared.flags import add_command, read_options
+from darkroom.cli.shared.settings import add_target_flags
 
 QUIET = True
 

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, parse_pair, read_options
-from darkroom.cli.output import print_failure
+from darkroom.cli.shared.flags import FlagGroups, add_command, parse_pair, read_options
+from darkroom.cli.shared.output import print_failure
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.targets import EngineFields

@@ -7,8 +7,8 @@ import json
 import time
 from typing import Any, NoReturn
 
-from darkroom.cli.flags import add_command, parse_int
-from darkroom.cli.models import start_tensorflow
+from darkroom.cli.shared.flags import add_command, parse_int
+from darkroom.cli.shared.models import start_tensorflow
 
 _SIGNAL_SECONDS = 0.5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, read_options
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
 from darkroom.options.validation import ValidationFields
 
 
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.serving import check_backend
+    from darkroom.evaluation.scores.serving import check_backend
 
     check_backend()
     from darkroom.pipelines.local.run import run_demo

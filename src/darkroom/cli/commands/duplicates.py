@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.flags import add_command, add_dataset, add_overwrite
-from darkroom.cli.output import print_result
+from darkroom.cli.shared.flags import add_command, add_dataset, add_overwrite
+from darkroom.cli.shared.output import print_result
 
 
 def add(commands: Any) -> None:

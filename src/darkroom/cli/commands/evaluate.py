@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command
-from darkroom.cli.models import add_model, ask_model
+from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.models import add_model, ask_model
 
 QUIET = True
 
@@ -51,8 +51,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.evaluation.evaluate import check_split, evaluate
-    from darkroom.evaluation.result import format_evaluation
-    from darkroom.evaluation.serving import find_model
+    from darkroom.evaluation.report.result import format_evaluation
+    from darkroom.evaluation.scores.serving import find_model
 
     check_split(arguments.split)
     find_model(arguments.model)  # before TensorFlow is loaded

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command
-from darkroom.cli.models import add_model, ask_model
+from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.models import add_model, ask_model
 from darkroom.options.training import FORMATS
 
 
@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.serving import find_model
+    from darkroom.evaluation.scores.serving import find_model
     from darkroom.training.formats.portable import export, format_export
 
     find_model(arguments.model)

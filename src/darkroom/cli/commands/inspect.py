@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from darkroom.cli.flags import add_command, parse_int
+from darkroom.cli.shared.flags import add_command, parse_int
 
 
 def add(commands: Any) -> None:

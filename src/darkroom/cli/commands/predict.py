@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command, add_overwrite
-from darkroom.cli.models import add_model, ask_model
+from darkroom.cli.shared.flags import add_command, add_overwrite
+from darkroom.cli.shared.models import add_model, ask_model
 
 QUIET = True
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom import storage
     from darkroom.evaluation.predict import check_output, format_predictions, predict
-    from darkroom.evaluation.serving import find_model
+    from darkroom.evaluation.scores.serving import find_model
 
     if arguments.output is not None:
         check_output(storage.absolute(arguments.output), overwrite=arguments.overwrite)

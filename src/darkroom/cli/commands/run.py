@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import PIPELINE_CLASSES, FlagGroups, add_command, read_options
+from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, add_command, read_options
 
 
 def add(commands: Any) -> None:
@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.serving import check_backend
+    from darkroom.evaluation.scores.serving import check_backend
 
     check_backend()  # before TFX is loaded
     from darkroom.pipelines.local.run import run_pipeline

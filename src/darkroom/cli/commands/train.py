@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, parse_int, read_options
-from darkroom.cli.models import start_tensorflow
-from darkroom.cli.output import print_result
+from darkroom.cli.shared.flags import FlagGroups, add_command, parse_int, read_options
+from darkroom.cli.shared.models import start_tensorflow
+from darkroom.cli.shared.output import print_result
 from darkroom.options.training import TrainingFields
 
 QUIET = True

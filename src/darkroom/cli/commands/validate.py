@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, read_options
-from darkroom.cli.output import print_failure
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
+from darkroom.cli.shared.output import print_failure
 from darkroom.options.validation import ValidationFields
 
 QUIET = True
@@ -51,8 +51,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
-    from darkroom.validation.dataset_report import format_verdict
     from darkroom.validation.gate import GateError
+    from darkroom.validation.report.dataset_report import format_verdict
     from darkroom.validation.validate import format_classes, format_validation, validate
 
     options = read_options(arguments)

@@ -14,8 +14,8 @@ from itertools import chain
 from darkroom import storage
 from darkroom.conversion.output import attempts
 from darkroom.dataset import journal, layout
+from darkroom.dataset.checksums import FileSum, read_sums
 from darkroom.dataset.commit import is_commit
-from darkroom.dataset.integrity.checksums import FileSum, read_sums
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first

@@ -12,8 +12,8 @@ from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE
 from darkroom.dataset import journal
-from darkroom.dataset.integrity.pointer import format_pointer
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders, is_reserved
+from darkroom.dataset.pointer import format_pointer
 from darkroom.errors import ChangedError, OutputError
 
 _LAST = (journal.JOURNAL_FILE, RECORD_FILE)

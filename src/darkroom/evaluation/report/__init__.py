@@ -1,1 +1,1 @@
-"""The page of a model, and its card in Markdown."""
+"""The result of an evaluation, and what is known of the model: as numbers, a page and a card."""

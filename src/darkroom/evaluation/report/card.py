@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from darkroom.evaluation.facts import Facts
+from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
-from darkroom.evaluation.result import (
+from darkroom.evaluation.report.result import (
     CLASS_HEADER,
     MAX_CONFUSIONS,
     SLICE_HEADER,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from darkroom.evaluation.facts import HistoryEntry
-from darkroom.evaluation.metrics import Bin
+from darkroom.evaluation.report.facts import HistoryEntry
+from darkroom.evaluation.scores.metrics import Bin
 from darkroom.runtime.markup import Html, element
 
 _WIDTH, _HEIGHT = 320, 190

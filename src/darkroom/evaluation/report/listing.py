@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.evaluation.facts import Facts
+from darkroom.evaluation.report.facts import Facts
 
 # The phases of a history after that of the head.
 _FINE_TUNING = ("top", "all")

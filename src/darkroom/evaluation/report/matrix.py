@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.evaluation.metrics import Ints
 from darkroom.evaluation.report.pictures import Gallery, Shown
+from darkroom.evaluation.scores.metrics import Ints
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
 from darkroom.validation.report.parts import make_more
@@ -89,7 +89,8 @@ def _make_figure(each: Shown, labels: Sequence[str], gallery: Gallery) -> Html:
     caption = element(
         "figcaption",
         join_html(said, f" {each.score:.2f}", truth),
-        element("small", _shorten(name), title=name),
+        # The last two parts of its path.
+        element("small", "/".join(name.rsplit("/", 2)[-2:]), title=name),
     )
     return element("figure", _make_picture(each, gallery), caption)
 
@@ -99,8 +100,3 @@ def _make_picture(each: Shown, gallery: Gallery) -> Html:
     if each.number not in gallery.thumbnails:
         return element("span", class_="pic", role="img", aria_label=f"no picture of {name}")
     return element("span", class_=f"pic i{each.number}", role="img", aria_label=name)
-
-
-def _shorten(name: str) -> str:
-    """Returns the last two parts of a path."""
-    return "/".join(name.rsplit("/", 2)[-2:])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.evaluation.facts import Facts
-from darkroom.evaluation.metrics import ClassScore, Ints
+from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.figures import make_calibration, make_curve
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
 from darkroom.evaluation.report.matrix import make_matrix, make_pictures
 from darkroom.evaluation.report.pictures import Gallery, Shown
-from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.result import (
+from darkroom.evaluation.report.result import (
     SLICE_HEADER,
     Evaluation,
     describe_split,
@@ -19,6 +17,8 @@ from darkroom.evaluation.result import (
     format_share,
     list_slices,
 )
+from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
+from darkroom.evaluation.scores.metrics import ClassScore, Ints
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
@@ -39,6 +39,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
     """
     labels = [each.label for each in found.metrics.classes]
     shown = choose_labels(confusion)
+    figure = element("div", make_calibration(found.metrics.bins), class_="figures")
     sections = (
         _make_header(found),
         _make_course(facts),
@@ -55,7 +56,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
             gallery,
         ),
         _make_slices(found),
-        _make_calibration(found),
+        element("section", element("h2", "Calibration"), figure),
         *_make_facts(found, facts),
     )
     style = PAGE_STYLE + make_picture_rules(dict(gallery.thumbnails))
@@ -170,14 +171,6 @@ def _make_slices(found: Evaluation) -> Html | None:
         return None
     title = element("h2", "Columns, on the eval split")
     return element("section", title, make_table(SLICE_HEADER, rows, "plain"))
-
-
-def _make_calibration(found: Evaluation) -> Html:
-    return element(
-        "section",
-        element("h2", "Calibration"),
-        element("div", make_calibration(found.metrics.bins), class_="figures"),
-    )
 
 
 def _make_facts(found: Evaluation, facts: Facts) -> list[Html]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkroom.errors import DarkroomError
-from darkroom.evaluation.scoring import Scored, read_images
+from darkroom.evaluation.scores.scoring import Scored, read_images
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
 from darkroom.validation.report.thumbnails import make_thumbnail

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from darkroom import storage
-from darkroom.evaluation.metrics import Ints
 from darkroom.evaluation.report.page import choose_labels
 from darkroom.evaluation.report.pictures import Gallery, Shown
-from darkroom.evaluation.result import Evaluation
+from darkroom.evaluation.report.result import Evaluation
+from darkroom.evaluation.scores.metrics import Ints
 from darkroom.runtime.text import make_visible
 
 TENSORBOARD_FOLDER = "tensorboard"

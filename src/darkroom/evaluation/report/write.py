@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from darkroom import storage
-from darkroom.evaluation.facts import EVALUATION_FILE, Facts, encode_evaluation
-from darkroom.evaluation.metrics import Ints, count_confusions
 from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.facts import EVALUATION_FILE, Facts, encode_evaluation
 from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import Gallery, make_gallery
+from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.tensorboard import write_summaries
-from darkroom.evaluation.result import Evaluation
-from darkroom.evaluation.scoring import Scored
+from darkroom.evaluation.scores.metrics import Ints, count_confusions
+from darkroom.evaluation.scores.scoring import Scored
 
 PAGE_FILE = "model.html"
 CARD_FILE = "model.md"

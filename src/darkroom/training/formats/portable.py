@@ -18,13 +18,12 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.probabilities import make_probabilities
-from darkroom.evaluation.serving import find_model, load_tensorflow
+from darkroom.evaluation.scores.probabilities import make_probabilities
+from darkroom.evaluation.scores.serving import find_model, load_tensorflow
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS
-from darkroom.runtime import progress
-from darkroom.runtime.notebook import cards
+from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import copies, ledger

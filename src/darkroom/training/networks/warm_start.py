@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError, is_environment
-from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.runtime import progress
 from darkroom.storage import copies
 from darkroom.training.networks.keras_weights import are_finite

@@ -9,7 +9,7 @@ from darkroom import storage
 from darkroom.dataset.labels import read_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.runtime.json_values import parse_json
 from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file

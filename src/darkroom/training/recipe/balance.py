@@ -11,7 +11,7 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.input import InputOptions
-from darkroom.options.recipe.fields import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
+from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
 from darkroom.training.recipe.label_counts import Counts, count_labels
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from darkroom.options.fields import FIXED, list_options
-from darkroom.options.recipe.fields import NO_BALANCE, PRIOR
+from darkroom.options.recipe import NO_BALANCE, PRIOR
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from darkroom.options.recipe.fields import CONSTANT, RecipeFields
+from darkroom.options.recipe import CONSTANT, RecipeFields
 
 # Decay pulls to 0, which for these is not simpler than any other value.
 _WITHOUT_DECAY = ("bias", "beta", "gamma")

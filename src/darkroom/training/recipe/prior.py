@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from darkroom.errors import UsageError
-from darkroom.options.recipe.fields import PRIOR
+from darkroom.options.recipe import PRIOR
 from darkroom.training.recipe.label_counts import Counts
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import OutputError, UsageError
-from darkroom.evaluation.facts import HistoryEntry
+from darkroom.evaluation.report.facts import HistoryEntry
 from darkroom.options.fields import FIXED, LEARNED, ORDER, list_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime.json_values import parse_json

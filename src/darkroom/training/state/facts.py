@@ -7,7 +7,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.splits import SPLITS
-from darkroom.evaluation.facts import (
+from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
     HistoryEntry,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from darkroom import storage
 from darkroom.errors import DataError
-from darkroom.evaluation.facts import HistoryEntry
+from darkroom.evaluation.report.facts import HistoryEntry
 from darkroom.runtime.json_values import parse_json
 
 # One entry an epoch: `epoch` from 1, Keras's losses and metrics by name, and `phase` where a base

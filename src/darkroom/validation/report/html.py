@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.text import format_count
-from darkroom.validation.dataset_report import (
+from darkroom.validation.report.dataset_report import (
     DatasetReport,
     Histogram,
     format_header_only,
     format_scope,
     format_verdict,
 )
-from darkroom.validation.findings import CHECK_TITLES, Row
+from darkroom.validation.report.findings import CHECK_TITLES, Row
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 from darkroom.validation.report.style import STYLE
 

@@ -19,7 +19,7 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError
 from darkroom.images.pixels import encode_stored
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnails
 

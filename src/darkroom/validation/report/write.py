@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown
 from darkroom.storage import ledger
-from darkroom.validation.dataset_report import (
+from darkroom.validation.report.dataset_report import (
     DatasetReport,
     format_accounting,
     format_header_only,
     format_scope,
     format_verdict,
 )
-from darkroom.validation.findings import CHECK_TITLES, Finding, Row
+from darkroom.validation.report.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
 from darkroom.validation.report.pictures import Records, make_pictures
 from darkroom.validation.report.sources import SourceImages

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypedDict
 
 from darkroom import storage
 from darkroom.dataset.splits import EVAL, TRAIN
-from darkroom.evaluation.result import Evaluation
+from darkroom.evaluation.report.result import Evaluation
 from darkroom.input.data_paths import ALL, DataPart, NamedSplit
 from darkroom.runtime.json_values import parse_json
 from darkroom.version import __version__

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.splits import EVAL, TRAIN
-from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.metrics import ClassScore, Metrics
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
+from darkroom.evaluation.scores.metrics import ClassScore, Metrics
 from darkroom.input.data_paths import ALL
+from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import list_first, make_visible
 
 # With more classes, those with the lowest recall are shown.
@@ -130,7 +130,8 @@ def format_evaluation(found: Evaluation) -> str:
     lines = [f"{name:<10} {value}" for name, value in list_numbers(found)]
     shown = choose_classes(found.metrics.classes)
     rows = [
-        [_shorten(cell) for cell in row] for row in (CLASS_HEADER, *map(list_class_cells, shown))
+        [make_visible(cell, _MAX_LABEL_CHARACTERS) for cell in row]
+        for row in (CLASS_HEADER, *map(list_class_cells, shown))
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
@@ -233,7 +234,3 @@ def list_notes(metrics: Metrics, split: str, use: str = "") -> tuple[str, ...]:
             f"{make_visible(metrics.majority_label)}."
         )
     return tuple(notes)
-
-
-def _shorten(cell: str) -> str:
-    return make_visible(cell, _MAX_LABEL_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Makes Beam's arguments for compiled pipelines: in process, on Dataflow, on Flink."""
+"""Makes Beam's arguments: for a run on this machine, and for a compiled pipeline."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from types import MappingProxyType
 from darkroom.conversion.beam.runners import (
     DATAFLOW_RUNNER,
     LOCAL_RUNNER,
+    build_options,
+    find_engine,
+    find_options,
     name_runner,
     parse_runner,
 )
@@ -24,6 +27,33 @@ _PORTABLE_RUNNER = "PortableRunner"
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")
 # Each task manager has a worker pool beside it; by default Beam would start a container engine.
 _WORKER_POOL = {"environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
+
+
+def find_engine_args(config: PipelineConfig) -> list[str]:
+    """Returns the arguments of Beam that the engine of a configuration needs; none without one.
+
+    Raises:
+        UsageError: An option is missing, or does not fit the engine.
+        StorageError: The engine does not answer, or cannot run a job.
+    """
+    if config.engine is None:
+        return []
+    given, options = parse_beam_args(config)
+    runner = name_runner(config.engine)
+    found = find_options(config.engine_options, options)
+    if engine := find_engine(runner):
+        engine.check(build_options(runner, found))
+    else:
+        check_dataflow(found, "sdk_container_image")
+    new = {name: value for name, value in found.items() if name not in options}
+    texts = {name: json.dumps(v) if isinstance(v, dict) else v for name, v in new.items()}
+    # The pipeline names an image for all its components; the last argument of a name counts.
+    return [f"--runner={runner}", *(f"--{name}={text}" for name, text in texts.items()), *given]
+
+
+def list_other_args(config: PipelineConfig) -> list[str]:
+    """Returns the arguments of Beam for the other components."""
+    return list(config.beam_args if config.engine is None else LOCAL_BEAM_ARGS)
 
 
 def make_other_beam_args(config: PipelineConfig) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
-from darkroom.validation.findings import Finding, Row, format_row
+from darkroom.validation.report.findings import Finding, Row, format_row
 
 REPORT_FORMAT_VERSION = 1
 _CHECKS_OF_CONTENT = ("leakage", "label_conflicts", "duplicates")

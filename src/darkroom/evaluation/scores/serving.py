@@ -16,8 +16,8 @@ from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError, find_missing_extra, is_environment
-from darkroom.evaluation.metrics import Floats
-from darkroom.evaluation.probabilities import make_probabilities
+from darkroom.evaluation.scores.metrics import Floats
+from darkroom.evaluation.scores.probabilities import make_probabilities
 from darkroom.runtime import streams
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies

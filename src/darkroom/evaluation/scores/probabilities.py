@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom.errors import DataError
-from darkroom.evaluation.metrics import Floats
+from darkroom.evaluation.scores.metrics import Floats
 
 # How far the sum of the probabilities of an image may be from 1.
 SUM_TOLERANCE = 1e-3
@@ -49,7 +49,11 @@ def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> 
         )
     is_right = _are_distributions(scores, SUM_TOLERANCE)
     if not len(scores) or is_right.all() != from_logits:
-        return _apply_softmax(scores) if from_logits else scores
+        if not from_logits:
+            return scores
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        found: Floats = powers / powers.sum(axis=1, keepdims=True)
+        return found
     # The first row that is wrong; where all are probabilities, the first of all.
     shown = ", ".join(f"{each:.4g}" for each in scores[is_right.argmin(), :5])
     if from_logits:
@@ -63,9 +67,3 @@ def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> 
         "If they are logits, export it again with export_model(..., from_logits=True). Until then, "
         "evaluate and predict of Python take from_logits=True, too.",
     )
-
-
-def _apply_softmax(scores: Floats) -> Floats:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return found

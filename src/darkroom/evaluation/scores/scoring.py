@@ -11,8 +11,8 @@ import numpy as np
 
 from darkroom.dataset import example
 from darkroom.errors import DataError
-from darkroom.evaluation.metrics import Floats, Ints
-from darkroom.evaluation.serving import ServedModel
+from darkroom.evaluation.scores.metrics import Floats, Ints
+from darkroom.evaluation.scores.serving import ServedModel
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
@@ -109,7 +109,9 @@ def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple
         return
     for number, record in enumerate(_list_elements(source).as_numpy_iterator()):
         if number in wanted:
-            yield number, _read_record(record)
+            features: Any = example.decode_example(record)
+            name: Any = next(iter(features.get(example.IMAGE_FILENAME, ())), b"")
+            yield number, StoredImage(name.decode(errors="replace"), encode_stored(features))
 
 
 def _list_elements(source: ImageSource) -> Any:
@@ -143,9 +145,3 @@ def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Fl
     score = model.score_images if is_files else model.score_examples
     for stored, labels in batches.batch(_BATCH_SIZE).prefetch(1):
         yield score(stored), labels.numpy()
-
-
-def _read_record(record: bytes) -> StoredImage:
-    features: Any = example.decode_example(record)
-    name: Any = next(iter(features.get(example.IMAGE_FILENAME, ())), b"")
-    return StoredImage(name.decode(errors="replace"), encode_stored(features))

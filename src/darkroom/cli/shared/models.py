@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from darkroom.cli.flags import read_options
-from darkroom.cli.output import print_result
+from darkroom.cli.shared.flags import read_options
+from darkroom.cli.shared.output import print_result
 
 
 def start_tensorflow(module: str = "tensorflow") -> None:

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from darkroom.cli.flags import PIPELINE_CLASSES, FlagGroups, choose_form
+from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, choose_form
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 from darkroom.options.targets import TARGETS

@@ -11,8 +11,8 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from darkroom import storage
+from darkroom.dataset.checksums import IS_MISSING, FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
-from darkroom.dataset.integrity.checksums import IS_MISSING, FileSum, find_changed, read_sums
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
 from darkroom.errors import DataError, OutputError, UsageError

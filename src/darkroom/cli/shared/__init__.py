@@ -1,0 +1,1 @@
+"""What several commands share: their flags, and what they print."""

@@ -1,1 +1,0 @@
-"""What keeps the files of a dataset together: their hashes, the commit's form, and one state."""

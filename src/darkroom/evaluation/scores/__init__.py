@@ -1,0 +1,1 @@
+"""What a model says of images, and the numbers of it."""

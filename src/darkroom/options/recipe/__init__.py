@@ -1,1 +1,0 @@
-"""Options of how a model learns."""
