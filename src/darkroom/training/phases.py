@@ -25,7 +25,7 @@ from darkroom.training.recipe.fine_tuning import (
     release_layers,
 )
 from darkroom.training.state.checkpoints import TrainingState
-from darkroom.training.state.history import ALL, MONITOR, TOP, Exported, History
+from darkroom.training.state.history import ALL, MONITOR, TOP, Exported
 from darkroom.training.state.plan import (
     Phase,
     choose_patience,
@@ -70,7 +70,8 @@ class Phases:
             if number > reached:
                 if not phase.epochs or self._is_over:
                     continue
-                self.state.begin_phase(name)
+                # The checkpoint is of the phase before.
+                self.state.phase, self.state.checkpoint = name, ""
             run = self.runs[name] = self._make_run(phase)
             if number >= reached and not run.is_finished:
                 yield run
@@ -107,11 +108,6 @@ class Phases:
                 f". To train on: --early-stopping-patience {last.epochs}."
             )
         return "" if is_trained else f"Epoch {done} was the last one: nothing is left to train."
-
-    @property
-    def history(self) -> History:
-        """The entries of all epochs."""
-        return self.state.history
 
     def count_epochs(self, run: TrainingRun) -> int:
         """Returns the number of all epochs, as far as it is known while a run is trained."""

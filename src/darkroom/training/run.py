@@ -131,8 +131,8 @@ def train(
             model.set_weights(parts.model.get_weights())
     # Without a balance, its hint needs them; with one, they were counted already.
     counts = None if balance else find_label_counts(training, num_classes)
-    hints = list_hints(options, phases.history, images[0], labels, counts, phases.fine_tuning)
-    return TrainedModel(model, exported, phases.history, verdict, hints)
+    hints = list_hints(options, state.history, images[0], labels, counts, phases.fine_tuning)
+    return TrainedModel(model, exported, state.history, verdict, hints)
 
 
 def _train_phases(phases: Phases, data: ImageBatches) -> InputTiming | None:

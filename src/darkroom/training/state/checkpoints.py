@@ -37,7 +37,8 @@ class TrainingState:
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         phase: The name of the phase that is trained.
         step: Number of batches done in the current epoch.
-        checkpoint: The path of the checkpoint that it was loaded from; empty for a new training.
+        checkpoint: The path of the checkpoint that it was loaded from; empty for a new training,
+            and once the next phase begins.
         changes: Which options have changed since then, as in "seed was 1, now 2".
     """
 
@@ -79,10 +80,6 @@ class TrainingState:
     def way_out(self) -> str:
         """What to do with a folder whose training cannot resume."""
         return f"Use another folder for this run, or delete {self.folder}."
-
-    def begin_phase(self, name: str) -> None:
-        """Makes the next phase the one that is trained, of which there is no checkpoint yet."""
-        self.phase, self.checkpoint = name, ""
 
     def to_json(self) -> str:
         """Returns what a checkpoint holds."""
