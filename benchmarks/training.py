@@ -31,9 +31,9 @@ from darkroom.input.opening import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
-from darkroom.training.checkpoints import CHECKPOINTS_FOLDER
-from darkroom.training.placement import make_placement
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.run import train
+from darkroom.training.state.folder import CHECKPOINTS_FOLDER
 
 _AUGMENTATIONS = ("none", "flip", "crop,flip")
 _DIGITS = {"image_size": (16, 16), "batch_size": 32, "epochs": 8}

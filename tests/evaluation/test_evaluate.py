@@ -184,7 +184,8 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
     labels = [f"l{number:02}" for number in range(30)]
     truth = np.arange(30).repeat(2)
     scores = np.eye(30)[np.where(truth == 29, 0, truth)]
-    found = Evaluation("m", "h", "test", measure(scores, truth, labels))
+    matrix = ConfusionMatrix((), ())
+    found = Evaluation("m", "h", "test", measure(scores, truth, labels), matrix)
     lines = format_evaluation(found).splitlines()
     assert lines[6].split()[:3] == ["l29", "-", "0.000"]
     assert "  and 10 more with a higher recall: see --json" in lines

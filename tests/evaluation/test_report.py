@@ -24,6 +24,7 @@ from darkroom.evaluation.report.listing import list_recipe
 from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
 from darkroom.evaluation.report.result import Confusion, Evaluation
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
 from darkroom.evaluation.scores.metrics import Bin, count_confusions, measure
 from darkroom.options.conversion import ConversionOptions
 
@@ -75,7 +76,9 @@ def make_result(labels=("cat", EVIL, "dog")):
     scores = np.eye(3)[[0, 1, 1, 1, 0]] * 0.7 + 0.1
     metrics = measure(scores, truth, labels)
     confusions = (Confusion(labels[0], labels[1], 1), Confusion(labels[2], labels[0], 1))
-    found = Evaluation("m", "f" * 64, "test", metrics, confusions, (f"A note on {EVIL}.",))
+    notes = (f"A note on {EVIL}.",)
+    matrix = ConfusionMatrix((), ())
+    found = Evaluation("m", "f" * 64, "test", metrics, matrix, confusions, notes)
     return found, count_confusions(truth, scores.argmax(axis=1), 3)
 
 

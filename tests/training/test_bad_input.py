@@ -14,10 +14,10 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.input.opening import open_splits
-from darkroom.training.course.sources import find_data
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.recipe.label_counts import find_label_counts
+from darkroom.training.sources import find_data
 
 from ..pictures import encode, write_label_folders
 

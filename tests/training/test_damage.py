@@ -17,7 +17,7 @@ from darkroom.input.api import input_fn
 from darkroom.input.damage import explain_damage
 from darkroom.input.opening import open_files
 from darkroom.options.input import InputOptions
-from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.state.training_run import TrainingRun
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 

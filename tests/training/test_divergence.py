@@ -17,9 +17,9 @@ from darkroom.errors import DataError
 from darkroom.input.files import open_images
 from darkroom.input.opening import open_splits
 from darkroom.options.training import TrainingOptions
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.features.compute import Computer
 from darkroom.training.networks import efficientnet_lite
-from darkroom.training.placement import make_placement
 from darkroom.training.run import train
 
 from ..pictures import encode

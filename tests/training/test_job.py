@@ -11,12 +11,14 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
+from darkroom.evaluation.report.result import format_evaluation
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm
-from darkroom.training.job import TrainingResult, format_training
+from darkroom.training.result import format_training
 
 from .quick_loop import QuickLoop
+from .test_forged_files import RESULT
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
@@ -150,14 +152,15 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(
 
 
 def test_a_result_names_where_the_cost_of_the_input_is():
-    done = TrainingResult(3, 2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
-    assert format_training(done).splitlines() == [
-        "Epoch      2 of 3 (lowest val_loss)",
-        "Metrics    loss 0.5000",
+    assert format_training(RESULT).splitlines() == [
+        "Epoch      2 of 2 (the last; 1 has the lowest val_loss)",
+        "Metrics    loss 0.5000, accuracy 1.0000",
+        *format_evaluation(RESULT.evaluation).splitlines(),
         "Input      Not input-bound.",
-        "           /runs/cnn/input.md",
-        "History    /runs/cnn",
-        "Model      /runs/cnn/model",
+        "           run/input.md",
+        "History    run",
+        "Model      run/model",
+        "Next       use more images",
     ]
 
 

@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import UsageError
-from darkroom.training import placement
-from darkroom.training.cluster import Cluster, read_cluster
-from darkroom.training.placement import make_placement
+from darkroom.training.devices import placement
+from darkroom.training.devices.cluster import Cluster, read_cluster
+from darkroom.training.devices.placement import make_placement
 
 pytestmark = pytest.mark.tensorflow
 

@@ -22,11 +22,12 @@ from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import read_digits
 from darkroom.runtime import progress
-from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.history import read_exported
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.models import build_model
-from darkroom.training.placement import make_placement
-from darkroom.training.run import read_example_labels, run_fn, train
+from darkroom.training.run import train
+from darkroom.training.state.history import read_exported
+from darkroom.training.state.training_run import TrainingRun
+from darkroom.training.trainer import read_example_labels, run_fn
 
 from ..records import make_rows, write_records
 from .quick_loop import QuickLoop

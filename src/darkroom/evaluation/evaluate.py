@@ -193,8 +193,8 @@ def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Eva
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
+        matrix=make_matrix(confusions, model.labels),
         confusions=tuple(mistakes[:MAX_CONFUSIONS]),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
-        matrix=make_matrix(confusions, model.labels),
     )
     return found, scored

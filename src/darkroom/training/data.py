@@ -16,7 +16,7 @@ from darkroom.input.records import make_cache_folder
 from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.profiling.meter import InputMeter
-from darkroom.training.placement import Placement
+from darkroom.training.devices.placement import Placement
 from darkroom.training.recipe.balance import Balance
 
 

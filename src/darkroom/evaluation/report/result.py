@@ -68,12 +68,12 @@ class Evaluation:
         model_sha256: A hash of its files.
         split: The split that was scored.
         metrics: Accuracy, F1, calibration and others, and those of each class.
+        matrix: The whole confusion matrix, of fifty rows at most.
         confusions: The pairs of labels that are taken for each other, most records first; at most
             a hundred.
         notes: What else one must know to read the numbers, as sentences.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
-        matrix: The whole confusion matrix, of fifty rows at most; None if it was not made.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
     """
 
@@ -81,11 +81,11 @@ class Evaluation:
     model_sha256: str
     split: str
     metrics: Metrics
+    matrix: ConfusionMatrix
     confusions: tuple[Confusion, ...] = ()
     notes: tuple[str, ...] = ()
     report_path: str | None = None
     slices: tuple[Slice, ...] = ()
-    matrix: ConfusionMatrix | None = None
     missed: tuple[str, ...] = ()
 
     @property
