@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from darkroom.options.targets import (
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
+from darkroom.runtime.text import suggest
 from darkroom.storage import uris
 
 if sys.version_info >= (3, 11):
@@ -160,8 +160,7 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
     names = [each.name for each in list_options(PipelineConfig)]
     for name in values:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(names)}."
+            hint = suggest(name, names, f"Options: {', '.join(names)}.")
             raise UsageError(f"There is no option {name!r}.", hint)
     # Kubeflow Pipelines has a root of its own.
     needed = ("data",) if target == KUBEFLOW else ("data", "root")

@@ -72,7 +72,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"epoch": 3}, "no option 'epoch'. Did you mean 'epochs'"),
+        ({"epoch": 3}, "no option 'epoch'. Did you mean epochs"),
         ({"root": None}, "needs root"),
         ({"epochs": 0}, "epochs is 0"),
         ({"epochs": "3"}, "epochs is '3'"),

@@ -420,7 +420,7 @@ def test_the_table_shows_both_records_of_a_pair(judge):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"policies": {"leakege": "fail"}}, "Unknown check 'leakege'.*Did you mean 'leakage'"),
+        ({"policies": {"leakege": "fail"}}, "Unknown check 'leakege'.*Did you mean leakage"),
         ({"policies": {"leakage": "stop"}}, "Unknown policy of leakage 'stop'.*fail, warn, off"),
         ({"policies": {"accounting": "off"}}, "always stop a run"),
         ({"required_splits": ("validaton",)}, "Unknown required split 'validaton'"),

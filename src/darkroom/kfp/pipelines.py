@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,6 +28,7 @@ from darkroom.kfp.interfaces import (
 )
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.pipeline import RUN_PARAMETERS
+from darkroom.runtime.text import suggest
 
 PIPELINE_NAME = "darkroom-images"
 # What the pipeline decides itself.
@@ -72,11 +72,8 @@ def make_pipeline(
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     for name, value in options.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise UsageError(
-                f"The pipeline has no option {name!r}.",
-                f"Did you mean {near[0]}?" if near else f"Options: {', '.join(sorted(known))}.",
-            )
+            hint = suggest(name, known, f"Options: {', '.join(sorted(known))}.")
+            raise UsageError(f"The pipeline has no option {name!r}.", hint)
         parse_value(known[name], value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from darkroom.manifest.entries import Entry
 from darkroom.manifest.locations import check_form, check_inside
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
+from darkroom.runtime.text import suggest
 from darkroom.storage import uris
 
 # Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
@@ -159,10 +159,10 @@ class _RowParser:
             if parsed is None:
                 if isinstance(item, BadRow):
                     return splits.UNASSIGNED  # the row is rejected for another reason anyway
-                near = difflib.get_close_matches(text.lower(), ("train", "validation", "test"), n=1)
-                guess = f" Did you mean {near[0].upper()}?" if near else ""
+                guess = suggest(text.upper(), ("TRAIN", "VALIDATION", "TEST"))
+                where = f"{self._source.name}, row {item.row}"
                 raise DataError(
-                    f"{self._source.name}, row {item.row}: unknown split {text!r}.{guess}",
+                    f"{where}: unknown split {text!r}. {guess}".rstrip(),
                     f"Known: {splits.known_names()}.",
                 )
             self._declared[text] = parsed

@@ -15,6 +15,7 @@ from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
+from darkroom.runtime.text import suggest
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -274,11 +275,8 @@ class TrainingOptions(TrainingFields):
         names = [each.name for each in dataclasses.fields(cls)]
         for name in values:
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                raise UsageError(
-                    f"Training has no option {name!r}.",
-                    f"Did you mean {close[0]}?" if close else f"Options: {', '.join(names)}.",
-                )
+                hint = suggest(name, names, f"Options: {', '.join(names)}.")
+                raise UsageError(f"Training has no option {name!r}.", hint)
         if "image_size" not in values:
             raise UsageError("Training needs the option image_size: [height, width] in pixels.")
         return cls(**values)
