@@ -13,7 +13,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
 from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
-from darkroom.runtime.markup import Html, element, escape_markdown
+from darkroom.runtime.markup import Html, element, make_markdown_table
 from darkroom.runtime.text import format_count
 from darkroom.validation.report.parts import make_page, make_table
 from darkroom.validation.report.style import STYLE
@@ -68,7 +68,7 @@ def encode_summary(result: ConversionResult) -> str:
     ]
     parts = [
         f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
-        _make_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
+        make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
         _encode_classes(result),
         _encode_rejects(result),
     ]
@@ -82,7 +82,7 @@ def _encode_classes(result: ConversionResult) -> str:
         for name in names[:_MAX_LABELS]
     ]
     more = len(names) - len(rows)
-    table = _make_table(["label", *result.classes], rows) if rows else ""
+    table = make_markdown_table(["label", *result.classes], rows) if rows else ""
     return f"{table}\n\n… and {more:,} more" if more > 0 else table
 
 
@@ -92,10 +92,4 @@ def _encode_rejects(result: ConversionResult) -> str:
     path = storage.join(result.data_dir, layout.REJECTS_FILE)
     found = read_first_rejects(path, _MAX_REJECTS)
     rows = [[f"{each.row}", each.reason, each.detail, each.uri] for each in found]
-    return f"## First rejects\n\n{_make_table(['row', 'reason', 'because', 'image'], rows)}"
-
-
-def _make_table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header)]
-    lines += [[escape_markdown(cell) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## First rejects\n\n{make_markdown_table(['row', 'reason', 'because', 'image'], rows)}"

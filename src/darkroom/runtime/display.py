@@ -69,6 +69,13 @@ class Step:
         new = new if shown else new.rstrip(",")
         return f"{amount} {unit}".rstrip() + new + shown + detail
 
+    def format_end(self, now: float, *, failed: bool) -> str:
+        """Returns the line for the end of the step."""
+        verb = "failed after" if failed else "done in"
+        amount = self.format_amount(now, final=True)
+        line = f"{self.label} {verb} {format_seconds(now - self.started)}"
+        return f"{line}, {amount}" if amount else line
+
 
 class StepSink:
     """Keeps the running steps, and decides when something is shown."""
@@ -76,7 +83,10 @@ class StepSink:
     is_live = False
 
     def __init__(
-        self, stream: TextIO, interval_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO,
+        interval_seconds: float = PLAIN_INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream
         self._interval_seconds = interval_seconds
@@ -145,22 +155,11 @@ class StepSink:
 class PlainProgress(StepSink):
     """Lines for logs and pipes: at most one in two seconds, and one at the end of each step."""
 
-    def __init__(
-        self,
-        stream: TextIO,
-        interval_seconds: float = PLAIN_INTERVAL_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(stream, interval_seconds, clock)
-
     def _show(self, current: Step, now: float) -> None:
         self._print(f"{current.label} {current.format_amount(now)}")
 
     def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
-        verb = "failed after" if failed else "done in"
-        amount = finished.format_amount(now, final=True)
-        seconds = format_seconds(now - finished.started)
-        self._print(f"{finished.label} {verb} {seconds}" + (f", {amount}" if amount else ""))
+        self._print(finished.format_end(now, failed=failed))
 
 
 class RichProgress(StepSink):
