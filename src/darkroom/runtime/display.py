@@ -235,7 +235,7 @@ class RichProgress(StepSink):
             self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
-class FoldedSteps:
+class FoldedSteps(StepSink):
     """Receives the progress of a part of the work, and passes on where it is.
 
     Args:
@@ -243,28 +243,22 @@ class FoldedSteps:
             not be taken back, so a display that is not live is told nothing.
     """
 
-    def __init__(self, outer: Any) -> None:
-        self.is_live: bool = outer.is_live
+    def __init__(self, outer: StepSink) -> None:
+        self.is_live = outer.is_live
         self._outer = outer
         self._labels: list[str] = []
-
-    def open(self) -> None:
-        """The display is open already."""
-
-    def close(self) -> None:
-        """Others close the display."""
 
     def start_step(self, label: str) -> None:
         """Shows the label."""
         self._labels.append(label)
-        self._show("")
+        self._tell("")
 
     def advance(
         self, done: int, total: int | None, unit: str, before: int, detail: str = ""
     ) -> None:
         """Shows how far the innermost step is."""
         amount = f"{done:,}" if total is None else f"{done:,}/{total:,}"
-        self._show(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
+        self._tell(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
 
     def remark(self, text: str) -> None:
         """Nobody sees the end of a step."""
@@ -277,7 +271,7 @@ class FoldedSteps:
     def note(self, text: str) -> None:
         """Nobody sees a note."""
 
-    def _show(self, amount: str) -> None:
+    def _tell(self, amount: str) -> None:
         if self.is_live:
             parts = filter(None, (*self._labels[-1:], amount))
             self._outer.advance(0, None, "", 0, " ".join(parts))
