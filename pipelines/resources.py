@@ -142,13 +142,16 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
 
 
 def _parse_table(component: str, values: Any) -> Resources:
+    if isinstance(values, Resources):
+        return values
     try:
-        return values if isinstance(values, Resources) else build_value(values, Resources)
+        return build_value({component: values}, dict[str, Resources])[component]
     except UsageError as error:
         raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
     except ValueError as error:
         names = ", ".join(each.name for each in dataclasses.fields(Resources))
-        raise UsageError(f"resources.{component}: {error}.", f"It takes {names}.") from error
+        hint = f"Numbers have no unit, as in memory_gb = 4. A table takes {names}."
+        raise UsageError(f"resources{error}.", hint) from error
 
 
 def _check_with_default(parsed: Mapping[str, Resources], component: str) -> None:

@@ -98,11 +98,11 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"columns": {"a": "picture"}}, "'picture'"),
         (
             {"resources": {"Trainer": {"cpus": 2}}},
-            "Trainer: it: 'cpus' is unknown or missing",
+            "resources.Trainer: 'cpus' is unknown or missing",
         ),
         ({"resources": {"Trainer": {"cpu": 0}}}, "cpu is 0.0, expected a number above 0"),
         ({"resources": {"Trainer": {"retries": -1}}}, "retries is -1"),
-        ({"resources": {"Trainer": 2}}, "resources.Trainer: it is 2, expected an object"),
+        ({"resources": {"Trainer": 2}}, "resources.Trainer is 2, expected an object"),
         (
             {"resources": {"Trainer": {"tolerations": ["gpu"]}}},
             "tolerations[0] is 'gpu', expected",

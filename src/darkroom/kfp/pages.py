@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from typing import Protocol
+from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.result import ConversionResult
@@ -22,13 +22,7 @@ _MAX_LABELS = 200
 _MAX_REJECTS = 10
 
 
-class _Shown(Protocol):
-    """A result that a notebook shows."""
-
-    def _repr_html_(self) -> str: ...
-
-
-def encode_card(title: str, result: _Shown) -> str:
+def encode_card(title: str, result: Any) -> str:
     """Returns a page with what a notebook shows of a result, with artifacts by their URIs."""
     return make_page(title, STYLE, Html(name_uris(result._repr_html_())))
 

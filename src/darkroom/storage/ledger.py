@@ -66,8 +66,10 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
         coming[name] = sorted(hashes)
     if foreign:
         raise _make_error(folder, foreign, hint)
-    if ledger != {**entries, **coming}:
-        _write(folder, {**entries, **coming})
+    if ledger != (entries := {**entries, **coming}):
+        text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
+        storage.make_folder(folder)
+        storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
 
 
 def check_files(folder: str, names: Collection[str]) -> None:
@@ -182,12 +184,6 @@ def _read(folder: str) -> _Entries | None:
     except (*storage.UNUSABLE, ValueError):
         return None
     return ledger["files"] if ledger["darkroom_files"] == _FORMAT_VERSION else None
-
-
-def _write(folder: str, entries: _Entries) -> None:
-    text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
-    storage.make_folder(folder)
-    storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
 
 
 def _look(path: str) -> str | None:
