@@ -180,21 +180,14 @@ class _RowParser:
             if scheme not in ALLOWED_SCHEMES:
                 detail = f"{scheme}:// is not one of {ALLOWED_SCHEMES}"
                 raise RejectError("unsupported_scheme", detail)
-        elif not cell.startswith("/"):
-            if not self._base:
-                # A frame has no folder: relative paths identify its images as written.
-                uri = self._check_place(cell, f"{self._source.base}/{cell}")
-                return uri, uris.normalise_uri(cell)
-            uri = self._check_place(cell, f"{self._source.base}/{cell}")
-            return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
-        uri = self._check_place(cell, cell)
-        return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
-
-    def _check_place(self, cell: str, path: str) -> str:
-        uri = uris.resolve_uri(path)
+        is_relative = not cell.startswith("/") and not uris.has_scheme(cell)
+        uri = uris.resolve_uri(f"{self._source.base}/{cell}" if is_relative else cell)
         check_form(cell, uri)
         check_inside(uri, self._allowed_roots)
-        return uri
+        # A frame has no folder: relative paths identify its images as written.
+        if is_relative and not self._base:
+            return uri, uris.normalise_uri(cell)
+        return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
     def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
         if self._id is not None and (given := as_text(values[self._id])):
