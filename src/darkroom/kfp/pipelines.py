@@ -26,9 +26,9 @@ from darkroom.kfp.interfaces import (
     VALIDATE_DATASET,
     VALIDATION_GATE,
 )
+from darkroom.options.checks import check_known
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.pipeline import RUN_PARAMETERS
-from darkroom.runtime.text import suggest
 
 PIPELINE_NAME = "darkroom-images"
 # What the pipeline decides itself.
@@ -70,10 +70,8 @@ def make_pipeline(
     check_credentials(options, SECRETS_HINT)  # before a message shows a value
     # Lists of options are tuples, which KFP does not know.
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+    check_known(options, sorted(known), "The pipeline has no option")
     for name, value in options.items():
-        if name not in known:
-            hint = suggest(name, known, f"Options: {', '.join(sorted(known))}.")
-            raise UsageError(f"The pipeline has no option {name!r}.", hint)
         parse_value(known[name], value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))

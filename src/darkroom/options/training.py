@@ -11,11 +11,10 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import parse_augmentation
-from darkroom.options.checks import pick_fields
+from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
-from darkroom.runtime.text import suggest
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -273,10 +272,7 @@ class TrainingOptions(TrainingFields):
             UsageError: A name is unknown, `image_size` is missing, or a value is wrong.
         """
         names = [each.name for each in dataclasses.fields(cls)]
-        for name in values:
-            if name not in names:
-                hint = suggest(name, names, f"Options: {', '.join(names)}.")
-                raise UsageError(f"Training has no option {name!r}.", hint)
+        check_known(values, names, "Training has no option")
         if "image_size" not in values:
             raise UsageError("Training needs the option image_size: [height, width] in pixels.")
         return cls(**values)
