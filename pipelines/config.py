@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
-from darkroom.options.checks import pick_fields
+from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import document, list_options
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
@@ -28,7 +28,6 @@ from darkroom.options.targets import (
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
-from darkroom.runtime.text import suggest
 from darkroom.storage import uris
 
 if sys.version_info >= (3, 11):
@@ -70,7 +69,12 @@ class PipelineConfig(
         check_root(self.root)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
-        _check_parameters(self.parameters)
+        known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
+        if wrong := [name for name in self.parameters if name not in known]:
+            raise UsageError(
+                f"parameters has {wrong[0]!r}, which a run cannot change.",
+                f"Name some of {', '.join(known)}.",
+            )
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
@@ -137,16 +141,6 @@ def check_root(path: str) -> None:
         )
 
 
-def _check_parameters(names: Sequence[str]) -> None:
-    known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
-    for name in names:
-        if name not in known:
-            raise UsageError(
-                f"parameters has {name!r}, which a run cannot change.",
-                f"Name some of {', '.join(known)}.",
-            )
-
-
 def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:
     """Returns the configuration of values by name.
 
@@ -158,10 +152,7 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
         UsageError: A name is unknown, a required one is missing, or a value is wrong.
     """
     names = [each.name for each in list_options(PipelineConfig)]
-    for name in values:
-        if name not in names:
-            hint = suggest(name, names, f"Options: {', '.join(names)}.")
-            raise UsageError(f"There is no option {name!r}.", hint)
+    check_known(values, names, "There is no option")
     # Kubeflow Pipelines has a root of its own.
     needed = ("data",) if target == KUBEFLOW else ("data", "root")
     if missing := [name for name in needed if not values.get(name)]:
