@@ -145,7 +145,7 @@ def _create_trainer(
     config: PipelineConfig, image_to_tfrecord: ImageToTFRecord
 ) -> DescribingTrainer:
     # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
-    return DescribingTrainer(
+    trainer: DescribingTrainer = DescribingTrainer(
         run_fn=RUN_FN,
         examples=image_to_tfrecord.outputs["examples"],
         # Zero steps: run_fn counts epochs, and the records say how long one is.
@@ -157,6 +157,7 @@ def _create_trainer(
             MODEL_FINGERPRINT_KEY: config.model_fingerprint,
         },
     ).with_id("Trainer")
+    return trainer
 
 
 def make_connection_config(root: str) -> Any:
