@@ -19,7 +19,6 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import OptionField, list_options
-from darkroom.options.image import ImageFields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
@@ -61,14 +60,9 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
 
-def _parse_ratios(text: str) -> list[float]:
-    return list(SplitRatios.parse(text).as_tuple())
-
-
 # Where the options of a stage go: classes of fields, node, property, and keys inside its JSON.
 _PLACES: tuple[tuple[type, str, str, tuple[str, ...]], ...] = (
     (SourceFields, "ManifestGen", "options", ()),
-    (ImageFields, "ImageToTFRecord", "options", ("image",)),
     (ConversionFields, "ImageToTFRecord", "options", ()),
     (ValidationFields, "ImageValidator", "options", ()),
     (TrainingOptions, "Trainer", "custom_config", (CONFIG_KEY,)),
@@ -83,7 +77,9 @@ _OWN_PLACES: Mapping[str, tuple[str, str, tuple[str | int, ...]]] = {
     "baseline_model": ("Evaluator", "baseline", ()),
     "push_to": ("Pusher", "push_destination", ("filesystem", "base_directory")),
 }
-_PARSERS: Mapping[str, Callable[[str], Any]] = {"split_ratios": _parse_ratios}
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "split_ratios": lambda text: list(SplitRatios.parse(text).as_tuple())
+}
 
 
 def _list_parameters() -> Iterator[Parameter]:
@@ -135,7 +131,9 @@ def apply_parameters(properties: Mapping[str, Any], values: Mapping[str, Any]) -
         parsed = parse_value(parameter, value)
         if parameter.path:
             tree = _load(result[parameter.property])
-            _place(tree, parameter.path, parsed)
+            functools.reduce(operator.getitem, parameter.path[:-1], tree)[parameter.path[-1]] = (
+                parsed
+            )
             result[parameter.property] = json.dumps(tree, sort_keys=True)
         else:
             result[parameter.property] = parsed
@@ -272,12 +270,6 @@ _KINDS = {str: "text", int: "a whole number", float: "a number"}
 
 def _load(value: Any) -> Any:
     return json.loads(value if isinstance(value, str) else json.dumps(value))
-
-
-def _place(tree: Any, path: tuple[str | int, ...], value: Any) -> None:
-    for key in path[:-1]:
-        tree = tree[key]
-    tree[path[-1]] = value
 
 
 def _check_bounds(text: str) -> None:

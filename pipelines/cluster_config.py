@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.checks import check_known
 from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.pipeline import ClusterFields
 from darkroom.pipelines.resources import Resources, parse_resources
@@ -60,12 +61,7 @@ def make_cluster_config(values: Mapping[str, Any]) -> ClusterConfig:
         UsageError: A name is not an option for a pipeline of one's own, or a value is wrong.
     """
     names = [each.name for each in list_options(ClusterConfig)]
-    for name in values:
-        if name not in names:
-            raise UsageError(
-                f"{name} is not an option for a pipeline of your own.",
-                f"Options: {', '.join(names)}. Everything else is up to your function.",
-            )
+    check_known(values, names, "A pipeline of your own has no option")
     try:
         return ClusterConfig(**values)
     except (TypeError, AttributeError) as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
-from darkroom.options.checks import pick_fields
+from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import document, list_options
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
@@ -70,7 +69,12 @@ class PipelineConfig(
         check_root(self.root)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
-        _check_parameters(self.parameters)
+        known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
+        if wrong := [name for name in self.parameters if name not in known]:
+            raise UsageError(
+                f"parameters has {wrong[0]!r}, which a run cannot change.",
+                f"Name some of {', '.join(known)}.",
+            )
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
@@ -137,16 +141,6 @@ def check_root(path: str) -> None:
         )
 
 
-def _check_parameters(names: Sequence[str]) -> None:
-    known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
-    for name in names:
-        if name not in known:
-            raise UsageError(
-                f"parameters has {name!r}, which a run cannot change.",
-                f"Name some of {', '.join(known)}.",
-            )
-
-
 def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:
     """Returns the configuration of values by name.
 
@@ -158,11 +152,7 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
         UsageError: A name is unknown, a required one is missing, or a value is wrong.
     """
     names = [each.name for each in list_options(PipelineConfig)]
-    for name in values:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(names)}."
-            raise UsageError(f"There is no option {name!r}.", hint)
+    check_known(values, names, "There is no option")
     # Kubeflow Pipelines has a root of its own.
     needed = ("data",) if target == KUBEFLOW else ("data", "root")
     if missing := [name for name in needed if not values.get(name)]:

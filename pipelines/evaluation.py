@@ -36,7 +36,12 @@ def create_evaluation(
         model: `Model` of Trainer.
     """
     needs_resolver = config.compares_models and not config.baseline_model
-    resolvers = [_create_resolver()] if needs_resolver else []
+    resolver = Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+    ).with_id(RESOLVER)
+    resolvers = [resolver] if needs_resolver else []
     evaluator = Evaluator(
         examples,
         model,
@@ -46,14 +51,6 @@ def create_evaluation(
         example_splits=[EVAL],
     )
     return resolvers, evaluator
-
-
-def _create_resolver() -> Resolver:
-    return Resolver(
-        strategy_class=LatestBlessedModelStrategy,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-    ).with_id(RESOLVER)
 
 
 def make_eval_config(config: PipelineConfig) -> tfma.EvalConfig:

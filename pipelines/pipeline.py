@@ -76,19 +76,7 @@ def create_pipeline(
     *checks, image_validator, gate = _create_checks(
         config, manifest_gen, image_to_tfrecord, is_local=beam_args is None
     )
-    # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
-    trainer = DescribingTrainer(
-        run_fn=RUN_FN,
-        examples=image_to_tfrecord.outputs["examples"],
-        # Zero steps: run_fn counts epochs, and the records say how long one is.
-        train_args=trainer_pb2.TrainArgs(num_steps=0),
-        eval_args=trainer_pb2.EvalArgs(num_steps=0),
-        custom_config={
-            CONFIG_KEY: config.training.to_dict(),
-            CHECKPOINT_DIR_KEY: config.checkpoint_dir,
-            MODEL_FINGERPRINT_KEY: config.model_fingerprint,
-        },
-    ).with_id("Trainer")
+    trainer = _create_trainer(config, image_to_tfrecord)
     # The gate has no output for the trainer, so this edge makes the trainer wait.
     trainer.add_upstream_node(gate)
     resolvers, evaluator = create_evaluation(
@@ -151,6 +139,25 @@ def _create_checks(
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]
+
+
+def _create_trainer(
+    config: PipelineConfig, image_to_tfrecord: ImageToTFRecord
+) -> DescribingTrainer:
+    # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
+    trainer: DescribingTrainer = DescribingTrainer(
+        run_fn=RUN_FN,
+        examples=image_to_tfrecord.outputs["examples"],
+        # Zero steps: run_fn counts epochs, and the records say how long one is.
+        train_args=trainer_pb2.TrainArgs(num_steps=0),
+        eval_args=trainer_pb2.EvalArgs(num_steps=0),
+        custom_config={
+            CONFIG_KEY: config.training.to_dict(),
+            CHECKPOINT_DIR_KEY: config.checkpoint_dir,
+            MODEL_FINGERPRINT_KEY: config.model_fingerprint,
+        },
+    ).with_id("Trainer")
+    return trainer
 
 
 def make_connection_config(root: str) -> Any:

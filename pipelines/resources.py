@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_count, is_number, is_table_of_texts
+from darkroom.options.checks import check_count, is_number
 from darkroom.options.targets import VERTEX
+from darkroom.runtime.json_values import build_value
 
 # Kubernetes requests a kind of device, and the node decides the model; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
@@ -94,37 +95,18 @@ class Resources:
         Raises:
             UsageError: A value has the wrong type, or is out of range.
         """
-        if not isinstance(self.accelerator, str | None):
-            raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
-        for name in ("node_selector", "pod_labels", "pod_annotations"):
-            table = getattr(self, name)
-            if table is not None and not is_table_of_texts(table):
-                raise UsageError(f"{name} is not a table of texts.", "Write each value in quotes.")
         for key in (*(self.pod_labels or {}), *(self.pod_annotations or {})):
             if key.lower().startswith(_TAKEN_PREFIXES):
                 raise UsageError(
                     f"The pod has the key {key!r}, and Kubeflow sets those of that prefix itself.",
                     "Use a key with another prefix, or without one.",
                 )
-        if not isinstance(self.runs_as_root, bool | None):
-            raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
-        self._check_numbers()
-        self._check_tolerations()
-
-    def _check_tolerations(self) -> None:
-        if self.tolerations is None:
-            return
-        if not isinstance(self.tolerations, list | tuple):
-            raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
-        object.__setattr__(self, "tolerations", tuple(self.tolerations))
-        for toleration in self.tolerations:
-            if not is_table_of_texts(toleration) or set(toleration) - {*_TOLERATION_KEYS}:
+        for toleration in self.tolerations or ():
+            if set(toleration) - {*_TOLERATION_KEYS}:
                 raise UsageError(
                     f"A toleration is {toleration!r}.",
                     f"Give a table of texts with some of {', '.join(_TOLERATION_KEYS)}.",
                 )
-
-    def _check_numbers(self) -> None:
         for name in ("cpu", "memory_gb", "cpu_request", "memory_gb_request"):
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 < value < math.inf):
@@ -151,27 +133,25 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
     """
     if not isinstance(given, Mapping):
         raise UsageError("resources is not a table.", "Write [resources.COMPONENT].")
-    names = [each.name for each in dataclasses.fields(Resources)]
-    parsed = {}
-    for component, values in given.items():
-        if isinstance(values, Resources):
-            parsed[component] = values
-            continue
-        if not isinstance(values, Mapping):
-            raise UsageError(f"resources.{component} is {values!r}, expected a table.")
-        if unknown := sorted(set(values) - set(names)):
-            raise UsageError(
-                f"resources.{component} has no {unknown[0]!r}.", f"It takes {', '.join(names)}."
-            )
-        try:
-            parsed[component] = Resources(**values)
-        except UsageError as error:
-            raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
+    parsed = {component: _parse_table(component, values) for component, values in given.items()}
     for component in parsed:
         _check_with_default(parsed, component)
     for component in parsed:
         _check_accelerators(parsed, component)
     return parsed
+
+
+def _parse_table(component: str, values: Any) -> Resources:
+    if isinstance(values, Resources):
+        return values
+    try:
+        return build_value({component: values}, dict[str, Resources])[component]
+    except UsageError as error:
+        raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
+    except ValueError as error:
+        names = ", ".join(each.name for each in dataclasses.fields(Resources))
+        hint = f"Numbers have no unit, as in memory_gb = 4. A table takes {names}."
+        raise UsageError(f"resources{error}.", hint) from error
 
 
 def _check_with_default(parsed: Mapping[str, Resources], component: str) -> None:

@@ -11,8 +11,6 @@ from tfx.types import channel
 
 from darkroom.components.evaluator import executor
 
-BASELINE_KEY = executor.BASELINE_KEY
-
 
 class Evaluator(tfx_component.Evaluator):
     """Measures a model, and blesses it when it passes its thresholds.
@@ -62,4 +60,4 @@ class Evaluator(tfx_component.Evaluator):
             schema=schema,
         )
         # TFX's constructor makes its own spec, which has no such property.
-        self.spec.exec_properties[BASELINE_KEY] = baseline
+        self.spec.exec_properties[executor.BASELINE_KEY] = baseline

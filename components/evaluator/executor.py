@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError
 from darkroom.runtime.text import list_first
+from darkroom.storage import copies
 
 BASELINE_KEY = "baseline"
 REASONS_PROPERTY = "reasons"
@@ -89,7 +90,7 @@ def _find_baseline(
     copy = standard_artifacts.Model()
     copy.uri = storage.join(scratch, _COPY_FOLDER)
     try:
-        _copy_model(found, path_utils.serving_model_dir(copy.uri))
+        copies.copy_folder(found, path_utils.serving_model_dir(copy.uri))
         yield [copy], found
     finally:
         storage.delete(copy.uri)
@@ -117,13 +118,6 @@ def find_newest_model(base: str) -> str | None:
             "baseline_model names a SavedModel, or a folder of pushed ones.",
         )
     return None
-
-
-def _copy_model(source: str, destination: str) -> None:
-    for name in storage.list_everything(source):
-        target = storage.join(destination, name)
-        storage.make_folder(target.rpartition("/")[0])
-        storage.copy_file(storage.join(source, name), target)
 
 
 def compare_labels(model: Any, baseline: Any) -> str:
@@ -154,13 +148,9 @@ def check_columns(examples: list[Any], config: str) -> None:
     specs = json.loads(config).get("slicing_specs", ())
     wanted = {key for each in specs for key in each.get("feature_keys", ())}
     for artifact in examples:
-        if dataset := find_dataset(artifact.uri):  # nobody lists the columns of another program
-            _check_features(wanted, dataset.features)
-
-
-def _check_features(wanted: Set[str], features: Mapping[str, object]) -> None:
-    if missing := sorted(wanted - features.keys()):
-        raise DataError(
-            f"The records have no column {missing[0]!r} to slice by.",
-            f"Their columns: {', '.join(sorted(features))}.",
-        )
+        dataset = find_dataset(artifact.uri)  # nobody lists the columns of another program
+        if dataset and (missing := sorted(wanted - dataset.features.keys())):
+            raise DataError(
+                f"The records have no column {missing[0]!r} to slice by.",
+                f"Their columns: {', '.join(sorted(dataset.features))}.",
+            )

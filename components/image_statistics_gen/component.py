@@ -9,16 +9,13 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 from darkroom.components.artifacts import RecordIndex
 from darkroom.components.image_statistics_gen import executor
 
-INDEX_KEY = executor.INDEX_KEY
-STATISTICS_KEY = executor.STATISTICS_KEY
-
 
 class ImageStatisticsGenSpec(ComponentSpec):
     """Interface of ImageStatisticsGen."""
 
     PARAMETERS: dict[str, object] = {}
-    INPUTS = {INDEX_KEY: ChannelParameter(type=RecordIndex)}
-    OUTPUTS = {STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics)}
+    INPUTS = {executor.INDEX_KEY: ChannelParameter(type=RecordIndex)}
+    OUTPUTS = {executor.STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics)}
 
 
 class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
@@ -41,4 +38,8 @@ class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
             index: `RecordIndex` of ImageToTFRecord.
         """
         statistics = channel_utils.as_channel([standard_artifacts.ExampleStatistics()])
-        super().__init__(ImageStatisticsGenSpec(**{INDEX_KEY: index, STATISTICS_KEY: statistics}))
+        super().__init__(
+            ImageStatisticsGenSpec(
+                **{executor.INDEX_KEY: index, executor.STATISTICS_KEY: statistics}
+            )
+        )

@@ -18,26 +18,19 @@ from darkroom.options.image import (
     KEEP_ENCODING,
 )
 
-MANIFEST_KEY = executor.MANIFEST_KEY
-MANIFEST_REJECTS_KEY = executor.MANIFEST_REJECTS_KEY
-OPTIONS_KEY = executor.OPTIONS_KEY
-EXAMPLES_KEY = executor.EXAMPLES_KEY
-INDEX_KEY = executor.INDEX_KEY
-REJECTS_KEY = executor.REJECTS_KEY
-
 
 class ImageToTFRecordSpec(ComponentSpec):
     """Interface of ImageToTFRecord."""
 
-    PARAMETERS = {OPTIONS_KEY: ExecutionParameter(type=str)}
+    PARAMETERS = {executor.OPTIONS_KEY: ExecutionParameter(type=str)}
     INPUTS = {
-        MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        MANIFEST_REJECTS_KEY: ChannelParameter(type=Rejects),
+        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
+        executor.MANIFEST_REJECTS_KEY: ChannelParameter(type=Rejects),
     }
     OUTPUTS = {
-        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
-        INDEX_KEY: ChannelParameter(type=RecordIndex),
-        REJECTS_KEY: ChannelParameter(type=Rejects),
+        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
+        executor.INDEX_KEY: ChannelParameter(type=RecordIndex),
+        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
     }
 
 
@@ -101,15 +94,16 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             num_shards=num_shards,
             store_patience_seconds=store_patience_seconds,
         )
+        examples = channel_utils.as_channel([standard_artifacts.Examples()])
         super().__init__(
             ImageToTFRecordSpec(
                 **{
-                    MANIFEST_KEY: manifest,
-                    MANIFEST_REJECTS_KEY: manifest_rejects,
-                    OPTIONS_KEY: options.to_json(),
-                    EXAMPLES_KEY: channel_utils.as_channel([standard_artifacts.Examples()]),
-                    INDEX_KEY: channel_utils.as_channel([RecordIndex()]),
-                    REJECTS_KEY: channel_utils.as_channel([Rejects()]),
+                    executor.MANIFEST_KEY: manifest,
+                    executor.MANIFEST_REJECTS_KEY: manifest_rejects,
+                    executor.OPTIONS_KEY: options.to_json(),
+                    executor.EXAMPLES_KEY: examples,
+                    executor.INDEX_KEY: channel_utils.as_channel([RecordIndex()]),
+                    executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
                 }
             )
         )

@@ -11,30 +11,21 @@ from darkroom.components.image_validator import executor
 from darkroom.components.system_artifacts import HTML
 from darkroom.options.validation import ValidationOptions
 
-INDEX_KEY = executor.INDEX_KEY
-REJECTS_KEY = executor.REJECTS_KEY
-MANIFEST_KEY = executor.MANIFEST_KEY
-ANOMALIES_KEY = executor.ANOMALIES_KEY
-EXAMPLES_KEY = executor.EXAMPLES_KEY
-OPTIONS_KEY = executor.OPTIONS_KEY
-REPORT_KEY = executor.REPORT_KEY
-HTML_KEY = executor.HTML_KEY
-
 
 class ImageValidatorSpec(ComponentSpec):
     """Interface of ImageValidator."""
 
-    PARAMETERS = {OPTIONS_KEY: ExecutionParameter(type=str)}
+    PARAMETERS = {executor.OPTIONS_KEY: ExecutionParameter(type=str)}
     INPUTS = {
-        INDEX_KEY: ChannelParameter(type=RecordIndex),
-        REJECTS_KEY: ChannelParameter(type=Rejects),
-        MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
-        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        executor.INDEX_KEY: ChannelParameter(type=RecordIndex),
+        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
+        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
+        executor.ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
     }
     OUTPUTS = {
-        REPORT_KEY: ChannelParameter(type=ValidationReport),
-        HTML_KEY: ChannelParameter(type=HTML),
+        executor.REPORT_KEY: ChannelParameter(type=ValidationReport),
+        executor.HTML_KEY: ChannelParameter(type=HTML),
     }
 
 
@@ -73,18 +64,18 @@ class ImageValidator(base_component.BaseComponent):
                 downloads all records for them. None: they are made of the source images, for which
                 a store has five seconds.
         """
-        pictured = {} if examples is None else {EXAMPLES_KEY: examples}
+        pictured = {} if examples is None else {executor.EXAMPLES_KEY: examples}
         super().__init__(
             ImageValidatorSpec(
                 **{
-                    INDEX_KEY: index,
-                    REJECTS_KEY: rejects,
-                    MANIFEST_KEY: manifest,
-                    ANOMALIES_KEY: anomalies,
+                    executor.INDEX_KEY: index,
+                    executor.REJECTS_KEY: rejects,
+                    executor.MANIFEST_KEY: manifest,
+                    executor.ANOMALIES_KEY: anomalies,
                     **pictured,
-                    OPTIONS_KEY: (options or ValidationOptions()).to_json(),
-                    REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
-                    HTML_KEY: channel_utils.as_channel([HTML()]),
+                    executor.OPTIONS_KEY: (options or ValidationOptions()).to_json(),
+                    executor.REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
+                    executor.HTML_KEY: channel_utils.as_channel([HTML()]),
                 }
             )
         )

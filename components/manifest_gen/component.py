@@ -24,25 +24,19 @@ from darkroom.options.source import (
     REFUSE_MERGE,
 )
 
-SOURCE_KEY = executor.SOURCE_KEY
-OPTIONS_KEY = executor.OPTIONS_KEY
-FINGERPRINT_KEY = executor.FINGERPRINT_KEY
-MANIFEST_KEY = executor.MANIFEST_KEY
-REJECTS_KEY = executor.REJECTS_KEY
-
 
 class ManifestGenSpec(ComponentSpec):
     """Interface of ManifestGen."""
 
     PARAMETERS = {
-        SOURCE_KEY: ExecutionParameter(type=str),
-        OPTIONS_KEY: ExecutionParameter(type=str),
-        FINGERPRINT_KEY: ExecutionParameter(type=str),
+        executor.SOURCE_KEY: ExecutionParameter(type=str),
+        executor.OPTIONS_KEY: ExecutionParameter(type=str),
+        executor.FINGERPRINT_KEY: ExecutionParameter(type=str),
     }
     INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
-        MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        REJECTS_KEY: ChannelParameter(type=Rejects),
+        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
+        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
     }
 
 
@@ -123,13 +117,13 @@ class ManifestGen(base_component.BaseComponent):
         super().__init__(
             ManifestGenSpec(
                 **{
-                    SOURCE_KEY: source,
-                    OPTIONS_KEY: options.to_json(),
-                    FINGERPRINT_KEY: (
+                    executor.SOURCE_KEY: source,
+                    executor.OPTIONS_KEY: options.to_json(),
+                    executor.FINGERPRINT_KEY: (
                         TAKEN_BY_EACH_RUN if source_fingerprint is None else source_fingerprint
                     ),
-                    MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
-                    REJECTS_KEY: channel_utils.as_channel([Rejects()]),
+                    executor.MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
+                    executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
                 }
             )
         )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import channel, channel_utils, standard_artifacts
-from tfx.types.artifact import Artifact
 from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from darkroom.components.artifacts import ModelPage, ValidationReport
@@ -14,33 +11,23 @@ from darkroom.components.model_report import executor
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import UsageError
 
-EVALUATION_KEY = executor.EVALUATION_KEY
-REPORT_KEY = executor.REPORT_KEY
-METRICS_KEY = executor.METRICS_KEY
-CLASSIFICATION_KEY = executor.CLASSIFICATION_KEY
-MODEL_KEY = executor.MODEL_KEY
-MODEL_RUN_KEY = executor.MODEL_RUN_KEY
-EXAMPLES_KEY = executor.EXAMPLES_KEY
-PAGE_KEY = executor.PAGE_KEY
-HTML_KEY = executor.HTML_KEY
-
 
 class ModelReportSpec(ComponentSpec):
     """Interface of ModelReport."""
 
     PARAMETERS: dict[str, object] = {}
     INPUTS = {
-        EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
-        REPORT_KEY: ChannelParameter(type=ValidationReport),
-        MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
-        MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun, optional=True),
-        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        executor.EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        executor.REPORT_KEY: ChannelParameter(type=ValidationReport),
+        executor.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
+        executor.MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun, optional=True),
+        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
     }
     OUTPUTS = {
-        METRICS_KEY: ChannelParameter(type=Metrics),
-        CLASSIFICATION_KEY: ChannelParameter(type=ClassificationMetrics),
-        PAGE_KEY: ChannelParameter(type=ModelPage, optional=True),
-        HTML_KEY: ChannelParameter(type=HTML, optional=True),
+        executor.METRICS_KEY: ChannelParameter(type=Metrics),
+        executor.CLASSIFICATION_KEY: ChannelParameter(type=ClassificationMetrics),
+        executor.PAGE_KEY: ChannelParameter(type=ModelPage, optional=True),
+        executor.HTML_KEY: ChannelParameter(type=HTML, optional=True),
     }
 
 
@@ -89,21 +76,21 @@ class ModelReport(base_component.BaseComponent):
                 "ModelReport has one of model and examples.",
                 "Its page needs both; without both there is no page.",
             )
-        pages = {PAGE_KEY: ModelPage, HTML_KEY: HTML}
-        given = {MODEL_KEY: model, MODEL_RUN_KEY: model_run, EXAMPLES_KEY: examples}
+        given = {
+            executor.MODEL_KEY: model,
+            executor.MODEL_RUN_KEY: model_run,
+            executor.EXAMPLES_KEY: examples,
+        }
+        made = {executor.METRICS_KEY: Metrics, executor.CLASSIFICATION_KEY: ClassificationMetrics}
+        if model is not None:
+            made |= {executor.PAGE_KEY: ModelPage, executor.HTML_KEY: HTML}
         super().__init__(
             ModelReportSpec(
                 **{
-                    EVALUATION_KEY: evaluation,
-                    REPORT_KEY: report,
-                    METRICS_KEY: channel_utils.as_channel([Metrics()]),
-                    CLASSIFICATION_KEY: channel_utils.as_channel([ClassificationMetrics()]),
+                    executor.EVALUATION_KEY: evaluation,
+                    executor.REPORT_KEY: report,
                     **{key: each for key, each in given.items() if each is not None},
-                    **({} if model is None else _make_channels(pages)),
+                    **{key: channel_utils.as_channel([kind()]) for key, kind in made.items()},
                 }
             )
         )
-
-
-def _make_channels(kinds: Mapping[str, type[Artifact]]) -> dict[str, channel.BaseChannel]:
-    return {key: channel_utils.as_channel([kind()]) for key, kind in kinds.items()}

@@ -23,7 +23,7 @@ from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY, ConfusionMatrix, make_matrix
+from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY, make_matrix
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
@@ -90,7 +90,8 @@ class Executor(base_executor.BaseExecutor):
         _write_metrics(numbers, artifact_utils.get_single_instance(output_dict[METRICS_KEY]))
         if matrix is not None:
             shown = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
-            _write_matrix(matrix, shown)
+            shown.set_json_value_custom_property(MATRIX_PROPERTY, matrix.encode())
+            _write_json(matrix.encode(), shown.uri, MATRIX_FILE)
 
 
 def _write_page(
@@ -121,11 +122,6 @@ def _write_metrics(numbers: Mapping[str, float], metrics: Any) -> None:
     for name, value in finite.items():
         metrics.set_float_custom_property(name, value)
     _write_json(finite, metrics.uri, METRICS_FILE)
-
-
-def _write_matrix(matrix: ConfusionMatrix, shown: Any) -> None:
-    shown.set_json_value_custom_property(MATRIX_PROPERTY, matrix.encode())
-    _write_json(matrix.encode(), shown.uri, MATRIX_FILE)
 
 
 def _list_numbers(found: Evaluation) -> dict[str, float]:

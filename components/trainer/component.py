@@ -81,7 +81,11 @@ class Trainer(DescribingTrainer):
             UsageError: One of the local `files` does not exist.
         """
         paths = [os.fspath(each) for each in files]
-        _check_files(paths)
+        # To a run, a missing file is one that does not change.
+        for path in paths:
+            if not storage.is_remote(path) and not storage.exists(path):
+                message = f"files has {path!r}, which does not exist."
+                raise UsageError(message, storage.suggest_near(path))
         super().__init__(
             examples=examples,
             run_fn=run_fn,
@@ -108,11 +112,3 @@ class Trainer(DescribingTrainer):
             self._pip_dependencies: list[object] = []
             udf_utils.add_user_module_dependency(self, MODULE_FILE_KEY, MODULE_PATH_KEY)
         super()._resolve_pip_dependencies(pipeline_root)
-
-
-def _check_files(paths: Sequence[str]) -> None:
-    """Checks the files now: to a run, a missing file is one that does not change."""
-    for path in paths:
-        if not storage.is_remote(path) and not storage.exists(path):
-            message = f"files has {path!r}, which does not exist."
-            raise UsageError(message, storage.suggest_near(path))

@@ -13,7 +13,7 @@ from darkroom.components.pusher.saved_model import GRAPH_FILE
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import TRAIN
-from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.report.facts import FACTS_FILE, read_facts
 from darkroom.evaluation.scores.serving import identify_model
 
 _MODEL_KEY, _RUN_KEY = "model", "model_run"
@@ -46,12 +46,18 @@ class Executor(tfx_executor.GenericExecutor):
         has_model = storage.exists(storage.join(folder, GRAPH_FILE))
         sha256 = identify_model(folder) if has_model else None
         num_labels = _count_labels(folder)
+        fingerprints = [part["fingerprint"] for part in facts.data.get(TRAIN, ())[:1]]
+        best = [entry for entry in facts.history if entry["epoch"] == facts.best_epoch]
+        accuracies = [each["val_accuracy"] for each in best if "val_accuracy" in each]
         for artifact in (model, run):
             if sha256 is not None:
                 artifact.set_string_custom_property("sha256", sha256)
             if num_labels is not None:
                 artifact.set_int_custom_property("labels", num_labels)
-            _describe_facts(artifact, facts)
+            for fingerprint in fingerprints:
+                artifact.set_string_custom_property("dataset_fingerprint", str(fingerprint))
+            for accuracy in accuracies:
+                artifact.set_float_custom_property("eval_accuracy", float(accuracy))
 
 
 def _count_labels(folder: str) -> int | None:
@@ -61,12 +67,3 @@ def _count_labels(folder: str) -> int | None:
         return len(parse_labels(storage.read_bytes(path).decode()))
     except (*storage.UNUSABLE, UnicodeDecodeError):
         return None
-
-
-def _describe_facts(artifact: Any, facts: Facts) -> None:
-    """Marks an artifact with what a training of darkroom knows of itself."""
-    for part in facts.data.get(TRAIN, ())[:1]:
-        artifact.set_string_custom_property("dataset_fingerprint", str(part["fingerprint"]))
-    for entry in facts.history:
-        if entry["epoch"] == facts.best_epoch and "val_accuracy" in entry:
-            artifact.set_float_custom_property("eval_accuracy", float(entry["val_accuracy"]))

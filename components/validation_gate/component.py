@@ -9,14 +9,12 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 from darkroom.components.artifacts import ValidationReport
 from darkroom.components.validation_gate import executor
 
-REPORT_KEY = executor.REPORT_KEY
-
 
 class ValidationGateSpec(ComponentSpec):
     """Interface of ValidationGate."""
 
     PARAMETERS: dict[str, object] = {}
-    INPUTS = {REPORT_KEY: ChannelParameter(type=ValidationReport)}
+    INPUTS = {executor.REPORT_KEY: ChannelParameter(type=ValidationReport)}
     OUTPUTS: dict[str, ChannelParameter] = {}
 
 
@@ -35,4 +33,4 @@ class ValidationGate(base_component.BaseComponent):
         Args:
             report: `ValidationReport` of ImageValidator.
         """
-        super().__init__(ValidationGateSpec(**{REPORT_KEY: report}))
+        super().__init__(ValidationGateSpec(**{executor.REPORT_KEY: report}))

@@ -144,16 +144,6 @@ def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
     return dataclasses.replace(config, baseline_model=config.push_to)
 
 
-def _check_folder(folder: str) -> None:
-    """Checks that a mounted volume hides nothing that a pod needs."""
-    for needed in _NEEDED_FOLDERS:
-        if is_below(folder, needed) or is_below(needed, folder) or folder == "/tmp":
-            raise UsageError(
-                f"volumes mounts {folder!r}, which Kubeflow or the image needs.",
-                'Mount the claim elsewhere, as in "/mnt/photos".',
-            )
-
-
 def _check_volumes(volumes: Mapping[str, str]) -> None:
     for folder in sorted(volumes):
         # By itself, normpath keeps two slashes at the front.
@@ -164,7 +154,12 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
                 f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
-        _check_folder(clean)
+        hidden = (is_below(clean, each) or is_below(each, clean) for each in _NEEDED_FOLDERS)
+        if clean == "/tmp" or any(hidden):
+            raise UsageError(
+                f"volumes mounts {clean!r}, which Kubeflow or the image needs.",
+                'Mount the claim elsewhere, as in "/mnt/photos".',
+            )
 
 
 def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -50,7 +50,13 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
     merged = merge_checked_options(values)
     compile_it = _compile_own if "pipeline" in merged else _compile_ours
-    _check_output(output, target)
+    if not output.endswith(endings := _ENDINGS[target]):
+        raise UsageError(
+            f"The output is {output!r}; for {target} its name must end in {' or '.join(endings)}.",
+            f"Give -o pipeline{endings[0]}.",
+        )
+    # Like every compiler, this replaces what the user names.
+    ledger.check_output_file(storage.absolute(output), overwrite=True)
     with progress.use(progress.make_sink(sys.stderr)):
         text, root, warnings = compile_it(merged, target)
     storage.write_bytes(output, text.encode())
@@ -97,14 +103,3 @@ def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list
 def _tell(warnings: Sequence[str]) -> None:
     for warning in warnings:
         progress.note(f"Warning: {warning}")
-
-
-def _check_output(path: str, target: str) -> None:
-    endings = _ENDINGS[target]
-    if not path.endswith(endings):
-        raise UsageError(
-            f"The output is {path!r}; for {target} its name must end in {' or '.join(endings)}.",
-            f"Give -o pipeline{endings[0]}.",
-        )
-    # Like every compiler, this replaces what the user names.
-    ledger.check_output_file(storage.absolute(path), overwrite=True)

@@ -82,7 +82,11 @@ def make_job(
             continue  # Vertex runs it itself, without a container
         # An Importer has none either.
         if container := spec["deploymentSpec"]["executors"][f"{node.id}_executor"].get("container"):
-            _cut_beam_args(container, node, pipeline.beam_pipeline_args)
+            # TFX gives them to all nodes; without Beam they only change the cache key.
+            uses_beam = isinstance(node.executor_spec, executor_spec.BeamExecutorSpec)
+            given = pipeline.beam_pipeline_args
+            if given and "args" in container and not uses_beam:
+                del container["args"][-len(given) :]
             _complete_container(container, node.id, config, target)
         _complete_task(spec, node.id, config, target, is_cached=is_cached(node))
         _check_length(spec, node.id, target)
@@ -112,14 +116,6 @@ def finish_documents(
         return [spec] if platform is None else [spec, platform]
     job["runtimeConfig"] = {"gcsOutputDirectory": config.root}
     return [job]
-
-
-def _cut_beam_args(container: dict[str, Any], node: BaseNode, beam_args: Sequence[str]) -> None:
-    """Takes Beam's arguments from a node without Beam: TFX gives them to all nodes."""
-    # Without Beam they only change the cache key. A container of a user's own has no arguments.
-    uses_beam = isinstance(node.executor_spec, executor_spec.BeamExecutorSpec)
-    if beam_args and "args" in container and not uses_beam:
-        del container["args"][-len(beam_args) :]
 
 
 def _complete_container(

@@ -60,6 +60,7 @@ def read_summary(
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
         accuracy = read_evaluation(evaluation).metrics.get(ACCURACY_KEY)
         failures = read_failures(evaluation)
+    destinations = (each.get("pushed_destination") for _, each in _list_outputs(nodes, PUSHED))
     return RunSummary(
         root=root,
         report=report,
@@ -67,7 +68,7 @@ def read_summary(
         epochs=read_exported(model_run) if model_run else None,
         accuracy=accuracy,
         min_accuracy=min_accuracy,
-        pushed=_find_pushed(nodes),
+        pushed=next(filter(None, destinations), None),
         examples=_find_output(nodes, EXAMPLES),
         changed=count_changes(_find_output(nodes, INDEX)),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
@@ -84,11 +85,6 @@ def read_summary(
 def _find_output(nodes: Mapping[str, NodeRun], kind: str) -> str | None:
     """Returns where the first artifact of a type is; None when no node made one."""
     return next((each for each, _ in _list_outputs(nodes, kind)), None)
-
-
-def _find_pushed(nodes: Mapping[str, NodeRun]) -> str | None:
-    found = (properties.get("pushed_destination") for _, properties in _list_outputs(nodes, PUSHED))
-    return next(filter(None, found), None)
 
 
 def _list_outputs(

@@ -9,15 +9,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
-
 from darkroom import storage
 from darkroom.components.user_code import fingerprint_sources, read_sources
-from darkroom.errors import UsageError, describe_os_error
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.training.networks.weights import find_state_file
+from darkroom.validation.anomalies import read_schema
 
 _INPUTS_FOLDER = "inputs"
 _CHECKPOINTS_FOLDER = "checkpoints"
@@ -43,30 +40,13 @@ def pin_inputs(config: PipelineConfig) -> PipelineConfig:
 
 def _copy_schema(path: str, root: str) -> str:
     """Copies a schema into the root, into a folder named after its contents."""
-    data = read_schema(path)
+    read_schema(path)
+    data = storage.read_bytes(path)
     digest = hashlib.sha256(data).hexdigest()[:16]
     copy = storage.join(root, _INPUTS_FOLDER, digest, "schema.pbtxt")
     storage.make_folder(copy.rpartition("/")[0])
     storage.write_bytes(copy, data)
     return copy
-
-
-def read_schema(path: str) -> bytes:
-    """Reads the file of a schema.
-
-    Raises:
-        UsageError: It cannot be read, or is not a schema.
-    """
-    try:
-        data = storage.read_bytes(path)
-        text_format.Parse(data.decode(), schema_pb2.Schema())
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}."
-        raise UsageError(
-            f"The schema {path} cannot be used: {said}",
-            "Give a TFDV schema in text format, as SchemaGen writes it (schema.pbtxt).",
-        ) from error
-    return data
 
 
 def fingerprint_model(model: str, weights: str | None) -> str:

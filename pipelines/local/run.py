@@ -160,7 +160,7 @@ def _check_files(config: PipelineConfig) -> None:
     if config.exclude is not None:
         storage.stat_file(config.exclude)
     if config.schema is not None:
-        from darkroom.pipelines.local.pinning import read_schema
+        from darkroom.validation.anomalies import read_schema
 
         read_schema(config.schema)
 

@@ -83,12 +83,9 @@ def _measure(trained: TrainingResult, records: str) -> float:
     if trained.evaluation.split == EVAL:
         return trained.evaluation.accuracy
     with progress.step("Evaluation"):
-        return measure_accuracy(trained.model_dir, _list_shards(records, EVAL))
-
-
-def _list_shards(records: str, split: str) -> list[str]:
-    shards = read_dataset(records).splits[split].shards
-    return [storage.join(records, shard.file) for shard in shards]
+        shards = read_dataset(records).splits[EVAL].shards
+        files = [storage.join(records, shard.file) for shard in shards]
+        return measure_accuracy(trained.model_dir, files)
 
 
 def _push(trained: TrainingResult, push_dir: str) -> str:

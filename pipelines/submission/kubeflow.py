@@ -28,7 +28,7 @@ from darkroom.errors import (
     UsageError,
 )
 from darkroom.options.fields import document
-from darkroom.options.targets import KubeflowFields, parse_cron
+from darkroom.options.targets import KubeflowFields, check_cron
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 from darkroom.runtime.text import make_visible
@@ -74,7 +74,8 @@ class KubeflowOptions(KubeflowFields):
                 f"--host is {self.host!r}, expected a URL.",
                 "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline.",
             )
-        if parse_cron(self.cron)[0]:
+        check_cron(self.cron)
+        if "=" in (self.cron or ""):
             raise UsageError(
                 "cron names a time zone, and Kubeflow knows that of its server alone.",
                 "Leave CRON_TZ out, and give the times of the server, mostly UTC.",
@@ -117,9 +118,8 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule
         }
         if options.cron is not None:
             # Kubeflow's cron has seconds. What was missed in a pause is not made up for.
-            cron = f"0 {parse_cron(options.cron)[1]}"
             planned = client.create_recurring_run(
-                cron_expression=cron, no_catchup=True, **arguments
+                cron_expression=f"0 {options.cron}", no_catchup=True, **arguments
             )
             url = f"{connection.host}/#/recurringrun/details/{planned.recurring_run_id}"
             return Schedule(planned.recurring_run_id, url)

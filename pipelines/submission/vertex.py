@@ -17,7 +17,7 @@ from google.api_core import exceptions
 from google.cloud import aiplatform_v1beta1
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
-from darkroom.options.targets import VertexOptions, parse_cron
+from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 
@@ -167,9 +167,8 @@ def _create_schedule(job: Any, options: VertexOptions, arguments: Mapping[str, A
     made = schedule._gca_resource.create_pipeline_job_request.pipeline_job
     made.display_name = name
     made.psc_interface_config = job._gca_resource.psc_interface_config
-    zone, times = parse_cron(options.cron)
     schedule.create(
-        cron=f"CRON_TZ={zone} {times}" if zone else times,
+        cron=options.cron,
         service_account=options.service_account,
         **_pick(arguments, _find_start(options)),
     )

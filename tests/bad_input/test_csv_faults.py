@@ -60,15 +60,14 @@ def test_quoted_cells_are_exact(plan):
 @pytest.mark.fault(
     4,
     "a quote that is never closed",
-    "refused, with the line in which it begins",
+    "refused, with the line in which its record begins",
     code="exit 1",
     hint="check the quotes there",
 )
 @pytest.mark.parametrize("rest", ["", "TRAIN,c.jpg,cat\n" * 90_000], ids=["short", "long"])
-def test_the_line_of_the_opening_quote_is_named(refuse, rest):
-    # The record begins in line 4, the quote that never ends in line 6.
+def test_the_record_of_the_open_quote_is_named(refuse, rest):
     error = refuse(f'{HEADER}{ROWS}TRAIN,"c\n\n.jpg","cat\n{rest}')
-    assert "quoted cell that begins in line 6 " in error.message
+    assert "record that begins in line 4 " in error.message
     assert "Check the quotes there" in error.hint
 
 

@@ -325,7 +325,9 @@ def test_run_time_parameters_change_their_properties():
         {
             "options": json.dumps(
                 {
-                    "image": {"image_check": "full", "resize_short_side": None, "encoding": "keep"},
+                    "image_check": "full",
+                    "resize_short_side": None,
+                    "encoding": "keep",
                     "compression": "none",
                     "num_shards": None,
                 }
@@ -336,10 +338,12 @@ def test_run_time_parameters_change_their_properties():
         {"options": "STRING"},
     )
     assert sorted(options) == ["options"]
-    assert json.loads(options["options"])["image"] == {
+    assert json.loads(options["options"]) == {
         "image_check": "header",
         "resize_short_side": 64,
         "encoding": "keep",
+        "compression": "none",
+        "num_shards": None,
     }
     policies = '{"policies": {"leakage": "fail"}, "max_rejects": 0.01, '
     policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'

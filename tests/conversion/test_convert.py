@@ -531,7 +531,7 @@ def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
         ({"split_ratios": "1/2"}, "three numbers"),
         ({"runner": "Direkt"}, "Unknown runner"),
         ({"project": "p"}, "DataflowRunner"),
-        ({"beam_options": {"direct_num_worker": 2}}, "option 'direct_num_worker'.*_num_workers'"),
+        ({"beam_options": {"direct_num_worker": 2}}, "Did you mean direct_num_workers"),
         ({"beam_options": ["direct_num_workers=2"]}, "beam_options must map names to values"),
         ({"columns": "{"}, "is not JSON"),
         ({"label_map": []}, "is empty"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def test_a_portable_runner_needs_a_job_server():
 
 
 def test_a_missing_jar_and_a_missing_java_are_named(tmp_path, java, monkeypatch):
-    with pytest.raises(UsageError, match=r"flink_job_server_jar is '.*nope\.jar', which does not"):
+    with pytest.raises(UsageError, match=r"flink_job_server_jar is '.*nope\.jar', which is not"):
         _check("FlinkRunner", flink_job_server_jar=str(tmp_path / "nope.jar"))
     java.unlink()
     with pytest.raises(StorageError, match="The job server of Flink needs Java"):
@@ -122,36 +121,6 @@ def test_a_missing_jar_and_a_missing_java_are_named(tmp_path, java, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StorageError, match="The job server of Spark needs Java"):
         _check("SparkRunner")
-
-
-def _write_jar(path: Path, manifest: str) -> str:
-    with zipfile.ZipFile(path, "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", manifest)
-    return str(path)
-
-
-def test_a_jar_that_is_not_a_job_server_is_named_before_anything_starts(tmp_path, java):
-    (tmp_path / "half.jar").write_bytes(b"PK\3\4half")
-    half = str(tmp_path / "half.jar")
-    for jar, says in ((half, "not a whole jar"), (str(tmp_path), "a folder")):
-        with pytest.raises(UsageError, match=f"'{jar}', which is {says}") as stop:
-            _check("FlinkRunner", flink_job_server_jar=jar, flink_version=FLINK)
-        assert f"Give the path of {JAR.format(FLINK)}, or leave" in stop.value.hint
-    empty = _write_jar(tmp_path / "empty.jar", "Manifest-Version: 1.0\r\n")
-    other = _write_jar(tmp_path / "other.jar", "Manifest-Version: 1.0\r\nMain-Class: a.Shell\r\n")
-    folded = "Main-Class: org.apache.beam.runners.spark.Spark\r\n JobServerDriver\r\n"
-    spark = _write_jar(tmp_path / "good.jar", folded)
-    of_spark = r"its program is org\.apache\.beam\.runners\.spark\.SparkJobServerDriver"
-    for jar, says in (
-        (empty, "it has no program"),
-        (other, r"its program is a\.Shell"),
-        (spark, of_spark),
-    ):
-        match = f"'{jar}', which is not a job server of Flink: {says}"
-        with pytest.raises(UsageError, match=match) as stop:
-            _check("FlinkRunner", flink_job_server_jar=jar)
-        assert JAR.format(FLINK) in stop.value.hint
-    _check("SparkRunner", spark_job_server_jar=spark)
 
 
 def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, tmp_path):

@@ -177,7 +177,7 @@ def test_the_job_server_is_looked_for_in_three_places(flink, jars, tmp_path, mon
 def test_a_wrong_name_of_the_option_for_the_jar_is_not_passed_on(flink):
     with pytest.raises(UsageError, match="no option 'job_server_jar'") as stop:
         _find(flink, job_server_jar="a.jar")
-    assert stop.value.hint == "Did you mean 'flink_job_server_jar'?"
+    assert stop.value.hint == "Did you mean flink_job_server_jar?"
 
 
 def test_an_address_that_is_none_stops_before_anything_is_asked(flink):

@@ -138,43 +138,29 @@ def test_a_format_is_recognised_by_its_first_bytes(start, name):
 
 
 SAVED = {
-    "BLP": ("BLP", "P"),
     "DDS": ("DDS", "RGB"),
-    "DIB": ("DIB", "RGB"),
     "EPS": ("EPS", "RGB"),
-    "ICNS": ("ICNS", "RGB"),
     "ICO": ("ICO", "RGB"),
-    "IM": ("IM", "RGB"),
     "JPEG 2000": ("JPEG2000", "RGB"),
-    "MSP": ("MSP", "1"),
-    "PCX": ("PCX", "RGB"),
     "PGM or PPM": ("PPM", "RGB"),
     "QOI": ("QOI", "RGB"),
-    "SGI": ("SGI", "RGB"),
     "TGA": ("TGA", "RGB"),
-    "XBM": ("XBM", "1"),
 }
 STARTS = {
-    "CUR": b"\0\0\2\0\1\0\x10\x10\0\0",
     "DICOM": bytes(128) + b"DICM",
     "FITS": b"SIMPLE  =                    T",
-    "FLI": bytes(4) + b"\x12\xaf" + bytes(10),
-    "GBR": bytes(20) + b"GIMP",
     "JPEG XL": b"\0\0\0\x0cJXL \r\n\x87\n",
     "OpenEXR": b"\x76\x2f\x31\1",
     "PGM or PPM": b"P2\n# a comment\n2 2 255\n",
     "PSD": b"8BPS\0\1",
     "Radiance HDR": b"#?RADIANCE\n",
-    "Sun raster": b"\x59\xa6\x6a\x95",
-    "WMF or EMF": b"\xd7\xcd\xc6\x9a",
     "XCF": b"gimp xcf file",
-    "XPM": b"/* XPM */\nstatic char",
 }
 
 
-def _save_other(kind: str, mode: str, **options) -> bytes:
+def _save_other(kind: str, mode: str) -> bytes:
     buffer = io.BytesIO()
-    Image.linear_gradient("L").resize((40, 24)).convert(mode).save(buffer, kind, **options)
+    Image.linear_gradient("L").resize((40, 24)).convert(mode).save(buffer, kind)
     return buffer.getvalue()
 
 
@@ -192,14 +178,6 @@ def test_a_format_that_is_not_read_is_known_by_its_bytes(name):
 @pytest.mark.parametrize(("name", "start"), STARTS.items())
 def test_other_formats_are_known_by_their_first_bytes(name, start):
     assert (sniff_format(start), find_foreign_format(start)) == (None, name)
-
-
-@pytest.mark.parametrize("mode", ["L", "P", "RGB", "RGBA"])
-@pytest.mark.parametrize("options", [{}, {"compression": "tga_rle"}])
-def test_a_tga_is_known_by_its_header_alone(mode, options):
-    data = _save_other("TGA", mode, **options)
-    assert find_foreign_format(data.removesuffix(b"TRUEVISION-XFILE.\0")) == "TGA"
-    assert find_foreign_format(data[:40]) == ("TGA" if options else None)
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,11 @@ def test_windows_have_the_usual_sizes():
         ("flip=half", "expected a number after flip="),
         ("flip=1.5", "flip_share is 1.5, expected a number from 0 to 1."),
         ("", "expected none, or some of crop, flip"),
-        ("colour=0.4", "there is no 'colour'. Did you mean 'color'?"),
-        ("crop,flp", "there is no 'flp'. Did you mean 'flip'?"),
-        ("non", "Did you mean 'none'?"),
+        ("colour=0.4", "there is no 'colour'. Did you mean color?"),
+        ("crop,flp", "there is no 'flp'. Did you mean flip?"),
+        ("non", "Did you mean none?"),
         ("crop,", "there is no ''. An example: crop=0.5-1,flip,color=0.4"),
-        ("Crop", "Did you mean 'crop'?"),
+        ("Crop", "Did you mean crop?"),
         ("none,flip", "expected none alone"),
         ("none=1", "expected none alone"),
         ("flip,crop,flip", "expected flip once"),
@@ -137,7 +137,7 @@ def test_values_cannot_be_changed():
 def test_options_check_the_text_and_keep_it(make):
     text = "crop_flip,color=0.2"
     assert make(image_size=(8, 8), augment=text).augment == text
-    with pytest.raises(UsageError, match=r"augment is 'crop,colr', .* Did you mean 'color'"):
+    with pytest.raises(UsageError, match=r"augment is 'crop,colr', .* Did you mean color"):
         make(image_size=(8, 8), augment="crop,colr")
 
 

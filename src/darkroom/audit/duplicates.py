@@ -103,7 +103,14 @@ class Duplicates:
 
     def _repr_html_(self) -> str:
         """Returns the result as a notebook shows it."""
-        return _make_card(self)
+        groups = self.bytes_groups + self.pixels_groups
+        if not groups:
+            return cards.make_card(
+                "No image is in it more than once", self.to_dict(), tone=cards.GOOD
+            )
+        title = f"{format_count(groups, 'group')} of images that are in it more than once"
+        shown = _make_groups(self.path, groups)
+        return cards.make_card(title, self.to_dict(), shown, tone=cards.FAIR)
 
 
 @storage.report_failures
@@ -131,7 +138,12 @@ def find_duplicates(
         OSError: The dataset cannot be read, or the file cannot be written.
     """
     named, path = find_named(directory), storage.absolute(output)
-    _check_ending(path)
+    # A conversion that gets the list tells its form by the ending.
+    if not path.lower().endswith(".parquet"):
+        raise UsageError(
+            f"The list is a Parquet file, and the name {path} does not end in .parquet.",
+            f"Name it {os.path.splitext(path)[0]}.parquet (--output).",
+        )
     root, dataset = read_output(named)
     check_outside(named, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
@@ -144,15 +156,6 @@ def find_duplicates(
     ):
         create_view(connection, "records", paths, scratch, _COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
-
-
-def _check_ending(path: str) -> None:
-    # A conversion that gets the list tells its form by the ending.
-    if not path.lower().endswith(".parquet"):
-        raise UsageError(
-            f"The list is a Parquet file, and the name {path} does not end in .parquet.",
-            f"Name it {os.path.splitext(path)[0]}.parquet (--output).",
-        )
 
 
 def _write_groups(
@@ -209,18 +212,6 @@ def _find_groups(
 def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
     # A record without a label conflicts with no other.
     return len({member[name] for member in members} - {None}) > 1
-
-
-def _make_card(found: Duplicates) -> str:
-    groups = found.bytes_groups + found.pixels_groups
-    return cards.make_card(
-        f"{format_count(groups, 'group')} of images that are in it more than once"
-        if groups
-        else "No image is in it more than once",
-        found.to_dict(),
-        _make_groups(found.path, groups) if groups else None,
-        tone=cards.FAIR if groups else cards.GOOD,
-    )
 
 
 def _make_groups(path: str, count: int) -> Html | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from darkroom.cli.commands import COMMANDS
 from darkroom.errors import UsageError
+from darkroom.runtime.text import suggest
 from darkroom.version import __version__
 
 
@@ -48,9 +48,7 @@ class _Parser(argparse.ArgumentParser):
         return self._suggest(next((name for name in names if name not in known), ""), known)
 
     def _suggest(self, name: str, known: Iterable[str]) -> str:
-        near = difflib.get_close_matches(name, [*known], n=1)
-        guess = f"Did you mean {near[0]}? " if near else ""
-        return f"{guess}See {self.prog} --help."
+        return f"{suggest(name, known)} See {self.prog} --help.".lstrip()
 
 
 def _format_message(text: str) -> str:

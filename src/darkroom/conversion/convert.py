@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from darkroom import storage
@@ -117,12 +118,12 @@ def _start(
             raise UsageError("engine and runner exclude each other.", "Give engine alone.")
         runner = name_runner(options.engine)
         beam_options = find_options(options.engine_options, beam_options)
-    name = parse_runner(runner)
-    if name == DATAFLOW_RUNNER:
+    job = replace(job, runner=parse_runner(runner), beam_options=beam_options)
+    if job.runner == DATAFLOW_RUNNER:
         from darkroom.conversion.beam.dataflow import DataflowJob
 
         dataflow = DataflowJob(job.output_dir, project, region, beam_options)
         return job.submit(dataflow, options.wait)
     if project or region:
         raise UsageError("project and region go with runner='DataflowRunner'.")
-    return job.run(name, beam_options)
+    return job.run()

@@ -6,12 +6,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options, find_engine
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
 from darkroom.conversion.finished import can_read_more, describe_finished
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.attempts import Attempt
@@ -52,6 +52,8 @@ class ConversionJob:
     conversion: RecordOptions
     max_rejects: float | None
     overwrite: bool
+    runner: str = LOCAL_RUNNER
+    beam_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks what the options cannot check for themselves.
@@ -79,11 +81,12 @@ class ConversionJob:
     def _limit(self) -> float:
         return DEFAULT_MAX_REJECTS if self.max_rejects is None else self.max_rejects
 
-    def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
+    def run(self) -> ConversionResult:
         """Converts and waits for the end."""
-        engine = find_engine(runner)
-        if beam_options or engine:
-            options = build_options(runner, beam_options)  # reports a wrong one before any work
+        engine = find_engine(self.runner)
+        if self.beam_options or engine:
+            # Reports a wrong one before any work.
+            options = build_options(self.runner, self.beam_options)
             if engine:
                 engine.check(options)
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
@@ -94,13 +97,13 @@ class ConversionJob:
             )
         self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            folders = self._folders(scratch)
+            folders = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
             manifest = self._write_manifest(folders)
             # Before the lock, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(manifest):
                 if can_read_more(done):
                     progress.note("Images that were rejected can be read now: converting again.")
-                    return replace(self, overwrite=True).run(runner, beam_options)
+                    return replace(self, overwrite=True).run()
                 self._remove_leftovers()
                 return self._judge(done)
             first = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
@@ -113,18 +116,16 @@ class ConversionJob:
                 names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
                 is_dataset = layout.DATASET_FILE in names and all(map(is_reserved, names))
                 if is_dataset and exchange.can_replace(self.output_dir):
-                    return self._replace(held, manifest, scratch, runner, beam_options)
+                    return self._replace(held, manifest, folders)
                 exchange.remove_beside(self.output_dir)
-                return self._convert(manifest, folders, runner, beam_options)
+                return self._convert(manifest, folders)
 
-    def _convert(
-        self, manifest: Manifest, folders: Folders, runner: str, beam_options: Mapping[str, Any]
-    ) -> ConversionResult:
-        attempt = name_attempt(runner, beam_options)
+    def _convert(self, manifest: Manifest, folders: Folders) -> ConversionResult:
+        attempt = name_attempt(self.runner, self.beam_options)
         write = self._start(folders, attempt)
         with progress.step("Converting"):
             try:
-                run_job(write, runner, beam_options, attempt.job)
+                run_job(write, self.runner, self.beam_options, attempt.job)
             except OutputError:
                 # An engine that restarts a job may run its last step again.
                 if not self._is_committed(manifest, write):
@@ -146,24 +147,17 @@ class ConversionJob:
         check_free = self._check_free if is_output else lambda: None
         return start_attempt(folders, attempt, self.conversion, self._limit, check_free=check_free)
 
-    def _replace(
-        self,
-        held: FolderLock,
-        manifest: Manifest,
-        scratch: str,
-        runner: str,
-        beam_options: Mapping[str, Any],
-    ) -> ConversionResult:
+    def _replace(self, held: FolderLock, manifest: Manifest, folders: Folders) -> ConversionResult:
         """Converts beside the output, and puts the result in its place once it is complete."""
         beside = exchange.folder_beside(self.output_dir)
         storage.make_folder(beside)
+        folders = Folders.of_dataset(beside, folders.manifest)
         with FolderLock(beside) as new:
             if result := self._find_beside(manifest, beside):
                 # A run that was killed between its commit and the exchange left it complete.
-                ownership.end_attempt(self._folders(scratch, beside), committed=True)
+                ownership.end_attempt(folders, committed=True)
             else:
-                folders = self._folders(scratch, beside)
-                result = self._convert(manifest, folders, runner, beam_options)
+                result = self._convert(manifest, folders)
             exchange.replace_dataset(new, held)
         return replace(
             result, output_dir=self.output_dir, data_dir=self.output_dir, already_complete=False
@@ -185,21 +179,17 @@ class ConversionJob:
         """Starts a Dataflow job, and waits for its end if asked to."""
         self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            local = self._folders(scratch)
+            local = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
             manifest = self._write_manifest(local)
             dataflow.check_images(storage.join(local.manifest, "manifest.parquet"))
             if done := self._find_finished(manifest):
                 return self._judge(done)
             self._check_output(local)
-            write = self._start(local, name_attempt(DATAFLOW_RUNNER, dataflow.options))
+            write = self._start(local, name_attempt(self.runner, self.beam_options))
             job_id = dataflow.submit(write, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
         return self._collect(manifest, write.tasks[0].folders.examples)
-
-    def _folders(self, scratch: str, output_dir: str = "") -> Folders:
-        manifest = os.path.join(scratch, "manifest")
-        return Folders.of_dataset(output_dir or self.output_dir, manifest)
 
     def _write_manifest(self, folders: Folders) -> Manifest:
         with progress.step("Reading the source"):

@@ -54,7 +54,10 @@ def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
         found = NEVER_COPIES if names_only_jpegs(folders.manifest) else ALWAYS_COPIES
         image = replace(image, find_decoded_copies=found)
     shards = plan_shards(manifest, options.shard_counts)
-    plan = _identify_plan(folders.manifest, manifest, options)
+    # All that the bytes of the shards depend on.
+    rows = storage.hash_file(storage.join(folders.manifest, MANIFEST_FILE))
+    parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))
+    plan = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return [
         ShardTask(
             range=shard,
@@ -70,13 +73,6 @@ def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
         )
         for shard in shards
     ]
-
-
-def _identify_plan(folder: str, manifest: Manifest, options: RecordOptions) -> str:
-    """Returns a hash of everything that the bytes of the shards depend on."""
-    rows = storage.hash_file(storage.join(folder, MANIFEST_FILE))
-    parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def count_shards(split: str, size: SplitSize, given: int | None = None) -> int:

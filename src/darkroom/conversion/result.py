@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,6 +162,10 @@ def describe_dataset(
     output_dir: str, dataset: Dataset, manifest: Manifest, already_complete: bool = False
 ) -> ConversionResult:
     """Returns the result of the conversion that committed the dataset of a manifest."""
+    classes: dict[str, dict[str, int]] = {}
+    # The dataset is complete; `darkroom verify` says what is wrong with its index.
+    with suppress(OSError, pa.ArrowInvalid):
+        classes = count_classes(storage.join(output_dir, INDEX_FOLDER), dataset.labels)
     return ConversionResult(
         output_dir=output_dir,
         rows=dataset.rows,
@@ -170,17 +175,9 @@ def describe_dataset(
         splits={name: split.records for name, split in dataset.splits.items()},
         shards=sum(len(split.shards) for split in dataset.splits.values()),
         labels=dataset.labels,
-        classes=_count_classes(output_dir, dataset),
+        classes=classes,
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,
         excluded=manifest.excluded,
         merged=manifest.merged,
     )
-
-
-def _count_classes(output_dir: str, dataset: Dataset) -> dict[str, dict[str, int]]:
-    try:
-        return count_classes(storage.join(output_dir, INDEX_FOLDER), dataset.labels)
-    except (OSError, pa.ArrowInvalid):
-        # The dataset is complete; `darkroom verify` says what is wrong with its index.
-        return {}

@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import socket
-import zipfile
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from darkroom.errors import StorageError, UsageError
@@ -54,36 +52,10 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
     if values.get(f"{kind.lower()}_submit_uber_jar"):
         return
     jar = values.get(option := f"{kind.lower()}_job_server_jar")
-    if jar and "://" not in jar:
-        _check_jar(jar, option, kind, str(values.get("flink_version")))
+    if jar and "://" not in jar and not os.path.isfile(jar):
+        hint = "Leave the option out: then the job server of Beam is looked for."
+        raise UsageError(f"{option} is {jar!r}, which is not a file.", hint)
     check_java(kind)
-
-
-def _check_jar(path: str, option: str, kind: str, flink: str) -> None:
-    """Checks that a file is a program of Java, and by its name Beam's job server of an engine.
-
-    Raises:
-        UsageError: It is not.
-    """
-    from apache_beam.version import __version__ as version
-
-    engine = {"Flink": f"flink-{flink}", "Spark": "spark-3"}[kind]
-    name = f"beam-runners-{engine}-job-server-{version}.jar"
-    hint = f"Give the path of {name}, or leave the option out: then it is looked for."
-    if not os.path.isfile(path):
-        what = "is a folder" if os.path.isdir(path) else "does not exist"
-        raise UsageError(f"{option} is {path!r}, which {what}.", hint)
-    if not zipfile.is_zipfile(path):
-        raise UsageError(f"{option} is {path!r}, which is not a whole jar.", hint)
-    program = ""
-    with suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), zipfile.ZipFile(path) as jar:
-        # Lines end as on Windows, and those of more than 72 bytes go on in the next one.
-        text = jar.read("META-INF/MANIFEST.MF").decode().replace("\r\n ", "")
-        program = "".join(re.findall(r"^Main-Class:\s*(\S+)", text, re.MULTILINE))
-    if not program.endswith(f"{kind}JobServerDriver"):
-        says = f"its program is {program}" if program else "it has no program"
-        what = f"{option} is {path!r}, which is not a job server of {kind}"
-        raise UsageError(f"{what}: {says}.", hint)
 
 
 def check_java(kind: str) -> None:

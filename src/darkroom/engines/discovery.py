@@ -146,7 +146,7 @@ def _find_server(artifact: str, kind: str, given: Mapping[str, Any]) -> dict[str
     """
     option = f"{kind.lower()}_job_server_jar"
     if "job_server_jar" in given:
-        raise UsageError("Beam has no option 'job_server_jar'.", f"Did you mean {option!r}?")
+        raise UsageError("Beam has no option 'job_server_jar'.", f"Did you mean {option}?")
     if any(map(given.get, ("job_endpoint", f"{kind.lower()}_submit_uber_jar", option))):
         return {}
     check_java(kind)

@@ -102,15 +102,11 @@ class JobServerEngine:
                 raise found from error
 
 
-def _find_nothing(engine: EngineOptions, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {}
-
-
 ENGINES = (
     JobServerEngine(FLINK, FLINK_RUNNER, find_flink),
     JobServerEngine(SPARK, SPARK_RUNNER, find_spark),
     JobServerEngine(PRISM, PRISM_RUNNER, find_prism),
-    JobServerEngine("", PORTABLE_RUNNER, _find_nothing),
+    JobServerEngine("", PORTABLE_RUNNER, lambda *_: {}),
 )
 
 

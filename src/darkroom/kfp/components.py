@@ -14,7 +14,7 @@ from kfp.dsl.container_component_class import ContainerComponent
 
 from darkroom.errors import UsageError
 from darkroom.kfp.execution import parse_value
-from darkroom.kfp.interface import Artifact, Interface, Parameter
+from darkroom.kfp.interface import REQUIRED, Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
 from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
@@ -171,38 +171,20 @@ def _make_function(interface: Interface, image: str) -> Callable[..., dsl.Contai
 
 
 def _make_signature(interface: Interface) -> inspect.Signature:
-    taken = [_make_input(each) for each in interface.inputs]
-    taken += [_make_parameter(each) for each in interface.parameters]
-    made = [_make_output(each) for each in interface.outputs]
-    results = [
-        inspect.Parameter(
-            each.name, inspect.Parameter.KEYWORD_ONLY, annotation=dsl.OutputPath(each.kind)
-        )
-        for each in interface.results
-    ]
-    return inspect.Signature([*taken, *made, *results])
+    def take(each: Artifact | Parameter, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
+        given = inspect.Parameter.empty if default is REQUIRED else default
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(each.name, by_name, annotation=kind, default=given)
 
-
-def _make_input(artifact: Artifact) -> inspect.Parameter:
-    kind: Any = dsl.Input[getattr(dsl, artifact.kind)]
-    default: Any = inspect.Parameter.empty
-    if artifact.optional:
-        kind, default = Optional[kind], None  # noqa: UP045  kfp looks for this form
-    return inspect.Parameter(
-        artifact.name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
-    )
-
-
-def _make_parameter(parameter: Parameter) -> inspect.Parameter:
-    default = inspect.Parameter.empty if parameter.is_required else parameter.default
-    return inspect.Parameter(
-        parameter.name, inspect.Parameter.KEYWORD_ONLY, annotation=parameter.kind, default=default
-    )
-
-
-def _make_output(artifact: Artifact) -> inspect.Parameter:
-    kind = dsl.Output[getattr(dsl, artifact.kind)]
-    return inspect.Parameter(artifact.name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+    parts = []
+    for each in interface.inputs:
+        kind: Any = dsl.Input[getattr(dsl, each.kind)]
+        # kfp looks for this form of a type with None.
+        parts.append(take(each, Optional[kind], None) if each.optional else take(each, kind))  # noqa: UP045
+    parts += [take(each, each.kind, each.default) for each in interface.parameters]
+    parts += [take(each, dsl.Output[getattr(dsl, each.kind)]) for each in interface.outputs]
+    parts += [take(each, dsl.OutputPath(each.kind)) for each in interface.results]
+    return inspect.Signature(parts)
 
 
 def _format_docstring(interface: Interface) -> str:

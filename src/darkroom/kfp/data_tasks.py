@@ -24,7 +24,7 @@ from darkroom.dataset.index import find_index_files
 from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
-from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
+from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
@@ -64,7 +64,11 @@ def convert_images(execution: Execution) -> None:
         storage.copy_file(commit, storage.join(dataset.path, layout.DATASET_FILE))
         dataset.describe({LOCATION: named})
     dataset.describe(_count_records(result))
-    _copy_rejects(result, execution.outputs["rejects"])
+    rejects = execution.outputs["rejects"]
+    storage.make_folder(rejects.path)
+    for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
+        storage.copy_file(storage.join(result.data_dir, name), storage.join(rejects.path, name))
+    rejects.describe({"rejected": result.num_rejected, **result.rejected})
     execution.outputs["summary"].write(pages.encode_summary(result).encode())
     execution.results = {
         "dataset_uri": named,
@@ -89,13 +93,6 @@ def _count_records(result: ConversionResult) -> dict[str, Any]:
         "bytes": sum(shard.bytes for shard in commit.shards),
         **{f"{split}_records": count for split, count in result.splits.items()},
     }
-
-
-def _copy_rejects(result: ConversionResult, rejects: ArtifactPlace) -> None:
-    storage.make_folder(rejects.path)
-    for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
-        storage.copy_file(storage.join(result.data_dir, name), storage.join(rejects.path, name))
-    rejects.describe({"rejected": result.num_rejected, **result.rejected})
 
 
 def validate_dataset(execution: Execution) -> None:

@@ -62,8 +62,9 @@ def _hand_over(result: TrainingResult, execution: Execution, *, is_scratch: bool
     _copy_log(folder, EVALUATION_FILE, model.path, places)
     model.describe(_describe_model(result.evaluation))
     storage.delete(log.path)
-    for name in _list_logged(folder):
-        _copy_log(folder, name, log.path, places)
+    for name in storage.list_everything(folder):
+        if name in _LOGGED or name.startswith(f"{TENSORBOARD_FOLDER}/"):
+            _copy_log(folder, name, log.path, places)
     execution.copy_outputs(folder, {"model_page": PAGE_FILE})
 
 
@@ -78,11 +79,6 @@ def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) ->
         storage.copy_file(source, path)
 
 
-def _list_logged(folder: str) -> list[str]:
-    there = storage.list_everything(folder)
-    return [name for name in there if name in _LOGGED or name.startswith(f"{TENSORBOARD_FOLDER}/")]
-
-
 def _describe_model(found: Evaluation) -> dict[str, Any]:
     return {
         "framework": "tensorflow",
@@ -95,14 +91,12 @@ def _describe_model(found: Evaluation) -> dict[str, Any]:
 
 
 def _count_epochs(result: TrainingResult) -> dict[str, float]:
-    metrics = {_name_metric(name): value for name, value in result.metrics.items()}
+    # Keras's names, with the split that each is of.
+    metrics = {
+        f"eval_{name[4:]}" if name.startswith("val_") else f"train_{name}": value
+        for name, value in result.metrics.items()
+    }
     return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **metrics}
-
-
-def _name_metric(name: str) -> str:
-    """Returns Keras's name of a metric with the split that it is of."""
-    is_eval = name.startswith("val_")
-    return f"eval_{name.removeprefix('val_')}" if is_eval else f"train_{name}"
 
 
 def evaluate_classifier(execution: Execution) -> None:

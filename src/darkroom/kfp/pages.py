@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from typing import Protocol
+from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.result import ConversionResult
@@ -13,7 +13,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
 from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
-from darkroom.runtime.markup import Html, element, escape_markdown
+from darkroom.runtime.markup import Html, element, make_markdown_table
 from darkroom.runtime.text import format_count
 from darkroom.validation.report.parts import make_page, make_table
 from darkroom.validation.report.style import STYLE
@@ -22,13 +22,7 @@ _MAX_LABELS = 200
 _MAX_REJECTS = 10
 
 
-class _Shown(Protocol):
-    """A result that a notebook shows."""
-
-    def _repr_html_(self) -> str: ...
-
-
-def encode_card(title: str, result: _Shown) -> str:
+def encode_card(title: str, result: Any) -> str:
     """Returns a page with what a notebook shows of a result, with artifacts by their URIs."""
     return make_page(title, STYLE, Html(name_uris(result._repr_html_())))
 
@@ -68,7 +62,7 @@ def encode_summary(result: ConversionResult) -> str:
     ]
     parts = [
         f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
-        _make_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
+        make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
         _encode_classes(result),
         _encode_rejects(result),
     ]
@@ -82,7 +76,7 @@ def _encode_classes(result: ConversionResult) -> str:
         for name in names[:_MAX_LABELS]
     ]
     more = len(names) - len(rows)
-    table = _make_table(["label", *result.classes], rows) if rows else ""
+    table = make_markdown_table(["label", *result.classes], rows) if rows else ""
     return f"{table}\n\n… and {more:,} more" if more > 0 else table
 
 
@@ -92,10 +86,4 @@ def _encode_rejects(result: ConversionResult) -> str:
     path = storage.join(result.data_dir, layout.REJECTS_FILE)
     found = read_first_rejects(path, _MAX_REJECTS)
     rows = [[f"{each.row}", each.reason, each.detail, each.uri] for each in found]
-    return f"## First rejects\n\n{_make_table(['row', 'reason', 'because', 'image'], rows)}"
-
-
-def _make_table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header)]
-    lines += [[escape_markdown(cell) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## First rejects\n\n{make_markdown_table(['row', 'reason', 'because', 'image'], rows)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from darkroom.kfp.interfaces import (
     VALIDATE_DATASET,
     VALIDATION_GATE,
 )
+from darkroom.options.checks import check_known
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.pipeline import RUN_PARAMETERS
 
@@ -70,13 +70,8 @@ def make_pipeline(
     check_credentials(options, SECRETS_HINT)  # before a message shows a value
     # Lists of options are tuples, which KFP does not know.
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+    check_known(options, sorted(known), "The pipeline has no option")
     for name, value in options.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise UsageError(
-                f"The pipeline has no option {name!r}.",
-                f"Did you mean {near[0]}?" if near else f"Options: {', '.join(sorted(known))}.",
-            )
         parse_value(known[name], value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))

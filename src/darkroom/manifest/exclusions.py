@@ -84,17 +84,13 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
     connection.execute(_ENTRIES)
     # In a list of `darkroom duplicates` an image has several names, of which one is enough.
     if not path.lower().endswith(".parquet"):
-        _note_unknown_names(connection, path)
+        count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
+        if count:
+            progress.note(
+                f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
+                f"{first!r}. A name is a key, a URI, or a path relative to the source."
+            )
     return int(connection.execute("SELECT count(*) FROM excluded").fetchall()[0][0])
-
-
-def _note_unknown_names(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
-    if count:
-        progress.note(
-            f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
-            f"{first!r}. A name is a key, a URI, or a path relative to the source."
-        )
 
 
 def write_names(path: str, table: str) -> None:

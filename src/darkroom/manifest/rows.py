@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from darkroom.manifest.entries import Entry
 from darkroom.manifest.locations import check_form, check_inside
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
+from darkroom.runtime.text import suggest
 from darkroom.storage import uris
 
 # Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
@@ -159,10 +159,10 @@ class _RowParser:
             if parsed is None:
                 if isinstance(item, BadRow):
                     return splits.UNASSIGNED  # the row is rejected for another reason anyway
-                near = difflib.get_close_matches(text.lower(), ("train", "validation", "test"), n=1)
-                guess = f" Did you mean {near[0].upper()}?" if near else ""
+                guess = suggest(text.upper(), ("TRAIN", "VALIDATION", "TEST"))
+                where = f"{self._source.name}, row {item.row}"
                 raise DataError(
-                    f"{self._source.name}, row {item.row}: unknown split {text!r}.{guess}",
+                    f"{where}: unknown split {text!r}. {guess}".rstrip(),
                     f"Known: {splits.known_names()}.",
                 )
             self._declared[text] = parsed
@@ -180,21 +180,14 @@ class _RowParser:
             if scheme not in ALLOWED_SCHEMES:
                 detail = f"{scheme}:// is not one of {ALLOWED_SCHEMES}"
                 raise RejectError("unsupported_scheme", detail)
-        elif not cell.startswith("/"):
-            if not self._base:
-                # A frame has no folder: relative paths identify its images as written.
-                uri = self._check_place(cell, f"{self._source.base}/{cell}")
-                return uri, uris.normalise_uri(cell)
-            uri = self._check_place(cell, f"{self._source.base}/{cell}")
-            return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
-        uri = self._check_place(cell, cell)
-        return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
-
-    def _check_place(self, cell: str, path: str) -> str:
-        uri = uris.resolve_uri(path)
+        is_relative = not cell.startswith("/") and not uris.has_scheme(cell)
+        uri = uris.resolve_uri(f"{self._source.base}/{cell}" if is_relative else cell)
         check_form(cell, uri)
         check_inside(uri, self._allowed_roots)
-        return uri
+        # A frame has no folder: relative paths identify its images as written.
+        if is_relative and not self._base:
+            return uri, uris.normalise_uri(cell)
+        return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
     def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
         if self._id is not None and (given := as_text(values[self._id])):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.runtime.text import suggest
 
 NO_AUGMENTATION = "none"
 # Windows that lose most of an image need more epochs and images than most trainings have.
@@ -126,10 +126,9 @@ def _build_name_error(name: str, text: str) -> UsageError:
     if name == NO_AUGMENTATION:
         return UsageError(f"augment is {text!r}, expected {name} alone.")
     which = "" if name == text else f"; there is no {name!r}"
-    near = difflib.get_close_matches(name, [*names, NO_AUGMENTATION], n=1)
     return UsageError(
         f"augment is {text!r}, expected {NO_AUGMENTATION}, or some of {', '.join(names)}{which}.",
-        f"Did you mean {near[0]!r}?" if near else _HINT,
+        suggest(name, [*names, NO_AUGMENTATION], _HINT),
     )
 
 

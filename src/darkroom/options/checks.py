@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.runtime.text import suggest
 
 # TensorFlow and Parquet have no numbers from here on.
 _TOO_LARGE = 1 << 63
@@ -26,6 +27,23 @@ def pick_fields(options: Any, target: type) -> dict[str, Any]:
     names = {each.name for each in dataclasses.fields(target)}
     fields = (each.name for each in dataclasses.fields(options))
     return {name: getattr(options, name) for name in fields if name in names}
+
+
+def check_known(names: Iterable[str], known: Collection[str], what: str) -> None:
+    """Checks that options exist.
+
+    Args:
+        names: The names that were given.
+        known: All names.
+        what: The start of the message, as in "Training has no option".
+
+    Raises:
+        UsageError: One does not.
+    """
+    for name in names:
+        if name not in known:
+            hint = suggest(name, known, f"Options: {', '.join(known)}.")
+            raise UsageError(f"{what} {name!r}.", hint)
 
 
 def is_number(value: object) -> bool:

@@ -84,19 +84,12 @@ class RecordOptions(ConversionFields):
 
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""
-        values = {
-            "image": asdict(self.image),
-            "compression": self.compression,
-            "num_shards": self.num_shards,
-            "store_patience_seconds": self.store_patience_seconds,
-        }
-        return json.dumps(values, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> RecordOptions:
         """Returns the options that `to_json` wrote."""
-        values = json.loads(text)
-        return cls(**values.pop("image"), **values)
+        return cls(**json.loads(text))
 
 
 @document

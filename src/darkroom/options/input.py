@@ -229,18 +229,15 @@ class InputOptions(ReadingFields):
                 "workers read other images in every run.",
                 "Leave out the service, or shard and record_cache.",
             )
-        if self.service_job_name is not None:
-            self._check_job_name(self.service_job_name)
-        parse_augmentation(self.augment)
-
-    def _check_job_name(self, name: str) -> None:
-        if not name or "\0" in name:
+        name = self.service_job_name
+        if name is not None and (not name or "\0" in name):
             raise UsageError(f"service_job_name is {name!r}, expected a name or None.")
-        if self.service is None:
+        if name is not None and self.service is None:
             raise UsageError(
                 f"service_job_name is {name!r}, but there is no service.",
                 "Give the service's address, or leave out service_job_name.",
             )
+        parse_augmentation(self.augment)
 
     @property
     def augmentation(self) -> Augmentation:

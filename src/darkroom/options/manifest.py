@@ -26,9 +26,6 @@ from darkroom.options.source import (
     SUBFOLDERS,
 )
 
-# Options that the JSON text of a default does not have.
-_LATER = ("label_map", "label_kind", "merge_rows", "subfolders")
-
 
 @dataclass(frozen=True)
 class ManifestOptions:
@@ -163,38 +160,18 @@ class ManifestOptions:
         """Returns the options as JSON text, the form in which a pipeline carries them."""
         columns = None if self.schema is None else list(self.schema.columns)
         ratios = self.split_ratios.as_tuple()
-        values = {
-            "schema": columns,
-            "labels": self.labels,
-            "split_ratios": ratios,
-            "seed": self.seed,
-            "source_encoding": self.source_encoding,
-            "allowed_roots": self.allowed_roots,
-            "exclude": self.exclude,
-        }
-        # Only where they are given: files that were compiled before keep their place in caches.
-        values |= {
-            name: getattr(self, name)
-            for name in _LATER
-            if getattr(self, name) != getattr(ManifestOptions, name)
-        }
-        return encode_json(values)
+        return encode_json({**vars(self), "schema": columns, "split_ratios": ratios})
 
     @classmethod
     def from_json(cls, text: str) -> ManifestOptions:
         """Returns the options that `to_json` wrote."""
         values = json.loads(text)
         columns, label_map = values["schema"], values["labels"]
-        return cls(
-            schema=None if columns is None else Schema.parse(dict(columns)),
-            labels=None if label_map is None else tuple(label_map),
-            split_ratios=SplitRatios(*values["split_ratios"]),
-            seed=values["seed"],
-            source_encoding=values["source_encoding"],
-            allowed_roots=tuple(values["allowed_roots"]),
-            exclude=values["exclude"],
-            **{name: values[name] for name in _LATER if name in values},
-        )
+        values["schema"] = None if columns is None else Schema.parse(dict(columns))
+        values["labels"] = None if label_map is None else tuple(label_map)
+        values["split_ratios"] = SplitRatios(*values["split_ratios"])
+        values["allowed_roots"] = tuple(values["allowed_roots"])
+        return cls(**values)
 
 
 def _parse_labels(given: Any) -> tuple[str, ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from darkroom.errors import UsageError
@@ -13,20 +12,7 @@ KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 VERTEX_BUCKETS = "/gcs"
 FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "dataflow")
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
-
-
-# Each field of cron with its lowest number and its highest, and names for its numbers. Kubeflow's
-# parser, robfig/cron, does not know 7 for Sunday.
-_CRON_FIELDS = (
-    ("minute", 0, 59, ""),
-    ("hour", 0, 23, ""),
-    ("day", 1, 31, ""),
-    ("month", 1, 12, "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"),
-    ("weekday", 0, 6, "SUN MON TUE WED THU FRI SAT"),
-)
-# All numbers, one, or a range of them; each with a step or without.
-_CRON_PART = re.compile(r"(?:[*?]|([0-9]{1,2}|[A-Z]+)(?:-([0-9]{1,2}|[A-Z]+))?)(?:/0*[1-9][0-9]*)?")
-_ZONE_PREFIXES = ("CRON_TZ", "TZ")
+_CRON_FIELDS = 5
 
 
 @document
@@ -106,68 +92,27 @@ class VertexOptions(SubmissionFields):
             UsageError: A value is wrong, or excludes another one.
         """
         check_fields(self)
-        parse_cron(self.cron)
+        check_cron(self.cron)
         if self.cron and self.experiment:
             raise UsageError(
                 "experiment and cron exclude each other.", "Vertex's schedules have none."
             )
 
 
-def parse_cron(text: str | None) -> tuple[str, str]:
-    """Returns the time zone of a schedule, "" for none, and its times as five fields of cron.
+def check_cron(text: str | None) -> None:
+    """Checks that a schedule has five fields, maybe after a time zone; its service reads them.
 
-    Args:
-        text: As in `30 4 * * 1` or `CRON_TZ=Europe/Berlin 30 4 * * 1`; None for no schedule.
+    Kubeflow would take four, with the minute for the hour.
 
     Raises:
-        UsageError: The text is not a schedule.
+        UsageError: It has more or fewer.
     """
     words = (text or "").split()
-    zone = _parse_zone(words.pop(0)) if words and "=" in words[0] else ""
-    if text is not None and len(words) != len(_CRON_FIELDS):
+    if text is not None and len([each for each in words if "=" not in each]) != _CRON_FIELDS:
         raise UsageError(
             f"cron is {text!r}, expected five fields of cron.",
             "Give minute, hour, day, month and weekday, as in '30 4 * * 1' for Mondays at 4:30.",
         )
-    for word, (name, low, high, names) in zip(words, _CRON_FIELDS, strict=False):
-        if not all(_is_in_cron(part, low, high, names) for part in word.upper().split(",")):
-            known = f" or {names[:3]}-{names[-3:]}" if names else ""
-            raise UsageError(
-                f"cron has the {name} {word!r}, expected {low}-{high}{known}.",
-                "Give *, a number, a range like 1-5, a list like 1,3, or a step like */2.",
-            )
-    return zone, " ".join(words)
-
-
-def _parse_zone(word: str) -> str:
-    """Returns the time zone of a word like CRON_TZ=ZONE, checked where this machine knows zones."""
-    prefix, _, zone = word.partition("=")
-    if prefix not in _ZONE_PREFIXES:
-        raise UsageError(
-            f"cron begins with {word!r}, expected the times, or a time zone before them.",
-            "Write CRON_TZ=ZONE or TZ=ZONE, as in 'CRON_TZ=Europe/Berlin 30 4 * * 1'.",
-        )
-    # Here, because `--help` would load it, too.
-    from zoneinfo import available_timezones
-
-    known = available_timezones()  # empty without tzdata
-    if not zone or (known and zone not in known):
-        raise UsageError(
-            f"cron has the time zone {zone!r}, which is not one.",
-            "Give a name of the IANA time zone database, as Europe/Berlin or UTC.",
-        )
-    return zone
-
-
-def _is_in_cron(part: str, low: int, high: int, names: str) -> bool:
-    """Tells whether a part of a field has numbers, or names of them, in order and in a range."""
-    found = _CRON_PART.fullmatch(part)
-    if not found:
-        return False
-    known = {name: low + place for place, name in enumerate(names.split())}
-    given = [each for each in found.groups() if each]
-    numbers = [int(each) if each.isdigit() else known.get(each, -1) for each in given]
-    return all(low <= each <= high for each in numbers) and numbers == sorted(numbers)
 
 
 @document

@@ -11,7 +11,7 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import parse_augmentation
-from darkroom.options.checks import pick_fields
+from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
@@ -304,13 +304,7 @@ class TrainingOptions(TrainingFields):
             UsageError: A name is unknown, `image_size` is missing, or a value is wrong.
         """
         names = [each.name for each in dataclasses.fields(cls)]
-        for name in values:
-            if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                raise UsageError(
-                    f"Training has no option {name!r}.",
-                    f"Did you mean {close[0]}?" if close else f"Options: {', '.join(names)}.",
-                )
+        check_known(values, names, "Training has no option")
         if "image_size" not in values:
             raise UsageError("Training needs the option image_size: [height, width] in pixels.")
         return cls(**values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from dataclasses import asdict, dataclass
 from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, document, option
+from darkroom.runtime.text import suggest
 
 FAIL, WARN, OFF = "fail", "warn", "off"
 POLICIES = (FAIL, WARN, OFF)
@@ -126,8 +126,7 @@ class ValidationOptions(ValidationFields):
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        near = difflib.get_close_matches(str(value), choices, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else ""
+        hint = suggest(str(value), choices)
         if value == "accounting":
             hint = "Rows that are not accounted for always stop a run."
         raise UsageError(f"Unknown {what} {value!r}, expected one of {', '.join(choices)}.", hint)

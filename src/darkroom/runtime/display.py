@@ -69,6 +69,13 @@ class Step:
         new = new if shown else new.rstrip(",")
         return f"{amount} {unit}".rstrip() + new + shown + detail
 
+    def format_end(self, now: float, *, failed: bool) -> str:
+        """Returns the line for the end of the step."""
+        verb = "failed after" if failed else "done in"
+        amount = self.format_amount(now, final=True)
+        line = f"{self.label} {verb} {format_seconds(now - self.started)}"
+        return f"{line}, {amount}" if amount else line
+
 
 class StepSink:
     """Keeps the running steps, and decides when something is shown."""
@@ -76,7 +83,10 @@ class StepSink:
     is_live = False
 
     def __init__(
-        self, stream: TextIO, interval_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO,
+        interval_seconds: float = PLAIN_INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream
         self._interval_seconds = interval_seconds
@@ -145,22 +155,11 @@ class StepSink:
 class PlainProgress(StepSink):
     """Lines for logs and pipes: at most one in two seconds, and one at the end of each step."""
 
-    def __init__(
-        self,
-        stream: TextIO,
-        interval_seconds: float = PLAIN_INTERVAL_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(stream, interval_seconds, clock)
-
     def _show(self, current: Step, now: float) -> None:
         self._print(f"{current.label} {current.format_amount(now)}")
 
     def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
-        verb = "failed after" if failed else "done in"
-        amount = finished.format_amount(now, final=True)
-        seconds = format_seconds(now - finished.started)
-        self._print(f"{finished.label} {verb} {seconds}" + (f", {amount}" if amount else ""))
+        self._print(finished.format_end(now, failed=failed))
 
 
 class RichProgress(StepSink):
@@ -236,7 +235,7 @@ class RichProgress(StepSink):
             self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
-class FoldedSteps:
+class FoldedSteps(StepSink):
     """Receives the progress of a part of the work, and passes on where it is.
 
     Args:
@@ -244,28 +243,22 @@ class FoldedSteps:
             not be taken back, so a display that is not live is told nothing.
     """
 
-    def __init__(self, outer: Any) -> None:
-        self.is_live: bool = outer.is_live
+    def __init__(self, outer: StepSink) -> None:
+        self.is_live = outer.is_live
         self._outer = outer
         self._labels: list[str] = []
-
-    def open(self) -> None:
-        """The display is open already."""
-
-    def close(self) -> None:
-        """Others close the display."""
 
     def start_step(self, label: str) -> None:
         """Shows the label."""
         self._labels.append(label)
-        self._show("")
+        self._tell("")
 
     def advance(
         self, done: int, total: int | None, unit: str, before: int, detail: str = ""
     ) -> None:
         """Shows how far the innermost step is."""
         amount = f"{done:,}" if total is None else f"{done:,}/{total:,}"
-        self._show(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
+        self._tell(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
 
     def remark(self, text: str) -> None:
         """Nobody sees the end of a step."""
@@ -278,7 +271,7 @@ class FoldedSteps:
     def note(self, text: str) -> None:
         """Nobody sees a note."""
 
-    def _show(self, amount: str) -> None:
+    def _tell(self, amount: str) -> None:
         if self.is_live:
             parts = filter(None, (*self._labels[-1:], amount))
             self._outer.advance(0, None, "", 0, " ".join(parts))

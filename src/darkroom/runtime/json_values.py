@@ -101,7 +101,11 @@ def _build_fields(value: Any, kind: Any, where: str) -> Any:
     _check(value, isinstance(value, Mapping), "an object", where)
     known = typing.get_type_hints(kind, include_extras=True)
     if dataclasses.is_dataclass(kind):
-        needed = {each.name for each in dataclasses.fields(kind) if not _has_default(each)}
+        needed = {
+            each.name
+            for each in dataclasses.fields(kind)
+            if each.default is each.default_factory is dataclasses.MISSING
+        }
     else:
         needed = kind.__required_keys__
     if odd := sorted({*value} - {*known}) or sorted(needed - {*value}):
@@ -109,10 +113,6 @@ def _build_fields(value: Any, kind: Any, where: str) -> Any:
     return kind(
         **{name: _build(each, known[name], f"{where}.{name}") for name, each in value.items()}
     )
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return not field.default is field.default_factory is dataclasses.MISSING
 
 
 def _build_plain(value: Any, kind: Any, where: str) -> Any:

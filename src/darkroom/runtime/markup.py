@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Sequence
 
 from darkroom.runtime.text import make_visible
 
@@ -68,6 +69,13 @@ def escape_markdown(text: str) -> str:
     (headings, lists) is left alone, so that file names stay readable.
     """
     return _MARKDOWN_ACTIVE.sub(_escape_active, make_visible(text))
+
+
+def make_markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Returns a table in Markdown, with its cells escaped; None is an empty cell."""
+    lines = [header, ["---"] * len(header)]
+    lines += [["" if c is None else escape_markdown(str(c)) for c in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _escape_active(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from darkroom.runtime.display import Step, StepSink, format_seconds
+from darkroom.runtime.display import Step, StepSink
 from darkroom.runtime.markup import Html, element, join_html
 
 CELL_INTERVAL_SECONDS = 0.2
@@ -56,10 +56,7 @@ class CellProgress(StepSink):
             self._update(f"{current.label} {amount}", element("progress"))
 
     def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
-        verb = "failed after" if failed else "done in"
-        amount = finished.format_amount(now, final=True)
-        line = f"{finished.label} {verb} {format_seconds(now - finished.started)}"
-        line += f", {amount}" if amount else ""
+        line = finished.format_end(now, failed=failed)
         if finished.remark:
             self._notes.append(line)
         self._update(line)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from darkroom.errors import DarkroomError
 from darkroom.runtime.streams import find_loss
+from darkroom.runtime.text import suggest
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -177,14 +178,12 @@ def _was_entered(function: Callable[..., Any], error: BaseException) -> bool:
 
 def _explain_arguments(function: Callable[..., Any], error: TypeError) -> TypeError:
     """Returns Python's error of a call, with the argument that a wrong name may stand for."""
-    import difflib
     import inspect
 
     said = str(error)
     wrong = re.search(r"unexpected keyword argument '(\w+)'$", said)  # 3.13 goes on by itself
-    known = list(inspect.signature(function).parameters)
-    near = difflib.get_close_matches(wrong[1], known, n=1) if wrong else []
-    return TypeError(f"{said}. Did you mean {near[0]}?" if near else said)
+    hint = suggest(wrong[1], inspect.signature(function).parameters) if wrong else ""
+    return TypeError(f"{said}. {hint}" if hint else said)
 
 
 def _unwrap(function: Any) -> Any:

@@ -19,49 +19,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from darkroom.runtime.display import StepSink as Sink
 
 VARIABLE = "DARKROOM_PROGRESS"
 # For what a notebook starts: it keeps every line.
 _SLOW_SECONDS = 10.0
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class Sink(Protocol):
-    """Receives progress; all methods may be called from any thread.
-
-    Attributes:
-        is_live: What is shown replaces what was shown before, so that it may change often.
-    """
-
-    is_live: bool
-
-    def open(self) -> None:
-        """Starts the display."""
-
-    def close(self) -> None:
-        """Ends the display, and leaves the stream as it was."""
-
-    def start_step(self, label: str) -> None:
-        """A step begins, inside the running step if there is one."""
-
-    def advance(
-        self, done: int, total: int | None, unit: str, before: int, detail: str = ""
-    ) -> None:
-        """The innermost step has done `done` of `total` units, `before` of them in earlier runs.
-
-        `detail` is shown beside that as long as the step runs.
-        """
-
-    def remark(self, text: str) -> None:
-        """The innermost step has a text to show at its end."""
-
-    def finish_step(self, *, failed: bool) -> None:
-        """The innermost step ends."""
-
-    def note(self, text: str) -> None:
-        """There is a text to show as a line of its own."""
 
 
 _sink: Sink | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # The most items that a message or a report lists.
 MAX_LISTED_ROWS = 10
@@ -47,6 +47,14 @@ def list_first(texts: Sequence[str]) -> str:
     shown = ", ".join(map(make_visible, texts[:MAX_LISTED_ROWS]))
     more = len(texts) - MAX_LISTED_ROWS
     return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Returns which known name a wrong one may stand for, as a question; else `otherwise`."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*known], n=1)
+    return f"Did you mean {near[0]}?" if near else otherwise
 
 
 def format_count(count: int, noun: str) -> str:

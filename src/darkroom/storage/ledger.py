@@ -12,10 +12,12 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypedDict
 
 from darkroom import storage
 from darkroom.errors import OutputError, StorageError
+from darkroom.runtime.json_values import parse_json
 from darkroom.runtime.text import list_first
 
 LEDGER_FILE = ".darkroom-files.json"
@@ -28,7 +30,12 @@ _FOLDER, _NOT_REGULAR = "folder", "not regular"
 # Consoles and systems put them into empty folders.
 _IGNORED = ("lost+found",)
 
-_Entries = Mapping[str, list[str]]
+_Entries = Mapping[str, Sequence[str]]
+
+
+class _Ledger(TypedDict):
+    darkroom_files: int
+    files: _Entries
 
 
 def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
@@ -59,8 +66,10 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
         coming[name] = sorted(hashes)
     if foreign:
         raise _make_error(folder, foreign, hint)
-    if ledger != {**entries, **coming}:
-        _write(folder, {**entries, **coming})
+    if ledger != (entries := {**entries, **coming}):
+        text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
+        storage.make_folder(folder)
+        storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
 
 
 def check_files(folder: str, names: Collection[str]) -> None:
@@ -169,20 +178,12 @@ def _read(folder: str) -> _Entries | None:
         data = storage.read_bytes(path, _MAX_BYTES)
         if not data:
             return {}  # there is nothing to lose
-        ledger = json.loads(data)
-        if ledger["darkroom_files"] != _FORMAT_VERSION:
-            return None
-        return {name: [str(each) for each in hashes] for name, hashes in ledger["files"].items()}
+        ledger = parse_json(data, _Ledger)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (*storage.UNUSABLE, ValueError):
         return None
-
-
-def _write(folder: str, entries: _Entries) -> None:
-    text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
-    storage.make_folder(folder)
-    storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
+    return ledger["files"] if ledger["darkroom_files"] == _FORMAT_VERSION else None
 
 
 def _look(path: str) -> str | None:

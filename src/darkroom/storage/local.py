@@ -118,7 +118,10 @@ def write_blocks(path: str, blocks: Iterable[bytes], part: str | None = None) ->
                 file.write(block)
             file.flush()
             os.fsync(descriptor)
-        os.chmod(part, 0o666 & ~_read_umask())
+        # The mask can be read only by setting it; mkstemp's 0600 would hide the file from others.
+        mask = os.umask(0o022)
+        os.umask(mask)
+        os.chmod(part, 0o666 & ~mask)
         os.replace(part, path)
     except BaseException as error:
         os.unlink(part)
@@ -126,13 +129,6 @@ def write_blocks(path: str, blocks: Iterable[bytes], part: str | None = None) ->
             error.filename = path
         raise
     sync_folder(folder)
-
-
-def _read_umask() -> int:
-    # The mask can be read only by setting it; mkstemp's 0600 would hide the file from others.
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def sync_folder(path: str) -> None:

@@ -109,13 +109,9 @@ def open_store(path: str) -> Store:
     with _stores_lock:
         made_for, store = _stores.get(scheme, (None, None))
         if store is None or made_for != settings:
-            store = _make_store(scheme)
+            store = load_store(scheme)()
             _stores[scheme] = (settings, store)
     return store
-
-
-def _make_store(scheme: str) -> Store:
-    return load_store(scheme)()
 
 
 def load_store(scheme: str) -> Callable[[], Store]:

@@ -37,7 +37,7 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
         if missing := find_missing_extra(error):
             raise missing from error
         raise
-    schema = _read_schema(schema_path)
+    schema = read_schema(schema_path)
     files = find_index_files(index_dir)
     found: list[Anomaly] = []
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
@@ -49,7 +49,13 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
     return found
 
 
-def _read_schema(path: str) -> Any:
+def read_schema(path: str) -> Any:
+    """Reads a schema of TFDV in text form.
+
+    Raises:
+        UsageError: The file is not one.
+        OSError: It cannot be read.
+    """
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 

@@ -7,7 +7,7 @@ ever data.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.errors import DataError, StorageError
+from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, open_database
@@ -97,11 +97,11 @@ def _open_views(files: JudgedFiles, scratch: str) -> Iterator[duckdb.DuckDBPyCon
     index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
-        _create_view(connection, "records", index, _RECORD_COLUMNS, scratch)
-        _create_view(connection, "rejects", [files.rejects_path], _REJECT_COLUMNS, scratch)
+        create_view(connection, "records", index, scratch, _RECORD_COLUMNS)
+        create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
         if isinstance(files.source, str):
             manifest = [storage.join(files.source, table.MANIFEST_FILE)]
-            _create_view(connection, "manifest", manifest, _MANIFEST_COLUMNS, scratch)
+            create_view(connection, "manifest", manifest, scratch, _MANIFEST_COLUMNS)
         else:
             connection.execute(_NO_MANIFEST)
         try:
@@ -130,21 +130,3 @@ _RECORD_COLUMNS = {
 }
 
 _NO_MANIFEST = "CREATE VIEW manifest AS SELECT row, uri, split, label, key FROM records WHERE false"
-
-
-def _create_view(
-    connection: duckdb.DuckDBPyConnection,
-    name: str,
-    paths: Sequence[str],
-    columns: Mapping[str, str],
-    scratch: str,
-) -> None:
-    try:
-        create_view(connection, name, paths, scratch, columns)
-    except StorageError:
-        raise
-    except (OSError, duckdb.OperationalError) as error:
-        raise StorageError(f"The {name} cannot be read: {error}.") from error
-    except duckdb.Error as error:
-        message = f"The {name} at {paths[0]} cannot be used: {error}."
-        raise DataError(message, "Run the step that writes this file again.") from error

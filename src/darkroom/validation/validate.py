@@ -156,11 +156,16 @@ def validate(
         expected_labels=expected_labels,
     )
     if schema is None:
-        options = _leave_out_anomalies(options, policies)
+        if (policies or {}).get("anomalies", OFF) != OFF:
+            raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
+        options = replace(options, policies={**options.policies, "anomalies": OFF})
     root = find_data(find_named(directory))
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
-        _check_folder(folder, root)
+        # Before anything is computed.
+        check_outside(root, folder, "The report")
+        ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
+        ledger.check_files(folder, REPORT_FILES)
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
@@ -170,19 +175,6 @@ def validate(
     with progress.step("Report"):
         write_report(report, folder, Records(root, storage.join(root, layout.INDEX_FOLDER)))
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
-
-
-def _leave_out_anomalies(
-    options: ValidationOptions, policies: Mapping[str, str] | None
-) -> ValidationOptions:
-    """Returns the options with a report that says that no schema was compared.
-
-    Raises:
-        UsageError: The check was asked for.
-    """
-    if (policies or {}).get("anomalies", OFF) != OFF:
-        raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
-    return replace(options, policies={**options.policies, "anomalies": OFF})
 
 
 def _judge(
@@ -207,17 +199,6 @@ def _judge(
             files = replace(files, anomalies=tuple(found))
     with progress.step("Statistics and checks"):
         return judge_dataset(files, options)
-
-
-def _check_folder(folder: str, root: str) -> None:
-    """Checks that the report replaces nothing but a report, before anything is computed.
-
-    Raises:
-        OutputError: It would.
-    """
-    check_outside(root, folder, "The report")
-    ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
-    ledger.check_files(folder, REPORT_FILES)
 
 
 def format_classes(result: ValidationResult, *, bars: bool = False) -> str:

@@ -172,7 +172,7 @@ def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
 
 @pytest.mark.parametrize("option", ["data", "epochs", "push_to", "engine", "name"])
 def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path, option: str):
-    with pytest.raises(UsageError, match=f"{option} is not an option for a pipeline of your own"):
+    with pytest.raises(UsageError, match=f"A pipeline of your own has no option {option!r}"):
         run(tmp_path, "flowershop.own:make_without_root", **{option: "1"})
 
 

@@ -449,7 +449,11 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
             {"resources": {"default": {"cpu": 1}, "Pusher": {"cpu_request": 2}}},
             "resources.Pusher, with resources.default: cpu_request is 2, which is more than cpu",
         ),
-        ("kubeflow", {"resources": {"Pusher": {"memory_gb": "32Gi"}}}, "a number of GB, without a"),
+        (
+            "kubeflow",
+            {"resources": {"Pusher": {"memory_gb": "32Gi"}}},
+            "memory_gb is '32Gi', expected float",
+        ),
         ("kubeflow", {"resources": {"Trainer": {"accelerator": "NVIDIA"}}}, "no accelerator"),
         ("vertex", {"resources": {"Trainer": {"accelerator": "amd.com/gpu"}}}, "no accelerator"),
         ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),

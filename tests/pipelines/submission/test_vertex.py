@@ -23,7 +23,7 @@ from google.protobuf import json_format
 
 from darkroom.cli import main
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
-from darkroom.options.targets import VertexOptions, parse_cron
+from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
@@ -248,28 +248,11 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
     [
         ({"cron": "0 4 * * *", "experiment": "cats"}, "experiment and cron exclude"),
         ({"cron": "daily"}, "expected five fields of cron"),
-        ({"cron": "FOOTZ=x 0 3 * * *"}, "cron begins with 'FOOTZ=x', expected the times, or a"),
-        ({"cron": "cron_tz=UTC 0 3 * * *"}, "Write CRON_TZ=ZONE or TZ=ZONE"),
-        ({"cron": "CRON_TZ= 0 3 * * *"}, "cron has the time zone '', which is not one"),
-        ({"cron": "CRON_TZ=Nowhere/City 0 3 * * *"}, "the time zone 'Nowhere/City', which is"),
-        ({"cron": "TZ=Europe 0 3 * * *"}, "the time zone 'Europe', which is not one"),
-        ({"cron": "TZ=../UTC 0 3 * * *"}, "the time zone '../UTC', which is not one"),
-        ({"cron": "TZ=UTC TZ=UTC 0 3 * * *"}, "expected five fields of cron"),
     ],
 )
 def test_options_that_vertex_would_not_take_together_are_an_error(options, message):
     with pytest.raises(UsageError, match=message):
         dataclasses.replace(OPTIONS, **options)
-
-
-@pytest.mark.parametrize("zone", ["CRON_TZ=America/New_York", "TZ=UTC", "TZ=Asia/Kolkata"])
-def test_a_schedule_may_name_a_time_zone(zone: str):
-    assert dataclasses.replace(OPTIONS, cron=f"{zone} 0 3 * * *").cron == f"{zone} 0 3 * * *"
-
-
-def test_a_machine_without_time_zones_takes_any_name(monkeypatch):
-    monkeypatch.setattr("zoneinfo.available_timezones", set)
-    assert parse_cron("TZ=Nowhere/City 0 3 * * *") == ("Nowhere/City", "0 3 * * *")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, choose_form
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 from darkroom.options.targets import TARGETS
+from darkroom.runtime.text import suggest
 
 _SWITCHES = {"true": True, "false": False}
 
@@ -76,11 +76,10 @@ def _find_field(name: str) -> OptionField:
     fields = {each.name: each for each in list_options(*PIPELINE_CLASSES)}
     if name in fields and fields[name].kind != "Mapping[str, Any]":
         return fields[name]
-    near = difflib.get_close_matches(name, fields, n=1)
-    guess = f"Did you mean {near[0]}? " if near and name not in fields else ""
+    guess = "" if name in fields else suggest(name, fields)
     raise UsageError(
-        f"--set has no option {name!r}.",
-        f"{guess}docs/reference/options.md lists them. Tables of tables, as [resources.Trainer], "
+        f"--set has no option {name!r}. {guess}".rstrip(),
+        "docs/reference/options.md lists them. Tables of tables, as [resources.Trainer], "
         "belong into the file of --config.",
     )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom.conversion.beam.engine import Engine, list_engines
 from darkroom.errors import UsageError
 from darkroom.options.targets import DATAFLOW, IMAGE, EngineOptions
+from darkroom.runtime.text import suggest
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -178,9 +179,8 @@ def _format_option(
         known = {n for a in actions for n in (a.dest, *(o.lstrip("-") for o in a.option_strings))}
         if is_engine and not difflib.get_close_matches(name, known, cutoff=_SAME_OPTION):
             return [] if value is None else [f"--{name}={value}"]
-        near = difflib.get_close_matches(name, known, n=3)
-        guess = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise UsageError(f"Beam has no option {name!r}.", guess or "See Beam's documentation.")
+        hint = suggest(name, known, "See Beam's documentation.")
+        raise UsageError(f"Beam has no option {name!r}.", hint)
     exact = next((a for a in found if f"--{name}" in a.option_strings), found[0])
     if value is None:
         return []

@@ -61,7 +61,14 @@ class WriteShardFn(beam.DoFn):
     def setup(self) -> None:
         """Checks that this worker reads and writes what the client would, and is fast enough."""
         check_versions(self._versions)
-        _check_seen(self._seen)
+        # Else it would reject all of them.
+        if self._seen and not any(map(os.path.exists, self._seen)):
+            raise StorageError(
+                f"The engine's workers do not see the images: {self._seen[0]} is not on "
+                f"{platform.node()}.",
+                "Have the images where all machines reach them at this path: in a store, or on a "
+                "shared file system.",
+            )
         check_crc_speed()
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
@@ -125,20 +132,6 @@ class WriteShardFn(beam.DoFn):
         except BaseException as error:
             self._failure = self._failure or error
             raise
-
-
-def _check_seen(images: Sequence[str]) -> None:
-    """Checks that this worker sees any of some images; else it would reject them all.
-
-    Raises:
-        StorageError: It does not.
-    """
-    if images and not any(map(os.path.exists, images)):
-        raise StorageError(
-            f"The engine's workers do not see the images: {images[0]} is not on {platform.node()}.",
-            "Have the images where all machines reach them at this path: in a store, or on a "
-            "shared file system.",
-        )
 
 
 class CommitFn(beam.DoFn):

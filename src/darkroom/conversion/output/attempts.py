@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from darkroom import storage
 from darkroom.dataset import journal
 from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError
+from darkroom.runtime.json_values import build_value, parse_json
 
 RECORD_FILE = "attempt.json"
 CURRENT_FILE = "current.json"
@@ -92,12 +92,13 @@ def write_record(folders: Folders, output: str, attempt: Attempt) -> None:
 def read_record(path: str) -> Attempt | None:
     """Reads what is known of an attempt; None when there is no such file, or another one."""
     try:
-        fields = json.loads(storage.read_bytes(path, _MAX_BYTES))
-    except (*storage.UNUSABLE, ValueError, RecursionError):
+        fields = parse_json(storage.read_bytes(path, _MAX_BYTES), dict[str, Any])
+        if fields.pop("darkroom_attempt", 0) != 1:
+            return None
+        found = build_value(fields, Attempt)
+    except (*storage.UNUSABLE, ValueError):
         return None
-    if not isinstance(fields, dict) or fields.pop("darkroom_attempt", 0) != 1:
-        return None
-    return _parse(fields)
+    return found if journal.TOKEN.fullmatch(found.token) else None
 
 
 def read_current(output: str) -> Attempt | None:
@@ -130,12 +131,3 @@ def check_current(folders: Folders, output: str) -> None:
 
 def _current_path(output: str) -> str:
     return storage.join(Folders.of_dataset(output).attempts, CURRENT_FILE)
-
-
-def _parse(fields: Mapping[str, Any]) -> Attempt | None:
-    known = vars(Attempt(""))
-    if fields.keys() != known.keys():
-        return None
-    if not all(type(fields[name]) is type(value) for name, value in known.items()):
-        return None
-    return Attempt(**fields) if journal.TOKEN.fullmatch(fields["token"]) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from darkroom.dataset.schema import Schema, check_columns, infer_schema
@@ -114,40 +114,11 @@ class CsvSource:
                 if cells:
                     yield end, cells
         except csv.Error as error:
-            opening = find_open_quote(islice(self._file.lines(), end, None), end + 1)
             raise DataError(
-                f"{self.name}: the quoted cell that begins in line {opening} does not end "
-                f"correctly: {error}.",
+                f"{self.name}: the record that begins in line {end + 1} does not end correctly: "
+                f"{error}.",
                 "Check the quotes there: close every quoted cell, and double the quotes inside it.",
             ) from error
-
-
-def find_open_quote(lines: Iterable[str], first: int) -> int:
-    """Returns the number of the line in which the last quoted cell of a broken record begins.
-
-    Args:
-        lines: The lines from the beginning of the record on.
-        first: Number of the first of them.
-    """
-    opening, is_open = first, False
-    for number, line in enumerate(lines, start=first):
-        place = 0
-        while place < len(line):
-            end = line.find('"' if is_open else ",", place)
-            if not is_open and line[place] == '"':
-                opening, is_open, end = number, True, place
-            elif end < 0:
-                break
-            elif is_open and line[end + 1 : end + 2] == '"':
-                end += 1
-            elif is_open and line[end + 1 : end + 2] not in (",", "\r", "\n"):
-                return opening
-            elif is_open:
-                is_open, end = False, end + 1
-            place = end + 1
-        if not is_open:
-            break
-    return opening
 
 
 def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[str], bool]:

@@ -123,7 +123,10 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
                     STORE_IS_DOWN,
                 ) from error
             _tell(what, error, seconds, deadline - start)
-        _wait(pause, limits.stopped)
+        if limits.stopped is None:
+            time.sleep(pause)
+        elif limits.stopped.wait(pause):
+            raise InterruptedError("the wait for a store was ended")
 
 
 def _tell(what: str, error: TransientError, seconds: float, limit_seconds: float) -> None:
@@ -136,13 +139,6 @@ def _tell(what: str, error: TransientError, seconds: float, limit_seconds: float
             f"{what} has failed for {seconds:.0f} seconds, the last time with: {error}. It is "
             f"tried again for at most {limit_seconds:.0f} seconds."
         )
-
-
-def _wait(seconds: float, stopped: threading.Event | None) -> None:
-    if stopped is None:
-        time.sleep(seconds)
-    elif stopped.wait(seconds):
-        raise InterruptedError("the wait for a store was ended")
 
 
 def _call_within(attempt: Callable[[], _Result], seconds: float) -> _Result:

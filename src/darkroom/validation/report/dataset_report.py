@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF
+from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_row
 
@@ -115,16 +116,7 @@ class DatasetReport(DatasetCounts):
             fields = json.loads(text)
             version = fields.pop("format_version")
             del fields["blessed"]
-            fields["findings"] = tuple(
-                Finding(**{**each, "rows": tuple(each["rows"])}) for each in fields["findings"]
-            )
-            fields["histograms"] = {
-                name: Histogram(each["low"], each["high"], tuple(each["counts"]))
-                for name, each in fields["histograms"].items()
-            }
-            for name in ("labels", "rejects", "samples"):
-                fields[name] = tuple(fields[name])
-            report = cls(**fields)
+            report = build_value(fields, cls)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"This is not a validation report: {error!r}."
             raise DataError(message, "Pass the report.json that ImageValidator wrote.") from error

@@ -5,10 +5,10 @@ The files contain no time, host or path of this machine, so equal datasets give 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from darkroom.runtime import progress
-from darkroom.runtime.markup import escape_markdown
+from darkroom.runtime.markup import escape_markdown, make_markdown_table
 from darkroom.storage import ledger
 from darkroom.validation.report.dataset_report import (
     DatasetReport,
@@ -62,7 +62,10 @@ def encode_markdown(report: DatasetReport) -> str:
     """Returns the report as Markdown, with all text of the user escaped."""
     rejects = []
     if report.rejected:
-        rejects = ["## Rejected rows", _encode_table(["reason", "rows"], report.rejected.items())]
+        rejects = [
+            "## Rejected rows",
+            make_markdown_table(["reason", "rows"], report.rejected.items()),
+        ]
         if not any(finding.check == "rejects" for finding in report.findings):
             rejects.append(_encode_rows(report.rejects))
     parts = [
@@ -96,16 +99,10 @@ def _encode_rows(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return _encode_table(
+    return make_markdown_table(
         [name.replace("_", " ") for name in names],
         ([row.get(name) for name in names] for row in rows),
     )
-
-
-def _encode_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [header, ["---"] * len(header)]
-    cells = [["" if cell is None else escape_markdown(str(cell)) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [*lines, *cells])
 
 
 def _encode_classes(report: DatasetReport) -> str:
@@ -115,7 +112,7 @@ def _encode_classes(report: DatasetReport) -> str:
     for label in labels[:MAX_CLASSES]:
         counts = (report.classes[split].get(label, 0) for split in splits)
         rows.append([label or "(no label)", *(f"{count:,}" for count in counts)])
-    table = _encode_table(["class", *splits], rows)
+    table = make_markdown_table(["class", *splits], rows)
     more = len(labels) - MAX_CLASSES
     return table if more <= 0 else f"{table}\n\n… and {more:,} more: all are in {REPORT_JSON}."
 
@@ -127,4 +124,4 @@ def _encode_checks(report: DatasetReport) -> str:
         result = f"found {found[check].count:,}" if check in found else "passed"
         title = CHECK_TITLES.get(check, "")
         rows.append([check, title, policy, "not checked" if policy == "off" else result])
-    return _encode_table(["check", "what it finds", "policy", "result"], rows)
+    return make_markdown_table(["check", "what it finds", "policy", "result"], rows)
