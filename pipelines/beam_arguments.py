@@ -186,7 +186,7 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
     given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
     options = _parse_arguments(given)
     if config.engine is not None and "runner" in options:
-        raise UsageError("engine and the runner of beam_args exclude each other.")
+        raise UsageError("engine and the runner of beam_args cannot be used together.")
     return given, options
 
 

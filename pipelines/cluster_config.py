@@ -22,7 +22,7 @@ class ClusterConfig(ClusterFields):
 
     resources: Mapping[str, Resources] = option(
         {},
-        "What each component gets in a cluster, by component or `default`.",
+        "Resources of each component in a cluster, by component or `default`.",
         group="cluster",
         flag=None,
         more="`darkroom.pipelines.resources.Resources` lists the keys.",
@@ -63,7 +63,7 @@ def make_cluster_config(values: Mapping[str, Any]) -> ClusterConfig:
     for name in values:
         if name not in names:
             raise UsageError(
-                f"{name} is not an option for a pipeline of your own.",
+                f"{name} is not an option for your own pipeline.",
                 f"Options: {', '.join(names)}. Everything else is up to your function.",
             )
     try:

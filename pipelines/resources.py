@@ -95,7 +95,7 @@ class Resources:
             UsageError: A value has the wrong type, or is out of range.
         """
         if not isinstance(self.accelerator, str | None):
-            raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
+            raise UsageError(f"accelerator is {self.accelerator!r}, expected text.")
         for name in ("node_selector", "pod_labels", "pod_annotations"):
             table = getattr(self, name)
             if table is not None and not is_table_of_texts(table):
@@ -189,7 +189,7 @@ def _check_accelerators(parsed: Mapping[str, Resources], component: str) -> None
     if parsed[component].num_accelerators is not None and not named:
         raise UsageError(
             f"resources.{component} has num_accelerators without accelerator.",
-            'Name what it is a number of, as in accelerator = "T4".',
+            'Name the kind of accelerator, as in accelerator = "T4".',
         )
 
 

@@ -84,7 +84,7 @@ def _find_baseline(
         return
     found = find_newest_model(storage.absolute(base))
     if found is None:
-        yield [], f"no model: there is none in {base} yet"
+        yield [], f"no model: {base} has none yet"
         return
     copy = standard_artifacts.Model()
     copy.uri = storage.join(scratch, _COPY_FOLDER)

@@ -59,7 +59,7 @@ def _report_damage(folder: str) -> Iterator[None]:
             raise
         raise DataError(
             f"The evaluation in {folder} is damaged: {str(error).rstrip('.')}.",
-            "Evaluate the model again: run with --no-cache.",
+            "Evaluate the model again: run with --no-cache, or compile with --set cache=false.",
         ) from error
 
 

@@ -161,7 +161,7 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
         # The image's own files are below /, and with it every path would count as mounted.
         if not folder.startswith("/") or clean == "/":
             raise UsageError(
-                f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
+                f"volumes mounts {folder!r}, expected an absolute path of a folder, and not /.",
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
         _check_folder(clean)

@@ -17,7 +17,7 @@ from darkroom.errors import UsageError
 ROOT_PARAMETER = "root"
 _NAME = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 _IMPORT_HINT = (
-    "Install the package and what it imports, or add its folder to PYTHONPATH: compiling imports "
+    "Install the package and its imports, or add its folder to PYTHONPATH: compiling imports "
     "the module."
 )
 

@@ -107,12 +107,12 @@ def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -
         is_known = issubclass(driver, StateDriver) or isinstance(node, _WITH_DRIVERS)
         if driver is not base_driver.BaseDriver and not is_known:
             yield (
-                f"{node.id} has a driver of its own, {driver.__name__}, and {target} runs no "
+                f"{node.id} has its own driver, {driver.__name__}, and {target} runs no "
                 "drivers. The node runs each time."
             )
         if isinstance(node, Importer) and not node.exec_properties["reimport"]:
             yield (
-                f"{node.id} takes the files of its URI for unchanged, so what reads them may come "
+                f"{node.id} takes the files of its URI for unchanged, so readers of them may come "
                 "from the cache. Importer(reimport=True) imports them in each run."
             )
         if isinstance(node, Importer) and target == KUBEFLOW:

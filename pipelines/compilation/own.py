@@ -140,7 +140,7 @@ def _check_conditions(node: BaseNode, pipeline: Pipeline, target: str) -> None:
         if target == KUBEFLOW and isinstance(node, Importer):
             raise UsageError(
                 f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
-                "Make it outside of Cond; what takes its artifact may have one.",
+                "Make it outside of Cond; a node that takes its artifact may have one.",
             )
         try:
             placeholder_to_cel(encode_placeholder_with_channels(predicate, lambda _: "key"))

@@ -12,7 +12,7 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import OWN_PIPELINE
 
-_HINT = "Give what `darkroom compile -o FILE` wrote."
+_HINT = "Give the file that `darkroom compile -o FILE` wrote."
 
 Scalar = str | int | float
 

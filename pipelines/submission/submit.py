@@ -62,7 +62,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     target, wait = values.pop("target"), values.pop("wait")
     is_planned = values.get("cron") is not None
     if wait and is_planned:
-        raise UsageError("--wait and --cron exclude each other.", "Leave --wait out.")
+        raise UsageError("--wait and --cron cannot be used together.", "Leave --wait out.")
     of_service = {name: values.pop(name) for name in _SERVICE_FLAGS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
@@ -73,7 +73,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     else:
         if "pipeline" in merged:
             raise UsageError(
-                "pipeline in the configuration is a function of your own.",
+                "pipeline in the configuration is your own function.",
                 "Compile it, and submit the file: darkroom submit --pipeline FILE.",
             )
         config = make_config(merged, target)
@@ -125,7 +125,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     if run.is_own:
         if values:
             raise UsageError(
-                f"{sorted(values)[0]} is not an option of {run.name}, a pipeline of your own.",
+                f"{sorted(values)[0]} is not an option of {run.name}, your own pipeline.",
                 "Its run-time parameters keep their defaults; for the rest, compile it again.",
             )
         _check_defaults(run, path)
@@ -138,7 +138,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
         if task not in run.tasks:
             raise UsageError(
                 f"The pipeline {run.name} has no task {task}, so darkroom did not compile it.",
-                "Give what `darkroom compile -o FILE` wrote.",
+                "Give the file that `darkroom compile -o FILE` wrote.",
             )
         read_properties(run, task)
     return run

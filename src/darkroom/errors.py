@@ -218,7 +218,7 @@ def describe_os_error(error: OSError) -> str:
 
 
 # TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
-_DAMAGED_HINT = "The file is damaged or cut short, or is of another kind: make it again."
+_DAMAGED_HINT = "The file is damaged or cut short, or not of this kind: make it again."
 _TENSORFLOW_STORAGE = {
     **dict.fromkeys(("NotFoundError", "PermissionDeniedError", "UnavailableError"), STORAGE_HINT),
     **dict.fromkeys(

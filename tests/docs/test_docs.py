@@ -183,7 +183,7 @@ _OTHERS = {
     "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
     "--durations",  # of pytest
-    *("--draws", "--pairs", "--photographs", "--rows", "--sets"),  # of scripts in benchmarks/
+    *("--draws", "--pairs", "--photographs", "--python", "--rows", "--sets"),  # of benchmarks/
 }
 
 

@@ -324,5 +324,5 @@ def test_files_of_a_dataset_that_the_store_has_lost_are_named(cluster, dataset, 
 def test_the_way_to_turn_the_cache_off_is_named(dataset, cluster):
     (cluster.find(dataset) / "dataset.json").unlink()
     with pytest.raises(StorageError) as caught:
-        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--no-cache)")
-    assert "caching off (--no-cache)" in caught.value.hint
+        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--set cache=false)")
+    assert "caching off (--set cache=false)" in caught.value.hint

@@ -120,7 +120,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"columns": "[" * 100_000}, "is not JSON"),
         ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
-        ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected a text"),
+        ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected text"),
         (
             {"resources": {"Trainer": {"node_selector": "a"}}},
             "node_selector is not a table",

@@ -174,7 +174,7 @@ def test_compiling_fails_for_a_credential_in_any_option(options: dict[str, Any])
     secret = SAMPLES["GitHub token"]
     text = json.dumps(options).replace("SAMPLE", secret)
     values = {"data": "gs://b/a.csv", "root": "gs://b/r", "image": "a/b", **json.loads(text)}
-    with pytest.raises(UsageError, match="looks like a credential") as error:
+    with pytest.raises(UsageError, match="seems to contain a credential") as error:
         check_config(PipelineConfig(**values), "kubeflow")
     assert secret not in str(error.value)
     [name] = options
@@ -202,7 +202,7 @@ def test_credentials_are_found_before_another_message_shows_them(
     secret = SAMPLES["GitHub token"]
     values = {"data": "gs://b/a", "root": "gs://b/r", "image": "a", "target": "kubeflow"}
     given = json.loads(json.dumps(options).replace("SAMPLE", secret))
-    with pytest.raises(UsageError, match="looks like a credential") as error:
+    with pytest.raises(UsageError, match="seems to contain a credential") as error:
         run_compile({**values, "output": str(tmp_path / "p.yaml"), **given}, as_json=True)
     assert secret not in str(error.value)
 
@@ -240,7 +240,7 @@ def test_no_command_shows_a_signed_url(
         assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
         out, err = capsys.readouterr()
         name = option.removeprefix("set=")
-        said = rf"darkroom: (--{name}|{name}) contains what looks like a credential: AWS pre-s"
+        said = rf"darkroom: (--{name}|{name}) seems to contain a credential: AWS pre-s"
         assert re.match(said, err), err
         assert "X-Amz" not in out + err
 

@@ -59,7 +59,7 @@ def convert(
         split_ratios: Percentages of train, eval and test for rows that do not name a split.
             80/10/10 if None.
         seed: Seed for everything random: splits, order, weights, augmentation. 0 if None.
-        exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+        exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or URIs.
             Keys or URIs may be in a text, CSV or Parquet file. Excluded rows count as deduplicated.
         num_shards: Number of shards per split. A number for each split, or numbers by split; None
             or 0 chooses from the size of the data.
@@ -114,7 +114,7 @@ def _start(
     beam_options = options.beam_options
     if options.engine is not None:
         if runner is not None:
-            raise UsageError("engine and runner exclude each other.", "Give engine alone.")
+            raise UsageError("engine and runner cannot be used together.", "Give engine alone.")
         runner = name_runner(options.engine)
         beam_options = find_options(options.engine_options, beam_options)
     name = parse_runner(runner)

@@ -150,7 +150,7 @@ def format_leftovers(found: Leftovers) -> str:
     if kept and not found.removed:
         verb = "is" if kept == 1 else "are"
         shards = format_count(kept, "finished shard")
-        lines.append(f"To go on, run the same command again: {shards} {verb} kept.")
+        lines.append(f"To resume, run the same command again: {shards} {verb} kept.")
     lines += found.locks
     if not lines:
         return f"No run has left anything in {found.output_dir}."
@@ -160,7 +160,7 @@ def format_leftovers(found: Leftovers) -> str:
         lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
     elif ended:
         start = "Or delete" if kept else "Delete"
-        lines.append(f"{start} what has ended: darkroom attempts {found.output_dir} --remove")
+        lines.append(f"{start} ended attempts: darkroom attempts {found.output_dir} --remove")
     return "\n".join(lines)
 
 
@@ -231,7 +231,7 @@ def _judge(output: str, record: Attempt | None) -> _Verdict:
 def _judge_job(record: Attempt) -> _Verdict:
     job = f"job {record.job} on {record.runner}"
     client = _name_client(record.process, record.host)
-    seen = f"{job} has a client that is there: {client}"
+    seen = f"{job} has a client that is running: {client}"
     # This process itself may go on after its run, as one of a notebook does.
     is_other = record.process != os.getpid()
     is_seen = record.host == socket.gethostname() and is_other and _is_alive(record.process)

@@ -170,7 +170,7 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
     index = [name for name in sums if name.startswith(f"{INDEX_FOLDER}/")]
     if dataset.shards and not index:
         raise UsageError(
-            f"The index of {folder} is elsewhere: in a TFX pipeline it is an artifact of its own.",
+            f"The index of {folder} is elsewhere: in a TFX pipeline it is a separate artifact.",
             "Give a dataset that darkroom convert wrote: of the same source it makes the same.",
         )
     _check_sums(folder, sums, [*index, *(name for name in others if name in sums)])

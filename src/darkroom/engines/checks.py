@@ -98,7 +98,7 @@ def check_java(kind: str) -> None:
     home = os.environ.get("JAVA_HOME")
     if not shutil.which(os.path.join(home, "bin", "java") if home else "java"):
         raise StorageError(
-            f"The job server of {kind} needs Java, and there is none.",
+            f"The job server of {kind} needs Java, which is not installed.",
             "Install Java 17, or give job_endpoint=HOST:PORT of a job server that runs.",
         )
 
@@ -129,7 +129,7 @@ def _ask_job_server(endpoint: str) -> None:
             grpc.channel_ready_future(channel).result(_JOB_SERVER_SECONDS)
         except grpc.FutureTimeoutError as error:
             raise StorageError(
-                f"What listens at {endpoint} did not answer as a job server of Beam in "
+                f"The server at {endpoint} did not answer as a job server of Beam in "
                 f"{_JOB_SERVER_SECONDS} s.",
                 "Check the port in job_endpoint: the engine and its worker pools have others.",
             ) from error

@@ -45,7 +45,7 @@ def find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any
     if str(given_slots).isdigit() and int(str(given_slots)) > cluster.slots:
         progress.warn(
             f"parallelism is {given_slots}, and {where} has {format_count(cluster.slots, 'slot')}: "
-            "the job waits until there are as many. Leave parallelism out to take what is there."
+            "the job waits until there are as many. Leave parallelism out to take all."
         )
     # A job server beside the cluster is not enough: the workers must reach this process, too.
     is_here = all(map(_is_here, (_find_host(url), *cluster.task_managers)))

@@ -165,7 +165,7 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
 
 
 def _not_flink(url: str) -> StorageError:
-    what = f"What answers at {format_url(url)} is not the REST interface of Flink."
+    what = f"The server at {format_url(url)} is not the REST interface of Flink."
     return StorageError(what, _EXAMPLE)
 
 

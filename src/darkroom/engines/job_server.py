@@ -87,7 +87,7 @@ class JobServerEngine:
             except (KeyboardInterrupt, SystemExit) as interrupt:
                 progress.note(f"Ending the job {job_name}. This may take {_CANCEL_SECONDS} s.")
                 # For a second one, which may end the wait below.
-                explain_end(interrupt, f"The job {job_name} may go on.")
+                explain_end(interrupt, f"The job {job_name} may still run.")
                 explain_end(interrupt, _end_job(options, job_name, submitted))
                 raise
             except Exception as error:
@@ -151,7 +151,7 @@ def _end_job(options: Mapping[str, Any], name: str, submitted: Any) -> str:
         if told := _end_on_flink(options, name, _APPEAR_SECONDS if submitted else 0):
             return told
     except StorageError as error:
-        return f"Whether the job {name} goes on is not known: {error}"
+        return f"Whether the job {name} still runs is not known: {error}"
     if not submitted:
         return ""
     is_done = call_in_time(submitted.cancel, _CANCEL_SECONDS)
@@ -161,7 +161,7 @@ def _end_job(options: Mapping[str, Any], name: str, submitted: Any) -> str:
     if is_done:
         return (
             f"The job server at {endpoint} was told to cancel the job {name}. If that runs on "
-            "Flink, it goes on: cancel it there, and next time give flink_master, too."
+            "Flink, it keeps running: cancel it there, and next time give flink_master, too."
         )
     return (
         f"The job {name} could not be cancelled: the job server at {endpoint} did not do it. Stop "
@@ -194,10 +194,10 @@ def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> 
     with suppress(StorageError):
         job = flink.cancel_job(master, job.id, _CANCEL_SECONDS)
     if job.state == flink.CANCELED:
-        return f"The job {name} on Flink was cancelled; run the same command again to go on."
+        return f"The job {name} on Flink was cancelled; run the same command again to resume."
     if job.has_ended:
         return f"The job {name} on Flink had ended before: {job.state}."
     return (
-        f"The job {name} could not be cancelled: it goes on on Flink as job {job.id}, "
+        f"The job {name} could not be cancelled: it keeps running on Flink as job {job.id}, "
         f"{job.state}. Stop it with: {job.stop}"
     )

@@ -84,7 +84,7 @@ KNOWN = (
     ),
     Known(
         r"IllegalAccessError.{0,400}sun\.nio\.ch",
-        "Java hides from Spark what its job server needs",
+        "Java hides parts that the job server of Spark needs",
         "Take --engine spark, or start the job server with this option of Java: "
         "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED.",
     ),
@@ -122,20 +122,20 @@ KNOWN = (
         r"|The TaskExecutor is shutting down"
         r"|Connection unexpectedly closed by remote task manager|ExecutorLostFailure",
         "The engine lost a worker",
-        "With a restart strategy it goes on by itself. Else run this again: finished shards are "
+        "With a restart strategy it resumes by itself. Else run this again: finished shards are "
         "kept.",
     ),
     Known(
         r"Process died with exit code|Failed to start external process|Cannot run program"
         r"|process failed (?:to start|while running)|error=(?:2|13), ",
         "The engine could not start a worker process",
-        f"Check on the engine's machines that the program is there and may be run: {WORKERS}.",
+        f"Check on the engine's machines that the program exists and may be run: {WORKERS}.",
     ),
     Known(
         "StatusRuntimeException: CANCELLED",
         "A worker process ended while it worked",
         "Perhaps something ended it, or its machine had too little memory. With a restart strategy "
-        "the job goes on by itself. Else run this again: finished shards are kept.",
+        "the job resumes by itself. Else run this again: finished shards are kept.",
     ),
     # Also where a task of Spark has failed, and went on.
     Known(

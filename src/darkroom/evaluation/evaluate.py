@@ -56,7 +56,7 @@ def evaluate(
     from_logits: bool = False,
     judge: Callable[[Evaluation], Sequence[str]] | None = None,
 ) -> Evaluation:
-    """Says how good an exported model is, by what a server would answer.
+    """Evaluates an exported model by the answers that a server would give.
 
     All images of the split go through the model's own serving signature. No image is left out.
 

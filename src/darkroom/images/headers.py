@@ -197,7 +197,7 @@ def find_png_damage(data: bytes) -> str | None:
             return f"the checksum of its chunk {shown} is wrong"
         is_header = name == b"IHDR" and end - start == 13 and data[26] == 0
         if is_header != (number == 0) or not (name[0] & 0x20 or name in _PNG_CRITICAL):
-            return f"its chunk {shown} is not what the format expects"
+            return f"its chunk {shown} is not as the format expects"
         if name == b"IDAT" and (damage := pixels.find_damage(data[start:end])):
             return damage
     return None if name == b"IEND" and pixels.is_complete else "it ends early"

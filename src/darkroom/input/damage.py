@@ -181,8 +181,8 @@ def _list_sources(data: Any) -> Iterator[ImageSource]:
     found = [source for each in inputs for source in _list_sources(each)]
     if not found:
         raise UsageError(
-            f"explain_damage got {data!r:.80}, which is not made from a dataset of darkroom's.",
-            "Pass what darkroom.load or darkroom.input.input_fn returned.",
+            f"explain_damage got {data!r:.80}, which is not made from a darkroom dataset.",
+            "Pass the result of darkroom.load or darkroom.input.input_fn.",
         )
     yield from found
 

@@ -108,7 +108,7 @@ def load(
             for both. Needed without `options`.
         batch_size: Images per batch. 32 if None.
         training: Shuffle the train split, and augment it as `augment` says.
-        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+        augment: Random augmentation of training images: none, or parts such as crop,flip,color=0.4.
             `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
             default.
         verify: Read every shard first and check its SHA-256, which finds any damage.

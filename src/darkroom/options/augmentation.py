@@ -87,7 +87,7 @@ def parse_augmentation(text: str) -> Augmentation:
         UsageError: A part is unknown, there twice, or its strength is wrong.
     """
     if not isinstance(text, str):
-        raise UsageError(f"augment is {text!r}, expected a text.", _HINT)
+        raise UsageError(f"augment is {text!r}, expected text.", _HINT)
     if text == NO_AUGMENTATION:
         return Augmentation()
     values: dict[str, Any] = {}

@@ -53,7 +53,7 @@ class ReadingFields:
     )
     augment: str = option(
         DEFAULT_AUGMENTATION,
-        "Random changes of training images: none, or parts such as crop,flip,color=0.4.",
+        "Random augmentation of training images: none, or parts such as crop,flip,color=0.4.",
         group="training",
         metavar="PARTS",
         runtime=True,
@@ -183,7 +183,7 @@ class InputOptions(ReadingFields):
         "Trainings with the same name share the passes of the service.",
         group="training",
         metavar="NAME",
-        more="Each batch then goes to one of them. None: each has passes of its own. Use a name "
+        more="Each batch then goes to one of them. None: each has separate passes. Use a name "
         "once in the life of a dispatcher.",
     )
 

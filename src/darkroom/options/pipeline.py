@@ -64,7 +64,7 @@ class ClusterFields:
         group="cluster",
         metavar="VERSION",
         shown="any from 2.5 on",
-        more="What that version cannot do is an error or a warning.",
+        more="A feature that this version lacks is an error or a warning.",
     )
     env: Mapping[str, str] = option(
         {}, "Environment variables of the containers.", group="cluster", flag=None
@@ -90,7 +90,7 @@ class ClusterFields:
     )
     vertex: Mapping[str, Any] = option(
         {},
-        "What Google's client is told of a run on Vertex, by the names of its arguments.",
+        "Arguments of Google's client for a run on Vertex, by their names.",
         group="cluster",
         flag=None,
         more="Those of `aiplatform.PipelineJob` and of its `submit`, as labels and network; and "
@@ -149,7 +149,7 @@ class PipelineFields(ClusterFields):
     )
     max_recall_drop: float | None = option(
         None,
-        "The same of the recall, in each class.",
+        "The same for the recall of each class.",
         group="model",
         least=0,
         most=1,

@@ -46,7 +46,7 @@ class SubmissionFields:
     )
     experiment: str | None = option(
         None,
-        "Experiment of the run; made if there is none of that name.",
+        "Experiment of the run; created if it does not exist.",
         group="cluster",
         metavar="NAME",
         shown="on Kubeflow Default, on Vertex none",
@@ -109,7 +109,7 @@ class VertexOptions(SubmissionFields):
         parse_cron(self.cron)
         if self.cron and self.experiment:
             raise UsageError(
-                "experiment and cron exclude each other.", "Vertex's schedules have none."
+                "experiment and cron cannot be used together.", "Vertex's schedules have none."
             )
 
 
@@ -153,7 +153,7 @@ def _parse_zone(word: str) -> str:
     known = available_timezones()  # empty without tzdata
     if not zone or (known and zone not in known):
         raise UsageError(
-            f"cron has the time zone {zone!r}, which is not one.",
+            f"cron has the time zone {zone!r}, which does not exist.",
             "Give a name of the IANA time zone database, as Europe/Berlin or UTC.",
         )
     return zone
@@ -177,7 +177,7 @@ class EngineFields:
 
     engine: str | None = option(
         None,
-        "Engine that writes the dataset; what Beam must be told of it is found out.",
+        "Engine that writes the dataset; darkroom finds the options of Beam for it.",
         group="cluster",
         choices=ENGINE_NAMES,
         shown="in this process",
@@ -190,7 +190,7 @@ class EngineFields:
     )
     engine_workers: str | None = option(
         None,
-        "What runs darkroom on the machines of the engine: image=NAME, pool=HOST:PORT or "
+        "How darkroom runs on the machines of the engine: image=NAME, pool=HOST:PORT or "
         "command=PATH.",
         group="cluster",
         metavar="KIND=VALUE",

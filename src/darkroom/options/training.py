@@ -81,17 +81,17 @@ class TrainingFields(RecipeFields, ReadingFields):
         metavar="FILE",
         runtime=True,
         more="Keras finds those of ImageNet in its own cache, or downloads them. The head is made "
-        "again where the labels are others.",
+        "anew where the labels differ.",
     )
     freeze: str = option(
         AUTO,
-        "Train the head of the model alone (base), all of it (none), or what fits the weights.",
+        "Train only the head (base), the whole model (none), or as fits the weights (auto).",
         group="model",
         choices=FREEZES,
         runtime=True,
-        more="`auto` freezes a base that comes with weights. What it makes of the images, their "
-        "features, is computed once. Of `augment` the parts flip and crop then count: training "
-        "sees each image mirrored, too, and its center beside the whole.",
+        more="`auto` freezes a base that comes with weights. Its features of each "
+        "image are computed once. Of `augment` the parts flip and crop then count: training sees "
+        "each image mirrored, too, and its center beside the whole.",
     )
     batch_size: int = option(
         16,
@@ -125,7 +125,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         "Epochs after those of a frozen base, in which its last blocks are trained, then all.",
         group="training",
         least=0,
-        shown="6 with a GPU, what fits into fit_minutes, else 0",
+        shown="6 with a GPU, as many as fit into fit_minutes, else 0",
         more="With a smaller rate, on images with all of `augment` but mixup.",
     )
     fit_minutes: float | None = option(
@@ -146,7 +146,7 @@ class TrainingFields(RecipeFields, ReadingFields):
     )
     early_stopping_patience: int = option(
         0,
-        "Epochs without a lower eval loss after which training stops; 0 for never.",
+        "Early stopping: epochs without a lower eval loss until training ends; 0 for never.",
         group="training",
         least=0,
         runtime=True,
@@ -177,7 +177,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         choices=STRATEGIES,
         runtime=True,
         more="`mirrored` takes all devices of this machine, `multi_worker` those of every "
-        "process that TF_CONFIG names, and `auto` what there is.",
+        "process that TF_CONFIG names, and `auto` all that it finds.",
     )
     loop: str = option(
         "fit",
@@ -338,5 +338,5 @@ def _suggest_model(spec: str) -> str:
         return f"Did you mean {names.get(near[0], near[0])}?"
     return (
         f"Networks of Keras are named as in {APPLICATIONS_PREFIX}MobileNetV2. Any other model, as "
-        "a vision transformer, is a function of your own: package.module:function."
+        "a vision transformer, is your own function: package.module:function."
     )

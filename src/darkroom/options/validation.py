@@ -48,7 +48,7 @@ class ValidationFields:
 
     policies: Mapping[str, str] = option(
         {},
-        "What a finding of a check does to the run, by check: fail, warn or off.",
+        "Effect of each check's findings on the run: fail, warn or off.",
         group="checks",
         metavar="CHECK=POLICY",
         shown=describe_default_policies(),

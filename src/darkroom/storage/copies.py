@@ -135,14 +135,14 @@ def _copy_file(source: str, destination: str) -> _Content:
 
 
 def _check_copy(path: str, content: _Content) -> None:
-    hint = "The disk or the store does not keep what is written: check it, and run again."
+    hint = "The disk or the store loses written data: check it, and run again."
     try:
         found = _Content(storage.stat_file(path).size_bytes, storage.hash_file(path))
     except FileNotFoundError as error:
         raise StorageError(f"{path} does not exist after it was written.", hint) from error
     if found != content:
         raise StorageError(
-            f"{path} differs from what was written: it has {found.size_bytes} bytes with SHA-256 "
+            f"{path} differs from the written bytes: it has {found.size_bytes} bytes with SHA-256 "
             f"{found.sha256}, expected {content.size_bytes} bytes with {content.sha256}.",
             hint,
         )

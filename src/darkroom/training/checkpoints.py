@@ -261,7 +261,8 @@ class TrainingRun:
             self._checkpoint.restore(latest).assert_consumed()
         except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
             raise UsageError(
-                f"The checkpoint {latest} is of another model or number of labels.", self._way_out
+                f"The checkpoint {latest} belongs to another model or number of labels.",
+                self._way_out,
             ) from error
         self.history, self.step = state["history"], state["step"]
         if self._is_at_best:

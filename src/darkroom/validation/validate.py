@@ -124,7 +124,7 @@ def validate(
 
     Args:
         directory: A folder that `darkroom.convert` wrote; local or remote.
-        policies: What a finding of a check does to the run, by check: fail, warn or off. A check
+        policies: Effect of each check's findings on the run: fail, warn or off. A check
             that is not named keeps its default: `darkroom.options.validation.DEFAULT_POLICIES`.
         max_rejects: Share of rejected rows that is allowed. None: that of the conversion if it was
             given one below 1, else 0.01.

@@ -246,14 +246,17 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cron": "0 4 * * *", "experiment": "cats"}, "experiment and cron exclude"),
+        (
+            {"cron": "0 4 * * *", "experiment": "cats"},
+            "experiment and cron cannot be used together",
+        ),
         ({"cron": "daily"}, "expected five fields of cron"),
         ({"cron": "FOOTZ=x 0 3 * * *"}, "cron begins with 'FOOTZ=x', expected the times, or a"),
         ({"cron": "cron_tz=UTC 0 3 * * *"}, "Write CRON_TZ=ZONE or TZ=ZONE"),
-        ({"cron": "CRON_TZ= 0 3 * * *"}, "cron has the time zone '', which is not one"),
+        ({"cron": "CRON_TZ= 0 3 * * *"}, "cron has the time zone '', which does not exist"),
         ({"cron": "CRON_TZ=Nowhere/City 0 3 * * *"}, "the time zone 'Nowhere/City', which is"),
-        ({"cron": "TZ=Europe 0 3 * * *"}, "the time zone 'Europe', which is not one"),
-        ({"cron": "TZ=../UTC 0 3 * * *"}, "the time zone '../UTC', which is not one"),
+        ({"cron": "TZ=Europe 0 3 * * *"}, "the time zone 'Europe', which does not exist"),
+        ({"cron": "TZ=../UTC 0 3 * * *"}, "the time zone '../UTC', which does not exist"),
         ({"cron": "TZ=UTC TZ=UTC 0 3 * * *"}, "expected five fields of cron"),
     ],
 )

@@ -39,7 +39,7 @@ def make_matrix(
     form = "matrix flat" if max(len(labels[n]) for n in shown) <= _FLAT_CHARACTERS else "matrix"
     table = element("table", element("thead", head), element("tbody", *rows), class_=form)
     left_out = len(labels) - len(shown)
-    what = "Rows are labels, columns what the model says. A click on a cell opens its images, and "
+    what = "Rows are labels, columns predictions. A click on a cell opens its images, and "
     what += "another one closes them."
     return element(
         "section",

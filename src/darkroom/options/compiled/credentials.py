@@ -96,7 +96,7 @@ def check_credentials(values: Mapping[str, Any], hint: str = _HINT) -> None:
     for name, value in values.items():
         for place, text in (("The name of an option", name), *walk_texts(name, value)):
             if kind := find_credential(text):
-                raise UsageError(f"{place} contains what looks like a credential: {kind}.", hint)
+                raise UsageError(f"{place} seems to contain a credential: {kind}.", hint)
 
 
 def check_environment(name: str, variables: Mapping[str, str], hint: str = _HINT) -> None:

@@ -117,7 +117,7 @@ class Course:
         if self._is_over:
             seconds = format_seconds(self.budget.epoch_seconds.get(run.phase, 0.0))
             progress.note(
-                f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than what "
+                f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than "
                 f"is left of --fit-minutes {self.budget.minutes:g}."
             )
         return not self._is_over
@@ -180,7 +180,7 @@ class Course:
     def _restore_best(self, last: TrainingRun) -> None:
         found = next((run for run in self.runs.values() if run.has_best), last)
         if is_head(found.phase) and self.parts.base is not None and self._initial is not None:
-            # Fine-tuning made nothing better.
+            # Fine-tuning did not help.
             self.parts.base.set_weights(self._initial)
         found.restore_best()
 

@@ -52,15 +52,19 @@ class Identity:
         """
         way_out = describe_way_out(folder)
         if state["data"] != self.data:
-            raise OutputError(f"The checkpoint {path} is of a training on other data.", way_out)
+            raise OutputError(
+                f"The checkpoint {path} belongs to a training on different data.", way_out
+            )
         if state["eval_data"] != self.eval_data:
             raise OutputError(
-                f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
+                f"The checkpoint {path} was evaluated on different data, so its epochs cannot be "
                 "compared with further ones.",
                 way_out,
             )
         if changed := self.describe_changes(state, "fixed"):
-            raise OutputError(f"The checkpoint {path} is of another training: {changed}.", way_out)
+            raise OutputError(
+                f"The checkpoint {path} belongs to another training: {changed}.", way_out
+            )
         if state["step"] and (changed := self.describe_changes(state, "order")):
             raise UsageError(
                 f"The checkpoint {path} is within an epoch, after {state['step']} batches, "

@@ -212,8 +212,8 @@ def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
     own = path.read_text("utf-8").splitlines() if path.is_file() else []
     if own != list(labels):
         raise DataError(
-            f"The model in {folder} has other labels than the data: {len(own)} and {len(labels)}, "
-            "or in another order.",
+            f"The labels of the model in {folder} differ from the data's: {len(own)} and "
+            f"{len(labels)}, or in another order.",
             "Give the data that it was trained on, or data with the same label map.",
         )
 

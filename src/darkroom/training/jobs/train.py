@@ -19,7 +19,7 @@ Paths = str | os.PathLike[str]
 
 
 @storage.report_failures
-@report_interrupts("The training was interrupted; call it again: it goes on after its checkpoint.")
+@report_interrupts("The training was interrupted; call it again: it resumes from its checkpoint.")
 @progress.shown
 def train(
     records: Paths | Sequence[Paths],
@@ -49,7 +49,7 @@ def train(
         epochs: Passes over the training data. 30 if None.
         batch_size: Images per batch. 16 if None.
         learning_rate: Highest learning rate of the AdamW optimizer. 0.003 if None.
-        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+        augment: Random augmentation of training images: none, or parts such as crop,flip,color=0.4.
             `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
             default.
         eval_records: The same as `records`, to use its eval split instead; () for that of

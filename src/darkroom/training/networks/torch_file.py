@@ -70,7 +70,7 @@ def check_torch_file(path: str) -> bytes:
         data = b""
     if hashlib.sha256(data).hexdigest() != SHA256:
         raise UsageError(
-            f"{path} is not the file of torch's that can be read: that is the one of the extra "
+            f"{path} is not the file of torch that can be read: that is the one of the extra "
             f"'pretrained', with the SHA-256 {SHA256}.",
             "Leave out --weights for the weights of ImageNet. Other weights must be in a file of "
             "Keras: model.save_weights('NAME.weights.h5').",

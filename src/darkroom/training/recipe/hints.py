@@ -97,7 +97,7 @@ def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_
     if not starts_from_nothing or options.weights or num_images >= _FEW or is_good:
         return ""
     return (
-        f"{num_images:,} images are few for a model that starts from nothing: "
+        f"{num_images:,} images are few for a model trained from scratch: "
         f"--model {EFFICIENTNET_LITE}"
     )
 
@@ -109,7 +109,7 @@ def _suggest_epochs(options: TrainingOptions, history: History) -> str:
         rises = len(history) >= options.epochs and _is_rising(history)
         return f"{_RISES}: --epochs {2 * options.epochs}" if rises else ""
     if (find_best_epoch(history) or len(history)) <= len(history) - len(tuned):
-        return f"fine-tuning made nothing better, so the head is as good: {_EPOCHS_FLAG} 0"
+        return f"fine-tuning did not help, so the head alone is as good: {_EPOCHS_FLAG} 0"
     # One that stopped early would not go on.
     is_done = options.early_stopping_patience == 0
     return f"{_RISES}: {_EPOCHS_FLAG} {2 * len(tuned)}" if is_done and _is_rising(tuned) else ""

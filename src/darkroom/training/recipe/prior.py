@@ -42,13 +42,13 @@ def add_prior(model: Any, counts: Counts | None) -> Any:
         counts: Training images of each label, int64 [C]; None for the model as it is.
 
     Raises:
-        UsageError: The model has a loss or a step of its own.
+        UsageError: The model has its own loss or training step.
     """
     if counts is None:
         return model
     if model.compiled or type(model).train_step is not keras.Model.train_step:
         raise UsageError(
-            f"balance is {PRIOR!r}, but the model {model.name} has a loss or a step of its own.",
+            f"balance is {PRIOR!r}, but the model {model.name} has its own loss or training step.",
             "Use --balance weights.",
         )
     [given] = model.inputs
