@@ -47,7 +47,7 @@ class Executor(tfx_executor.Executor):
 
         Args:
             input_dict: `examples`, `model`, and `baseline_model` if there is one.
-            output_dict: `evaluation`, marked with its split if it is of one; and `blessing`.
+            output_dict: `evaluation`, marked with its split if it has one; and `blessing`.
             exec_properties: `baseline`: place of the model to compare with, or ""; and TFX's own.
 
         Raises:

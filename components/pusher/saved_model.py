@@ -22,7 +22,7 @@ _HINT = (
 
 
 def check_saved_model(folder: str) -> None:
-    """Checks that all files of a SavedModel are there.
+    """Checks that a SavedModel has all its files.
 
     Raises:
         StorageError: A file is missing, or the graph is empty or damaged.

@@ -1,4 +1,4 @@
-"""Executor of Trainer: TFX's own, after which the artifacts say what is known of the model."""
+"""Executor of Trainer: TFX's own, after which the artifacts have the facts about the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Executor(tfx_executor.GenericExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Trains; then marks both outputs with what is known of the model.
+        """Trains; then marks both outputs with the facts about the model.
 
         Args:
             input_dict: TFX's own.
@@ -64,7 +64,7 @@ def _count_labels(folder: str) -> int | None:
 
 
 def _describe_facts(artifact: Any, facts: Facts) -> None:
-    """Marks an artifact with what a training of darkroom knows of itself."""
+    """Marks an artifact with the facts of a darkroom training."""
     for part in facts.data.get(TRAIN, ())[:1]:
         artifact.set_string_custom_property("dataset_fingerprint", str(part["fingerprint"]))
     for entry in facts.history:

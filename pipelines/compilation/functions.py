@@ -74,7 +74,7 @@ def _describe(error: BaseException) -> str:
     """Returns an error of a user's code, with the last place in it: not in a library."""
     if isinstance(error, SyntaxError):  # nothing ran there
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is of this module
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is in this module
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [each for each in frames if not each.filename.startswith(libraries)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

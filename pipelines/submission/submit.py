@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _Options = TypeVar("_Options", bound="DataclassInstance")
 
-# What `darkroom compile --pipeline` takes.
+# The form that `darkroom compile --pipeline` takes.
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
@@ -197,7 +197,7 @@ def _find_service(
         )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "darkroom":
-            raise  # a defect of ours, not a missing extra
+            raise  # a defect of darkroom, not a missing extra
         raise build_missing_extra_error(f"submit --target {target}", "tfx") from error
 
 
@@ -232,10 +232,10 @@ def _set_cache(
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    # A pipeline of one's own takes no state: what reads a path was compiled without a cache.
+    # A user's own pipeline takes no state: nodes that read a path were compiled without a cache.
     if run.is_own:
         return note_uncached(run)
-    # The state of today would hide what changes until the next run.
+    # The state of today would hide changes before the next run.
     if is_planned:
         return run
     return pin_states(run, shared_paths=shared_paths)

@@ -15,7 +15,7 @@ Sums = Mapping[str, FileSum]
 
 
 def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
-    """Returns the sums of the files beside the shards, and what is wrong with their list.
+    """Returns the sums of the files beside the shards, and the problem with their list.
 
     Args:
         root: The dataset.
@@ -40,7 +40,7 @@ def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
 
 
 def _find_contradiction(sums: Sums, dataset: Dataset) -> str:
-    """Returns what the list says otherwise than the commit; empty when nothing."""
+    """Returns a contradiction of the list and the commit; empty when nothing."""
     expected = {DATASET_FILE, LABELS_FILE, *(shard.file for shard in dataset.shards)}
     rejects = {name for name in dataset.files if name.startswith("rejects.")}
     # In TFX, index and rejects are not here. If one of the files is here, all are.

@@ -14,7 +14,7 @@ from darkroom.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises an error of ours for wrong arguments, so that it is reported like all others."""
+    """Raises a darkroom error for wrong arguments, so that it is reported like all others."""
 
     _given: Sequence[str] = ()
 
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Rejects what is not a choice here, where the choices are known."""
+        """Rejects a value that is not a choice here, where the choices are known."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:

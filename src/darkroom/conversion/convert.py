@@ -64,8 +64,8 @@ def convert(
         num_shards: Number of shards per split. A number for each split, or numbers by split; None
             or 0 chooses from the size of the data.
         max_rejects: Share of rejected rows that is allowed. With more the conversion fails. None:
-            1 %, or what an earlier run allowed that wrote the same dataset.
-        overwrite: Whether to replace what another conversion left in `output_dir`. Files that
+            1 %, or the share of an earlier run that wrote the same dataset.
+        overwrite: Whether to replace another conversion's files in `output_dir`. Files that
             darkroom cannot prove it wrote are never deleted.
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
         project: Google Cloud project, for Dataflow.

@@ -54,7 +54,7 @@ class ConversionJob:
     overwrite: bool
 
     def __post_init__(self) -> None:
-        """Checks what the options cannot check for themselves.
+        """Checks the rest, which the options cannot check for themselves.
 
         Raises:
             UsageError: A value is out of its range, or does not fit another one.
@@ -312,7 +312,7 @@ class ConversionJob:
     def _judge(self, result: ConversionResult) -> ConversionResult:
         """Returns a result, unless too many rows were rejected.
 
-        What an earlier run allowed and committed counts, unless another share is given now.
+        The share that an earlier run allowed and committed counts, unless another one is given.
 
         Raises:
             DataError: Too many rows were rejected, or all.

@@ -95,7 +95,7 @@ class Reject(NamedTuple):
         label: Its label as in the source, empty if missing; None in a source without labels.
         stage: Where it was rejected: `manifest` or `convert`.
         reason: Reason code.
-        detail: What is wrong, for a person.
+        detail: The problem, in words for a person.
         id: Text that the key of the example is the hash of, so that a rerun gives the same key.
         extra: Its input columns by name; the text of the cells when they are wrong.
     """
@@ -235,7 +235,7 @@ def format_hint(rejected: Mapping[str, int]) -> str:
 
 
 def list_rejects(folder: str) -> str:
-    """Returns the first rejects of a folder for a message, each on a line of its own."""
+    """Returns the first rejects of a folder for a message, each on a separate line."""
     first = read_first_rejects(storage.join(folder, REJECTS_FILE), MAX_LISTED_ROWS + 1)
     texts = [f"row {each.row}: {each.reason} ({each.detail}) {each.uri}" for each in first]
     lines = [make_visible(text) for text in texts[:MAX_LISTED_ROWS]]

@@ -1,4 +1,4 @@
-"""What each column of a source is: the split, the image, the label, an id, or an input feature."""
+"""The kind of each column of a source: the split, the image, the label, an id, or a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job on an engine needs, looked at before it is submitted."""
+"""Checks the needs of a job on an engine before it is submitted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _check_jar(path: str, option: str, kind: str, flink: str) -> None:
         raise UsageError(f"{option} is {path!r}, which is not a whole jar.", hint)
     program = ""
     with suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), zipfile.ZipFile(path) as jar:
-        # Lines end as on Windows, and those of more than 72 bytes go on in the next one.
+        # Lines end as on Windows, and those of more than 72 bytes continue in the next one.
         text = jar.read("META-INF/MANIFEST.MF").decode().replace("\r\n ", "")
         program = "".join(re.findall(r"^Main-Class:\s*(\S+)", text, re.MULTILINE))
     if not program.endswith(f"{kind}JobServerDriver"):
@@ -121,7 +121,7 @@ def _connect(option: str, address: str, what: str) -> None:
 
 
 def _ask_job_server(endpoint: str) -> None:
-    """Checks that what listens speaks as a job server does: an engine's web page listens, too."""
+    """Checks that the server speaks as a job server does: an engine's web page listens, too."""
     import grpc
 
     with grpc.insecure_channel(endpoint) as channel:

@@ -1,4 +1,4 @@
-"""What Beam must be told of an engine, found out from its name and its address."""
+"""The options of Beam for an engine, found out from its name and its address."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _choose_workers(
     is_here: bool,
     hosts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns the options that say what runs darkroom on the machines of an engine.
+    """Returns the options that say how darkroom runs on the machines of an engine.
 
     Raises:
         UsageError: Nobody said it, or several machines would share one worker pool.
@@ -132,7 +132,7 @@ def _choose_workers(
 
 
 def make_environment(kind: str, value: str) -> dict[str, Any]:
-    """Returns Beam's options for what runs darkroom on the machines of an engine."""
+    """Returns Beam's options for the workers of darkroom on the machines of an engine."""
     if kind == COMMAND:
         return {"environment_type": "PROCESS", "environment_config": {"command": value}}
     return {"environment_type": _ENVIRONMENTS[kind], "environment_config": value}
@@ -158,7 +158,7 @@ def _find_host(address: str) -> str:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine: one can listen only at addresses of one's own."""
+    """Whether a host is this machine: one can listen only at addresses of this machine."""
     try:
         for family, kind, _, _, address in socket.getaddrinfo(host or "-", 0):
             with socket.socket(family, kind) as tried:

@@ -119,7 +119,7 @@ def _name_job(pipeline: beam.Pipeline, name: str) -> None:
 
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{name}" if named.job_name else name
-    # Beam calls pip to log what is installed. Without pip, Python complains to the user.
+    # Beam calls pip to log the installed packages. Without pip, Python complains to the user.
     if not find_spec("pip"):
         pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
 
@@ -146,7 +146,7 @@ def _sigint_kept() -> Iterator[Callable[[], object]]:
 
 
 def _end_job(options: Mapping[str, Any], name: str, submitted: Any) -> str:
-    """Ends a job, wherever it runs; returns what to tell of it, or an empty text."""
+    """Ends a job, wherever it runs; returns a message about it, or an empty text."""
     try:
         if told := _end_on_flink(options, name, _APPEAR_SECONDS if submitted else 0):
             return told
@@ -174,11 +174,11 @@ def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> 
 
     Args:
         options: Beam's options.
-        name: What only the name of the job contains.
+        name: A text that only the name of the job contains.
         seconds: How long to wait for the job to appear.
 
     Returns:
-        What became of it; empty if it does not run on a cluster.
+        Its end; empty if it does not run on a cluster.
 
     Raises:
         StorageError: Flink does not answer.

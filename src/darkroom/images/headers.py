@@ -1,4 +1,4 @@
-"""What the bytes of an image file say without decoding: format, size, damage."""
+"""Reads format, size and damage of an image file without decoding it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def find_foreign_format(data: bytes) -> str | None:
 
 
 def _is_tga(data: bytes) -> bool:
-    """Tells whether a file is a TGA: it has no first bytes of its own, but all of them must fit."""
+    """Tells whether a file is a TGA: it has no magic bytes, but all of them must fit."""
     if data.endswith(_TGA_END):
         return True
     header = data[:18].ljust(18, b"\xff")
@@ -127,7 +127,7 @@ def _is_tga(data: bytes) -> bool:
 
 
 def describe_bytes(data: bytes) -> str:
-    """Returns what a file that is not an image seems to be, for a message."""
+    """Returns the likely kind of a file that is not an image, for a message."""
     start = data[:512].lstrip().lower()
     for magic, name in ((b"<!doctype html", "HTML"), (b"<html", "HTML"), (b"%pdf", "PDF")):
         if start.startswith(magic):
@@ -182,7 +182,7 @@ def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def find_png_damage(data: bytes) -> str | None:
-    """Returns what is wrong with a PNG, or None.
+    """Returns the problem with a PNG, or None.
 
     It finds faults that Pillow accepts and TensorFlow's decoder does not: wrong checksums, unknown
     chunks, compressed pixels without their end, a file without its end.
@@ -216,7 +216,7 @@ class _PixelStream:
         return self._stream.eof and self._missing_bytes <= 0
 
     def find_damage(self, data: bytes) -> str | None:
-        """Inflates a part; returns what is wrong with it, or None."""
+        """Inflates a part; returns the problem with it, or None."""
         try:
             while data and not self._stream.eof:
                 self._missing_bytes -= len(self._stream.decompress(data, _INFLATED_BYTES))

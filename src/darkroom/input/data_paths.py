@@ -1,4 +1,4 @@
-"""What a user names as data: converted datasets, patterns of such, or one list of images."""
+"""The user's data: converted datasets, patterns of such, or one list of images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DataPart(TypedDict):
 
 
 class NamedSplit(NamedTuple):
-    """A split of what a user named; nothing of it is opened yet.
+    """A split of the user's data; nothing of it is opened yet.
 
     Attributes:
         name: Its name.
@@ -92,7 +92,7 @@ def list_roots(paths: Sequence[str]) -> list[str]:
 
 
 def find_split(paths: Sequence[str], split: str) -> NamedSplit:
-    """Finds a split of what paths name.
+    """Finds a split of the data that paths name.
 
     Args:
         paths: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
@@ -100,7 +100,7 @@ def find_split(paths: Sequence[str], split: str) -> NamedSplit:
         split: The name of the split, or `all`.
 
     Raises:
-        DataError: Nothing of it is there, a folder is not a dataset, or has no labels.
+        DataError: Nothing of it exists, a folder is not a dataset, or has no labels.
         UsageError: The paths name several lists of images.
         OSError: A path cannot be read.
     """
@@ -148,7 +148,7 @@ def _find_images(path: str, split: str) -> NamedSplit:
     from darkroom.input.files import join_images, open_images
     from darkroom.options.manifest import ManifestOptions
 
-    # The model that is looked at says what a label is.
+    # The model that is looked at defines the labels.
     labels, splits = open_images(path, ManifestOptions(label_kind=ONE_LABEL))
     if split == ALL:
         return name_images(path, join_images([*splits.values()]), labels, ALL)

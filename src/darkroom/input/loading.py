@@ -33,7 +33,7 @@ else:
 
 
 class LoadedSplits(dict[str, "tf.data.Dataset"]):
-    """What `load` returns: a `tf.data.Dataset` for each split, and what is known of the images.
+    """The result of `load`: a `tf.data.Dataset` for each split, and facts about the images.
 
     A split has all names that a source may have for it: `data["val"]` is `data["eval"]`.
 
@@ -166,7 +166,7 @@ def load(
 
 
 def _load_tensorflow() -> None:
-    """Imports TensorFlow, without what it prints.
+    """Imports TensorFlow, without its output.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -207,7 +207,7 @@ def _open_source(
     folder = find_named(source)
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        # Asked for each time: on a store, a new dataset has a folder of its own.
+        # Asked for each time: on a store, a new dataset has a new folder.
         data, dataset = read_output(folder)
         copy = stage_dataset(data, dataset, cache_dir) if stage else data
         return dataset.labels, open_splits({copy: dataset}, verify)

@@ -1,4 +1,4 @@
-"""The interface of each component: what it takes and what it makes, told once.
+"""The interface of each component, its inputs and outputs, told once.
 
 KFP's components, their YAML files, the page of the reference and the tasks are made from it. Its
 options are fields of the options classes, so it loads neither kfp nor TensorFlow.
@@ -70,7 +70,7 @@ _FAIL = Parameter(
 _PASSED = Parameter("passed", bool, "Whether it passed, for dsl.If.")
 
 
-# A UI shows the name of an artifact alone, so it says what it is of.
+# A UI shows the name of an artifact alone, so it says whose page it is.
 def _name_page(what: str) -> Artifact:
     return Artifact(f"{what}_page", HTML, "A page for people.")
 

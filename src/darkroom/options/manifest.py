@@ -98,7 +98,7 @@ class ManifestOptions:
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
-        """Makes options from what users give. Reads no file: see `resolve`.
+        """Makes options from users' values. Reads no file: see `resolve`.
 
         Args:
             columns: Kind of each column by name, as in {"path": "image", "age": "integer"}.

@@ -1,4 +1,4 @@
-"""What a pipeline is told besides the options of its stages."""
+"""The options of a pipeline besides those of its stages."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from darkroom.options.source import DATA_HELP
 # Arguments of Beam for TFX. Without an image named it would build a source package of itself for
 # every component that uses Beam; the in-process runner never looks at the name.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
-# An argument of the entrypoint: no property of the pipeline is a run-time parameter of darkroom's.
+# An argument of the entrypoint: no property of the pipeline is a run-time parameter.
 OWN_PIPELINE = "--own-pipeline"
-# What people change between runs. The form of a new run in Kubeflow's UI shows these and those that
-# `darkroom submit` sets, twelve together.
+# Options that change between runs. The form of a new run in Kubeflow's UI shows these and those
+# that `darkroom submit` sets, twelve together.
 RUN_PARAMETERS = (
     "data",
     "seed",
@@ -33,7 +33,7 @@ RUN_PARAMETERS = (
 @document
 @dataclass(frozen=True, kw_only=True)
 class ClusterFields:
-    """What any pipeline is told of the cluster that runs it."""
+    """The options of the cluster that runs any pipeline."""
 
     root: str = option(
         "",
@@ -101,7 +101,7 @@ class ClusterFields:
 @document
 @dataclass(frozen=True, kw_only=True)
 class PipelineFields(ClusterFields):
-    """What a pipeline is told besides the options of its stages."""
+    """The options of a pipeline besides those of its stages."""
 
     data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
     name: str = option(

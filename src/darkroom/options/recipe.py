@@ -1,4 +1,4 @@
-"""How a model learns: the rate and its course, the loss, and what rare labels count."""
+"""How a model learns: the learning-rate schedule, the loss, and the balance of labels."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ class RecipeFields:
 
     @property
     def loss_terms(self) -> dict[str, float | str | None]:
-        """What decides the eval loss, by which epochs are compared; None where it is plain."""
+        """The options that decide the eval loss, which compares epochs; None where it is plain."""
         balance = None if self.balance == NO_BALANCE else self.balance
         return {"label_smoothing": self.label_smoothing or None, "balance": balance}

@@ -1,4 +1,4 @@
-"""Where a conversion or a compiled pipeline runs, and as what."""
+"""The options of the place where a conversion or a compiled pipeline runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ZONE_PREFIXES = ("CRON_TZ", "TZ")
 @document
 @dataclass(frozen=True, kw_only=True)
 class SubmissionFields:
-    """What every service is told about a run."""
+    """The options of a run on every service."""
 
     run_name: str | None = option(
         None, "Name of the run.", group="cluster", metavar="NAME", shown="from pipeline and time"
@@ -65,7 +65,7 @@ class SubmissionFields:
 @document
 @dataclass(frozen=True, kw_only=True)
 class KubeflowFields(SubmissionFields):
-    """Where and as what Kubeflow Pipelines runs a pipeline."""
+    """The options of a run on Kubeflow Pipelines."""
 
     host: str = field(
         metadata=describe("URL of Kubeflow Pipelines.", group="cluster", metavar="URL")
@@ -88,7 +88,7 @@ class KubeflowFields(SubmissionFields):
 @document
 @dataclass(frozen=True, kw_only=True)
 class VertexOptions(SubmissionFields):
-    """Where and as what Vertex AI Pipelines runs a pipeline."""
+    """The options of a run on Vertex AI Pipelines."""
 
     project: str = field(
         metadata=describe("Google Cloud project, for Vertex.", group="cluster", metavar="NAME")
@@ -100,7 +100,7 @@ class VertexOptions(SubmissionFields):
     )
 
     def __post_init__(self) -> None:
-        """Checks what does not go together.
+        """Checks the combination of the values.
 
         Raises:
             UsageError: A value is wrong, or excludes another one.

@@ -37,7 +37,7 @@ APPLICATIONS = (  # noqa: SIM905
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
-# What a trained model can be exported as, besides the SavedModel and Keras's file.
+# The formats of an exported model, besides the SavedModel and Keras's file.
 FORMATS = ("tflite", "tflite-float16", "tflite-dynamic", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
@@ -61,7 +61,7 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 @document
 @dataclass(frozen=True, kw_only=True)
 class TrainingFields(RecipeFields, ReadingFields):
-    """What is trained, and how."""
+    """The options of a training."""
 
     # None until the model is known, which decides it.
     image_size: tuple[int, int] = field(default=None, metadata=_SIZE_METADATA)  # type: ignore[assignment]
@@ -80,8 +80,8 @@ class TrainingFields(RecipeFields, ReadingFields):
         group="model",
         metavar="FILE",
         runtime=True,
-        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is made "
-        "anew where the labels differ.",
+        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is "
+        "new where the labels differ.",
     )
     freeze: str = option(
         AUTO,
@@ -208,10 +208,10 @@ class _ChosenSize(tuple[int, int]):
 @document
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(TrainingFields):
-    """What is trained, and how; checked when created."""
+    """The options of a training; checked when created."""
 
     def __post_init__(self) -> None:
-        """Checks the values, and chooses an image size if there is none.
+        """Checks the values, and chooses an image size if none is given.
 
         Raises:
             UsageError: A value is out of its range, or two do not go together.

@@ -1,1 +1,1 @@
-"""What runs while darkroom works: progress, logs, ordered threads, text for people."""
+"""The surroundings of darkroom's work: progress, logs, ordered threads, text for people."""

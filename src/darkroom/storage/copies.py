@@ -93,7 +93,7 @@ def use_local_copy(path: str) -> Iterator[str]:
     """Gives a file or a folder to libraries that open no stores, and take names for patterns.
 
     Yields:
-        The path on this machine. What is in a store is copied, and what has a name that is a
+        The path on this machine. Files in a store are copied, and one whose name is a
         pattern gets a link; both are deleted at the end of the block, and have the same endings.
 
     Raises:
@@ -104,7 +104,7 @@ def use_local_copy(path: str) -> Iterator[str]:
         yield storage.local_path(path)
         return
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        # The endings say what kind of file it is.
+        # The endings tell the kind of the file.
         copy = storage.join(folder, re.sub(r"[*?[]", "_", posixpath.basename(path)))
         if local is not None:
             os.symlink(local, copy)

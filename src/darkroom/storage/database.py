@@ -15,9 +15,9 @@ from darkroom import storage
 from darkroom.errors import DataError, StorageError
 from darkroom.storage.parquet import report_damage
 
-# Each thread needs memory of its own, so more threads would need a higher limit.
+# Each thread needs memory, so more threads would need a higher limit.
 _MEMORY = "112MB"
-# What a column of a file may be, by DuckDB's type for it. Casting anything else may give nonsense;
+# The allowed types of a column, by DuckDB's type for it. Casting anything else may give nonsense;
 # that of lists in lists takes longer the deeper they are, twice as long for each.
 _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
     "VARCHAR": lambda kind: types.is_string(kind) or types.is_large_string(kind),

@@ -30,7 +30,7 @@ from darkroom.training.history import (
     write_history,
 )
 
-# Options that must not change when a training resumes: they decide what the model is and sees.
+# Options that must not change when a training resumes: they decide the model and its input.
 _FIXED = ("model", "weights", "image_size", "resize")
 # Options that may change; the run says so.
 _RATE = ("learning_rate", "schedule", "warmup_ratio", "weight_decay", "clip_norm")
@@ -98,7 +98,7 @@ class TrainingRun:
             budget: Counts the time of the training, which the checkpoints keep.
 
         Raises:
-            OutputError: The checkpoint is not of darkroom's, from a training on other data or with
+            OutputError: The checkpoint is not darkroom's, from a training on different data or with
                 other fixed values, or the best weights are missing.
             UsageError: The checkpoint does not fit the model, or it is within an epoch with another
                 order.
@@ -150,7 +150,7 @@ class TrainingRun:
 
     @property
     def best_epoch(self) -> int:
-        """The epoch, from 1, with the lowest loss on the eval split; 0 if there is none yet."""
+        """The epoch, from 1, with the lowest loss on the eval split; 0 before the first."""
         return find_best_epoch(self.history)
 
     @property

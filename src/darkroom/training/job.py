@@ -53,7 +53,7 @@ class TrainingResult:
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None until it is scored.
         exported_epoch: The epoch that the model's weights are from; `best_epoch` if None.
-        hints: What would make the model better, a sentence each.
+        hints: Hints how to improve the model, a sentence each.
     """
 
     epochs: int
@@ -96,7 +96,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What `training.json` holds."""
+    """The content of `training.json`."""
 
     plan: Mapping[str, Any]
     result: Mapping[str, Any]
@@ -114,7 +114,7 @@ def train_datasets(
         data: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
             folder of images, as `darkroom convert` takes it. The train and eval splits are used.
             All datasets must have the same label map.
-        options: What is trained and how.
+        options: The options of the training.
         checkpoint_dir: The folder for checkpoints, history, TensorBoard's files and the SavedModel,
             `model`.
         eval_data: The same, to use its eval splits instead.
@@ -126,7 +126,7 @@ def train_datasets(
         DataError: No folder matches, one is not a dataset, label maps differ, or a split has no
             records.
         OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
-            not write, or a training on other data.
+            not write, or a training on different data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
@@ -143,7 +143,7 @@ def train_found(
     Raises:
         DarkroomError: As `train_datasets`.
     """
-    # Everything that decides what the model is.
+    # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
         return done if read_cluster().is_chief else None
@@ -211,7 +211,7 @@ def _train_and_export(
     model_dir = storage.join(folder, MODEL_FOLDER)
     trained, labels = train_model(data, options, folder)
     if export:
-        # What is said of the earlier model is not true of the next one.
+        # The files about the earlier model are not true of the next one.
         for name in (RESULT_FILE, *REPORT_FILES):
             storage.delete_file(storage.join(folder, name))
         write_keras_file(trained.model, storage.join(folder, KERAS_FILE))
@@ -251,7 +251,7 @@ def _evaluate(data: TrainingData, options: TrainingOptions, result: TrainingResu
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
-    """Returns the result of an earlier run with the same plan; None if there is none.
+    """Returns the result of an earlier run with the same plan; None if none finished.
 
     A result without its model does not count: the model is then exported again from the checkpoint.
     """

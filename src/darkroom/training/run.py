@@ -58,7 +58,7 @@ class TrainedModel:
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
             None if nothing was left to train, or the head alone was trained.
-        hints: What would make the model better, a sentence each.
+        hints: Hints how to improve the model, a sentence each.
     """
 
     model: Any
@@ -78,7 +78,7 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
         fn_args: TFX's FnArgs. `custom_config["darkroom"]` is `TrainingOptions.to_dict()`.
-            `custom_config["checkpoint_dir"]`, if it is there, is a folder that keeps checkpoints
+            `custom_config["checkpoint_dir"]`, if given, is a folder that keeps checkpoints
             until the training is done. `custom_config` may be JSON text, as on Kubeflow.
             `labels.txt` is read from the root of the Examples artifact.
 
@@ -86,7 +86,7 @@ def run_fn(fn_args: Any) -> None:
         DataError: A split has no records, the label map is missing, or shards are damaged.
         UsageError: An option is wrong.
     """
-    # The Trainer has no terminal: its log is what one sees of it.
+    # The Trainer has no terminal: only its log is seen.
     _LOGGER.setLevel(logging.INFO)
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
@@ -135,7 +135,7 @@ def train(
     """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
     Args:
-        options: What is trained and how.
+        options: The options of the training.
         placement: Where it is trained: the result of `make_placement(options.strategy)`, which must
             be called before any image is opened.
         training: The images of the train split.
@@ -207,14 +207,14 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
         file_patterns: Paths or patterns like `ROOT/Split-train/*`.
 
     Raises:
-        DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
+        DataError: No file matches, a root is not a finished darkroom dataset, two label maps
             differ, or the label map or shards are damaged.
     """
     return read_shared_labels(check_commits(list_files(file_patterns)))
 
 
 def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:
-    """Trains what is left of each phase; returns the timing of those that read images, if any."""
+    """Trains the rest of each phase; returns the timing of those that read images, if any."""
     options, placement = course.options, data.placement
     total: InputTiming | None = None
     is_trained = False

@@ -13,12 +13,12 @@ from darkroom.cli.shared.output import print_result
 
 
 def start_tensorflow(module: str = "tensorflow") -> None:
-    """Imports TensorFlow without what it says of this machine; an error still raises.
+    """Imports TensorFlow without its messages about this machine; an error still raises.
 
     No level of logging keeps later versions from it.
 
     Args:
-        module: What is imported: TensorFlow itself, or a module that needs more of it.
+        module: The import: TensorFlow itself, or a module that needs more of it.
     """
     from importlib import import_module
 

@@ -68,7 +68,7 @@ class _Settings(argparse.Action):
         setattr(namespace, self.dest, {**found, name: value})
 
     def completer(self, **_: Any) -> Iterator[str]:
-        """Returns what a shell suggests: the names."""
+        """Returns the suggestions for a shell: the names."""
         return (f"{each.name}=" for each in list_options(*PIPELINE_CLASSES))
 
 

@@ -71,7 +71,7 @@ class DataflowJob:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks what Dataflow itself would reject only after minutes.
+        """Checks the options that Dataflow itself would reject only after minutes.
 
         Raises:
             UsageError: Project or region is missing, the output is not in Cloud Storage, or Beam

@@ -1,4 +1,4 @@
-"""The confusion matrix, whose cells show images, and rows of images with what was predicted."""
+"""The confusion matrix, whose cells show images, and rows of images with their predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_matrix(
 
 
 def make_pictures(images: Sequence[Shown], labels: Sequence[str], gallery: Gallery) -> Html:
-    """Returns images in rows, each with its label, what was predicted and the score."""
+    """Returns images in rows, each with its label, its prediction and the score."""
     return element("div", *(_make_figure(each, labels, gallery) for each in images), class_="pics")
 
 

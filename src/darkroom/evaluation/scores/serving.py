@@ -95,7 +95,7 @@ class ServedModel:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow, without what it says of a machine that has no GPU.
+    """Imports TensorFlow, without its messages about a missing GPU.
 
     Raises:
         MissingExtraError: It is not installed.

@@ -94,7 +94,7 @@ def _check_alike(sources: Sequence[Source]) -> None:
 
 
 def _written_columns(source: Source) -> list[tuple[str, Kind]]:
-    # Images and labels may have any name here: their features have names of their own.
+    # Images and labels may have any name here: their features have separate names.
     roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
     return [*source.schema.inputs, *roles]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# What Kubernetes and Vertex call the GPUs that need CUDA.
+# The names of Kubernetes and Vertex for the GPUs that need CUDA.
 _NVIDIA = ("nvidia.com/", "NVIDIA_")
 _HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 
@@ -24,7 +24,7 @@ def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) ->
     """Says what is wrong if a GPU is asked for, and nothing says that the image can use it.
 
     Args:
-        place: What asks for the accelerator.
+        place: The option that asks for the accelerator.
         name: The accelerator as it was asked for.
         spelled: The same as Kubernetes or Vertex spells it.
         image: The container image of the task.

@@ -1,1 +1,1 @@
-"""The course of a training: its phases, the time that it may take, and what is written of it."""
+"""The course of a training: its phases, the time that it may take, and its files."""

@@ -44,7 +44,7 @@ class Course:
     """The phases of a training.
 
     Attributes:
-        options: What is trained and how.
+        options: The options of the training.
         placement: Where it is trained.
         parts: The model, its head and its base.
         num_classes: C, the number of labels.
@@ -53,7 +53,7 @@ class Course:
         values: Other arguments of `TrainingRun`, the same for all phases.
         budget: Counts the time.
         runs: The run of each phase that has begun, by its name.
-        fine_tuning: What fine-tuning would take, where it was left out; else empty.
+        fine_tuning: The cost of fine-tuning, where it was left out; else empty.
     """
 
     options: TrainingOptions
@@ -74,7 +74,7 @@ class Course:
         """Finds out how far an earlier process was.
 
         Raises:
-            OutputError: The checkpoint in the folder is not of darkroom's, or of another training.
+            OutputError: The checkpoint is not darkroom's, or belongs to another training.
             UsageError: Several processes would measure the time; or the checkpoint is within an
                 epoch with another order.
         """
@@ -217,7 +217,7 @@ class Course:
         )
 
     def _decide(self, run: TrainingRun) -> None:
-        """Decides how many epochs follow those of the head, and what to say of those left out."""
+        """Decides how many epochs follow those of the head, and the hint about those left out."""
         budget, asked = self.budget, self.options.fine_tune_epochs
         most = DEFAULT_EPOCHS if asked is None else asked
         phases = plan_phases(self.options, most)[1:]
@@ -242,7 +242,7 @@ class Course:
         return 0
 
     def _suggest(self, most: int, seconds: float) -> str:
-        """Says what fine-tuning would take that is left out."""
+        """Says how long the omitted fine-tuning would take."""
         # Features that are all known say nothing about the speed of this machine.
         takes = "fine-tuning may make the model better"
         if self.budget.view_seconds:

@@ -20,7 +20,7 @@ def explain_divergence(data: Any, epoch: int, options: TrainingOptions) -> Itera
     Args:
         data: The batches of the training, which know the names of their images.
         epoch: Number of the epoch, from 0.
-        options: What is trained and how.
+        options: The options of the training.
 
     Raises:
         DataError: The loss is not a finite number.

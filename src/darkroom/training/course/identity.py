@@ -1,4 +1,4 @@
-"""What a checkpoint says of its training, and whether another training may go on from it."""
+"""The identity of a training in its checkpoint, and whether another training may resume it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from darkroom.errors import OutputError, UsageError
 
-# What is kept of an option under another name, or as yes or no.
+# Options that are kept under another name, or as yes or no.
 _NAMES = {"frozen": "freeze"}
 _TRUE = {"frozen": "base", "record_cache": "a cache"}
 _SMOOTHING = "label_smoothing"
@@ -18,7 +18,7 @@ _SMOOTHING = "label_smoothing"
 
 @dataclass(frozen=True)
 class Identity:
-    """What a training is.
+    """The identity of a training.
 
     Attributes:
         data: Identifies the training data.
@@ -39,7 +39,7 @@ class Identity:
         return dataclasses.asdict(self)
 
     def check(self, path: str, state: Mapping[str, Any], folder: str) -> None:
-        """Checks that a checkpoint is of the same training and order of batches.
+        """Checks that a checkpoint belongs to the same training and order of batches.
 
         Args:
             path: The checkpoint.
@@ -47,7 +47,7 @@ class Identity:
             folder: The folder of the training.
 
         Raises:
-            OutputError: It is of another training, or of one on other data.
+            OutputError: It belongs to another training, or to one on different data.
             UsageError: It is within an epoch with another order.
         """
         way_out = describe_way_out(folder)
@@ -95,5 +95,5 @@ def _spell(name: str, value: Any) -> str:
 
 
 def describe_way_out(folder: str) -> str:
-    """Returns what to do with a folder whose training cannot go on."""
+    """Returns what to do with a folder whose training cannot resume."""
     return f"Use another folder for this run, or delete {folder}."

@@ -1,4 +1,4 @@
-"""Finds the images of a training in what a user names: datasets, a list, or a folder of images."""
+"""Finds the images of a training in the user's data: datasets, a list, or a folder of images."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TrainingData(NamedTuple):
 
 
 def find_data(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
-    """Finds the images of a training. It reads what they are, and no image.
+    """Finds the images of a training. It reads their list, and no image.
 
     Args:
         data: As in `train_datasets`.

@@ -1,7 +1,7 @@
-"""The folders where trainings of TFX's Trainer are kept, so that a later one goes on.
+"""The folders where trainings of TFX's Trainer are kept, so that a later one resumes.
 
 TFX gives every execution a new folder. So checkpoints are in a folder that the pipeline names, in
-one of its own for each training, and are copied when the training is done.
+a separate one for each training, and are copied when the training is done.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import CHECKPOINTS_FOLDER, TRAINING_NAMES
 from darkroom.training.history import BEST_FOLDER, read_history
 
-# Written last: the training was done, and what it wrote is copied.
+# Written last: the training was done, and its files are copied.
 DONE_FILE = "done.json"
 _EPOCHS = "epochs"
-# What only says when a training ends.
+# Options that only say when a training ends.
 _ENDS = (_EPOCHS, "fit_minutes")
 
 
 def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
-    """Returns the folder of a training, with the checkpoint to go on from if there is one.
+    """Returns the folder of a training, with the checkpoint to resume from, if any.
 
-    A training that was stopped goes on. One that was done goes on when all is the same but more
+    A training that was stopped resumes. One that was done resumes when all is the same but more
     epochs are asked for. One that is asked for again, as it was, is done again.
 
     Args:
@@ -59,9 +59,9 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
 
 
 def finish_folder(folder: str, destination: str) -> None:
-    """Copies what a training tells, and marks it as done.
+    """Copies the results of a training, and marks it as done.
 
-    What it would go on from stays in `folder` alone: checkpoints are twice as large as the model.
+    Its checkpoints stay in `folder` alone: they are twice as large as the model.
     """
     copies.copy_folder(folder, destination, leave_out=_is_kept)
     storage.write_bytes(storage.join(folder, DONE_FILE), b"{}\n")
@@ -87,7 +87,7 @@ def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
 
 
 def _is_kept(name: str) -> bool:
-    """Tells whether a file is of a checkpoint, or of the weights of the best epoch."""
+    """Tells whether a file belongs to a checkpoint, or to the weights of the best epoch."""
     folder, _, file = name.partition("/")
     return folder == CHECKPOINTS_FOLDER or (folder == BEST_FOLDER and not file.endswith(".json"))
 
@@ -101,7 +101,7 @@ def _clear_folder(folder: str) -> None:
 
 def _move_folder(source: str, destination: str) -> None:
     if storage.is_remote(source):
-        # The list of checkpoints leads nowhere until all files of the newest are there.
+        # The list of checkpoints leads nowhere until all files of the newest exist.
         copies.move_folder(source, destination)
     else:
         storage.rename(source, destination)

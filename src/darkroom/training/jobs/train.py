@@ -35,7 +35,7 @@ def train(
     tune: int = 0,
     options: TrainingOptions | None = None,
 ) -> TrainingResult | None:
-    """Trains a model, exports it, and says how good it is; a training that was stopped goes on.
+    """Trains a model, exports it and evaluates it; a training that was stopped resumes.
 
     Args:
         records: A dataset, a pattern of datasets, several of them, or one list or folder of images.
@@ -65,7 +65,7 @@ def train(
     Raises:
         DataError: There is no dataset, label maps differ, or a split has no records.
         OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
-            not write, or a training on other data.
+            not write, or a training on different data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
@@ -107,7 +107,7 @@ def start_training(
 
 
 def make_options(values: Mapping[str, Any]) -> TrainingOptions:
-    """Returns the options of a training by name, after what can be checked without TensorFlow.
+    """Returns the options of a training by name, after the checks that need no TensorFlow.
 
     Raises:
         UsageError: A name is unknown, a value is wrong, or Keras has another backend.

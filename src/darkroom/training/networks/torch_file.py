@@ -43,7 +43,7 @@ class _Tensor(NamedTuple):
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns what takes the place of a name of torch."""
+        """Returns the replacement of a name of torch."""
         if name in _DTYPES:
             return name
         names = {

@@ -21,7 +21,7 @@ from darkroom.training.history import find_best_epoch, read_history
 from darkroom.training.job import TrainingResult, train_found, train_model
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
 
-# What the last training in the folder was made with.
+# The options of the last training in the folder.
 _CHOSEN_FILE = "chosen.json"
 
 
@@ -36,12 +36,12 @@ def tune_datasets(
     """Searches for the best options, and trains with them as `train_datasets` does.
 
     Each trial is a training with some options, which is scored on the eval split. The test split is
-    not looked at before the end. A search that was stopped goes on where it stopped, and one that
-    was finished goes on when `tune` is greater.
+    not looked at before the end. A search that was stopped resumes where it stopped, and one that
+    was finished resumes when `tune` is greater.
 
     Args:
         data: As in `train_datasets`.
-        options: Of the first trial. The others differ in what `make_space` names.
+        options: Of the first trial. The others differ in the options that `make_space` names.
         checkpoint_dir: As in `train_datasets`; trials are in its folder `tuning`.
         eval_data: As in `train_datasets`.
         tune: Number of trials.
