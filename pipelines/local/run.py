@@ -57,7 +57,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Args:
         values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
         as_json: Whether standard output gets one JSON object and nothing else.
-        overwrite: Whether a root with other data may be used. Files of the user's are never
+        overwrite: Whether a root with unrelated files may be used. Files of the user are never
             replaced.
 
     Returns:

@@ -130,7 +130,7 @@ def run_locally(config: PipelineConfig) -> None:
 
     Raises:
         GateError: The data did not pass; its report is kept.
-        DarkroomError: Another component of ours failed.
+        DarkroomError: Another darkroom component failed.
     """
     pipeline = create_pipeline(config)
     storage.make_folder(config.root)

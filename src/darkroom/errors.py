@@ -148,7 +148,7 @@ class MissingNameError(DarkroomError, AttributeError):
 
 
 class OutputError(DarkroomError):
-    """The output is locked by another run, or has other data in it."""
+    """The output is locked by another run, or contains unrelated files."""
 
     exit_code = 4
     code = "output"

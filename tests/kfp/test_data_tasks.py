@@ -233,7 +233,7 @@ def test_statistics_are_those_of_the_report(cluster, dataset):
     assert counts["classes"] == report.classes
     assert counts["histograms"]["height"]["counts"] == [40]
     page = cluster.find(done.artifacts["statistics_page"]).read_text()
-    assert "What is in the dataset" in page
+    assert "Content of the dataset" in page
     assert "<td>owl</td>" in page
     assert "Passed" not in page
     numbers = done.artifacts["statistics_metrics"].metadata

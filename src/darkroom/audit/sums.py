@@ -54,4 +54,4 @@ def _find_contradiction(sums: Sums, dataset: Dataset) -> str:
     hashed = {name: file.sha256 for name, file in dataset.files.items() if file.sha256}
     hashed |= {shard.file: shard.sha256 for shard in dataset.shards}
     wrong = [name for name, sha256 in hashed.items() if sums[name].sha256 != sha256]
-    return f"has other hashes than {DATASET_FILE} for {list_first(wrong)}" if wrong else ""
+    return f"differs in hashes from {DATASET_FILE} for {list_first(wrong)}" if wrong else ""

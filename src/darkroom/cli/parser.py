@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Turns image datasets into verified TFRecords and trained models.",
         epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
-        "4 another process uses the output, or it contains other data, 70 a defect, "
+        "4 another process uses the output, or it contains unrelated files, 70 a defect, "
         "128+n ended by signal n. A standard stream that is closed, full or not read changes "
         "neither the work nor the exit code.",
     )

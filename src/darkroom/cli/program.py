@@ -1,7 +1,7 @@
 """The command `darkroom`: convert, verify, validate, train, run, compile, submit and others.
 
 Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 another process uses
-the output or it contains other data, 70 a defect of darkroom, 128 + n ended by signal n.
+the output or it contains unrelated files, 70 a defect of darkroom, 128 + n ended by signal n.
 
 The top layer: it may import everything. It does so inside its functions, so that `--help` starts
 fast.

@@ -79,7 +79,7 @@ def convert(
         DataError: The source cannot be used, or too many rows were rejected: then index and
             rejects are written, but no `dataset.json`.
         UsageError: An argument is wrong, or the output would replace the source or an image.
-        OutputError: Another run holds the output, or it has other data or files of others.
+        OutputError: Another run holds the output, or it has another dataset or unrelated files.
         OSError: Storage failed.
         KeyboardInterrupt: It was interrupted.
     """

@@ -43,7 +43,7 @@ class ClusterFields:
         shown="on Kubeflow the administrator's; elsewhere it must be given",
     )
     cache: bool = option(
-        True, "Reuse what earlier runs made, where nothing has changed.", group="run"
+        True, "Reuse the results of earlier runs where nothing has changed.", group="run"
     )
     beam_args: tuple[str, ...] = option(
         LOCAL_BEAM_ARGS,

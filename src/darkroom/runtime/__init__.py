@@ -1,1 +1,1 @@
-"""The surroundings of darkroom's work: progress, logs, ordered threads, text for people."""
+"""Services for a run of darkroom: progress, logs, ordered threads, text for people."""

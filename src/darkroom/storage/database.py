@@ -101,7 +101,7 @@ def _check_columns(what: str, local: str, columns: Mapping[str, str]) -> None:
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():
-        # A column that is there twice has no place.
+        # A column that occurs twice has no place.
         place = found.get_field_index(name)
         actual = found.field(place).type if place >= 0 else "missing"
         # A column without any value may have lost its type.

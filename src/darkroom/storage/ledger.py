@@ -152,7 +152,7 @@ def check_alone(folder: str, names: Collection[str], hint: str) -> None:
     there = storage.list_folder(folder)
     foreign = [name for name in there if name not in own and not name.startswith(".")]
     if foreign:
-        raise OutputError(f"{folder} has other data: {list_first(foreign)}.", hint)
+        raise OutputError(f"{folder} contains unrelated files: {list_first(foreign)}.", hint)
 
 
 def is_listed(folder: str, name: str) -> bool:

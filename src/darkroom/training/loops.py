@@ -38,7 +38,7 @@ class DivergedError(Exception):
 
 
 def _finish_epoch(model: Any) -> None:
-    """Does what Keras's `fit` does at its end: an optimizer may have averaged the weights."""
+    """Does the same as Keras's `fit` at its end: an optimizer may have averaged the weights."""
     model.optimizer.finalize_variable_values(model.trainable_variables)
 
 

@@ -81,7 +81,7 @@ def _find_field(name: str) -> OptionField:
     raise UsageError(
         f"--set has no option {name!r}.",
         f"{guess}docs/reference/options.md lists them. Tables of tables, as [resources.Trainer], "
-        "belong into the file of --config.",
+        "belong in the file of --config.",
     )
 
 

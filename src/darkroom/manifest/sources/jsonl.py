@@ -112,16 +112,16 @@ def _parse_line(text: str) -> dict[str, Any] | str:
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object of JSON; of a key that is there twice, neither value is the right one.
+    """Returns an object of JSON; of a key that occurs twice, neither value is the right one.
 
     Raises:
-        ValueError: A key is there twice.
+        ValueError: A key occurs twice.
     """
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated!r} is there twice")
+        raise ValueError(f"the key {repeated!r} occurs twice")
     return found
 
 

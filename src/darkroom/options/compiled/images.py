@@ -10,7 +10,7 @@ _HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 
 
 def explain_moving_image(image: str) -> str | None:
-    """Says what is wrong if the next image gets the same name; None if it does not."""
+    """Explains the problem if the next image gets the same name; None if it does not."""
     name, digest = image.rpartition("/")[2].partition("@")[::2]
     if digest or name.partition(":")[2] not in ("", "latest"):
         return None
@@ -21,7 +21,7 @@ def explain_moving_image(image: str) -> str | None:
 
 
 def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) -> str | None:
-    """Says what is wrong if a GPU is asked for, and nothing says that the image can use it.
+    """Explains the problem if a GPU is asked for, and nothing says that the image can use it.
 
     Args:
         place: The option that asks for the accelerator.

@@ -52,7 +52,7 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
         # It may have ended before the last epoch that it was to do.
         if trained := len(read_history(earlier)):
             several = format_count(trained, "epoch")
-            progress.note(f"Goes on from {several}, which an earlier run trained.")
+            progress.note(f"Resumes from {several}, which an earlier run trained.")
         storage.delete_file(storage.join(earlier, DONE_FILE))
         _move_folder(earlier, folder)
     return folder
