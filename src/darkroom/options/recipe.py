@@ -23,7 +23,7 @@ class RecipeFields:
     )
     schedule: str = option(
         COSINE,
-        "Learning-rate schedule: along a cosine down to 0, or constant.",
+        "Learning-rate schedule: down to a hundredth along a cosine, or constant.",
         group="training",
         choices=SCHEDULES,
         runtime=True,

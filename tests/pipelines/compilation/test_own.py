@@ -266,7 +266,7 @@ def test_a_stock_example_gen_is_not_cached_nor_a_node_whose_driver_does_not_run(
     examples = ImportExampleGen("gs://photos/records")
     statistics = StatisticsGen(examples.outputs["examples"])
     node = photolab.make_node(photolab.Table, driver=photolab.Driver, executor=BaseExecutor)
-    with pytest.warns(UserWarning, match="Node has a driver") as warnings:
+    with pytest.warns(UserWarning, match="Node has its own driver") as warnings:
         cached = list_cached(make_pipeline(examples, statistics, node), "vertex")
     assert cached == {"ImportExampleGen": False, "StatisticsGen": True, "Node": False}
     assert [str(each.message) for each in warnings if each.category is UserWarning] == [

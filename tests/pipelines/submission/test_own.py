@@ -93,7 +93,7 @@ def test_its_cache_can_be_switched_off(server: Server, compiled: str):
     [
         (
             ["--pipeline={compiled}", "--set=epochs=3"],
-            "epochs is not an option of own, a pipeline of",
+            "epochs is not an option of own, your own",
         ),
         (
             ["--pipeline={compiled}", "--set=root=runs"],

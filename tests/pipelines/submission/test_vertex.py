@@ -254,7 +254,7 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
         ({"cron": "FOOTZ=x 0 3 * * *"}, "cron begins with 'FOOTZ=x', expected the times, or a"),
         ({"cron": "cron_tz=UTC 0 3 * * *"}, "Write CRON_TZ=ZONE or TZ=ZONE"),
         ({"cron": "CRON_TZ= 0 3 * * *"}, "cron has the time zone '', which does not exist"),
-        ({"cron": "CRON_TZ=Nowhere/City 0 3 * * *"}, "the time zone 'Nowhere/City', which is"),
+        ({"cron": "CRON_TZ=Nowhere/City 0 3 * * *"}, "the time zone 'Nowhere/City', which does"),
         ({"cron": "TZ=Europe 0 3 * * *"}, "the time zone 'Europe', which does not exist"),
         ({"cron": "TZ=../UTC 0 3 * * *"}, "the time zone '../UTC', which does not exist"),
         ({"cron": "TZ=UTC TZ=UTC 0 3 * * *"}, "expected five fields of cron"),
