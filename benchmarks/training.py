@@ -25,14 +25,15 @@ import tensorflow as tf
 
 import darkroom
 from darkroom.cli.shared.flags import parse_size
+from darkroom.data.open import open_data
 from darkroom.dataset.commit import read_dataset
-from darkroom.input.records import open_splits
+from darkroom.input.opening import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
-from darkroom.training.checkpoints import CHECKPOINTS_FOLDER
-from darkroom.training.placement import make_placement
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.run import train
+from darkroom.training.state.folder import CHECKPOINTS_FOLDER
 
 _AUGMENTATIONS = ("none", "flip", "crop,flip")
 _DIGITS = {"image_size": (16, 16), "batch_size": 32, "epochs": 8}
@@ -78,14 +79,14 @@ def convert(source: Path, scratch: Path) -> Path:
 def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> Score:
     """Trains a model and returns its accuracy on the test split."""
     placement = make_placement(options.strategy)
-    dataset = read_dataset(str(records))
-    splits = open_splits({str(records): dataset})
+    data = open_data([records])
+    splits = open_splits(data.splits)
     trained = train(
         options,
         placement,
         training=splits["train"],
         evaluation=splits["eval"],
-        num_classes=len(dataset.labels),
+        num_classes=len(data.labels),
         run_dir=str(run_dir),
     )
     test = darkroom.load(

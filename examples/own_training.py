@@ -17,7 +17,7 @@ from darkroom.input import input_fn
 from darkroom.options import InputOptions
 from darkroom.pipelines import LocalRunner
 from darkroom.training.export import export_model
-from darkroom.training.run import read_example_labels
+from darkroom.training.trainer import read_example_labels
 
 OPTIONS = InputOptions((32, 32), batch_size=16, augment="flip")
 

@@ -23,7 +23,7 @@ from darkroom.components import Trainer
 from darkroom.input import input_fn
 from darkroom.pipelines import LocalRunner
 from darkroom.training.export import export_model
-from darkroom.training.run import read_example_labels
+from darkroom.training.trainer import read_example_labels
 
 EPOCHS = 20
 # The folder of a SavedModel that is for files of others: the weights in Keras's form.

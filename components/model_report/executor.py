@@ -77,6 +77,7 @@ class Executor(base_executor.BaseExecutor):
         numbers = {names.get(name, name): each for name, each in evaluation.metrics.items()}
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)
+        matrix = None
         if input_dict.get(MODEL_KEY):
             # The page may be of another split than the bounds.
             where = f"on the {split} split, " if split else ""
@@ -84,9 +85,8 @@ class Executor(base_executor.BaseExecutor):
             found = _write_page(input_dict, output_dict, bounds, evaluation.slices)
             numbers |= _list_numbers(found)
             matrix = found.matrix  # of the same scoring as the page
-        else:
-            confusions = evaluation.confusions
-            matrix = make_matrix(confusions, report.labels) if confusions else None
+        elif evaluation.confusions:
+            matrix = make_matrix(evaluation.confusions, report.labels)
         _write_metrics(numbers, artifact_utils.get_single_instance(output_dict[METRICS_KEY]))
         if matrix is not None:
             shown = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])

@@ -25,7 +25,7 @@ from darkroom.pipelines.local.summary import (
     RunSummary,
     count_changes,
 )
-from darkroom.training.history import read_exported
+from darkroom.training.state.history import read_exported
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 

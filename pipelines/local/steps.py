@@ -17,7 +17,8 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.summary import RunSummary, count_changes
 from darkroom.runtime import progress
 from darkroom.storage import copies
-from darkroom.training.job import TrainingResult, train_datasets
+from darkroom.training.result import TrainingResult
+from darkroom.training.train import train_datasets
 from darkroom.validation.validate import ValidationResult, validate
 
 RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
@@ -62,7 +63,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         log_path=log_path,
         seconds=time.monotonic() - started,
         model=trained.model_dir if trained else None,
-        page=trained.evaluation.report_path if trained and trained.evaluation else None,
+        page=trained.evaluation.report_path if trained else None,
     )
 
 
@@ -79,7 +80,7 @@ def _measure(trained: TrainingResult, records: str) -> float:
     """Returns the accuracy on the eval split, which the training may have measured already."""
     from darkroom.training.export import measure_accuracy
 
-    if trained.evaluation is not None and trained.evaluation.split == EVAL:
+    if trained.evaluation.split == EVAL:
         return trained.evaluation.accuracy
     with progress.step("Evaluation"):
         return measure_accuracy(trained.model_dir, _list_shards(records, EVAL))

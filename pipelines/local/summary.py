@@ -11,7 +11,7 @@ from darkroom.dataset.index import read_index
 from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.training.history import Exported, format_exported
+from darkroom.training.state.history import Exported, format_exported
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
 from darkroom.validation.report.findings import Finding, format_row
 

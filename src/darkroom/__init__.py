@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from darkroom.evaluation.report.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.training.formats.portable import ExportResult, export
-    from darkroom.training.job import TrainingResult
-    from darkroom.training.jobs.train import train
+    from darkroom.training.result import TrainingResult
+    from darkroom.training.train import train
     from darkroom.validation.validate import ValidationResult, validate
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
@@ -84,7 +84,7 @@ _HOMES = {
     "Predictions": "darkroom.evaluation.predict",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
-    "TrainingResult": "darkroom.training.job",
+    "TrainingResult": "darkroom.training.result",
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
@@ -94,7 +94,7 @@ _HOMES = {
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
     "predict": "darkroom.evaluation.predict",
-    "train": "darkroom.training.jobs.train",
+    "train": "darkroom.training.train",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",
 }

@@ -91,14 +91,13 @@ def test_each_command_compares_before_it_reads(made, command, monkeypatch, tmp_p
     assert main([*(each.format(right) for each in command), "--json"]) == 0
 
 
-def test_images_for_training_are_those_of_the_dataset_that_was_named(made):
-    from darkroom.input.data_paths import check_one_kind, find_split
+def test_data_is_that_of_the_dataset_that_was_named(made):
+    from darkroom.data.open import open_data
 
-    wrong, right = (name_dataset(made.output_dir, each) for each in (A, made.fingerprint))
-    assert check_one_kind([right]) is False
-    assert find_split([right], "train").data[0]["fingerprint"] == made.fingerprint
+    data = open_data([name_dataset(made.output_dir, made.fingerprint)])
+    assert data.splits["train"].data[0]["fingerprint"] == made.fingerprint
     with pytest.raises(StorageError, match=A):
-        find_split([wrong], "train")
+        open_data([name_dataset(made.output_dir, A)])
 
 
 def test_the_reader_says_what_is_wrong_with_a_dataset(made):

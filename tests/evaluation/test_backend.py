@@ -64,7 +64,7 @@ def test_a_command_that_trains_says_what_it_needs(
 
 
 @pytest.mark.tensorflow
-def test_a_model_is_asked_without_keras(model, colors):
+def test_a_model_is_asked_without_keras(model, colors, tmp_path):
     """In a process of its own: this one has imported Keras. It needs no JAX."""
     code = (
         "import sys; from darkroom.cli import main; "
@@ -72,7 +72,7 @@ def test_a_model_is_asked_without_keras(model, colors):
         f"code = code or main(['predict', {str(model)!r}, {str(colors / 'test')!r}]); "
         "sys.exit(code)"
     )
-    environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": "/nonexistent"}
+    environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )

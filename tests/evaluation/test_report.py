@@ -24,6 +24,7 @@ from darkroom.evaluation.report.listing import list_recipe
 from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
 from darkroom.evaluation.report.result import Confusion, Evaluation
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
 from darkroom.evaluation.scores.metrics import Bin, count_confusions, measure
 from darkroom.options.conversion import ConversionOptions
 
@@ -75,7 +76,9 @@ def make_result(labels=("cat", EVIL, "dog")):
     scores = np.eye(3)[[0, 1, 1, 1, 0]] * 0.7 + 0.1
     metrics = measure(scores, truth, labels)
     confusions = (Confusion(labels[0], labels[1], 1), Confusion(labels[2], labels[0], 1))
-    found = Evaluation("m", "f" * 64, "test", metrics, confusions, (f"A note on {EVIL}.",))
+    notes = (f"A note on {EVIL}.",)
+    matrix = ConfusionMatrix((), ())
+    found = Evaluation("m", "f" * 64, "test", metrics, matrix, confusions, notes)
     return found, count_confusions(truth, scores.argmax(axis=1), 3)
 
 
@@ -342,6 +345,7 @@ def test_a_report_replaces_no_file_of_the_user(model, colors, tmp_path, capsys):
 def test_pictures_do_not_wait_for_a_store(monkeypatch):
     import tensorflow as tf
 
+    from darkroom.data.splits import ImageSplit
     from darkroom.evaluation.scores.scoring import read_images
     from darkroom.input.files import FileSource
 
@@ -353,7 +357,8 @@ def test_pictures_do_not_wait_for_a_store(monkeypatch):
 
     monkeypatch.setattr(storage, "read_bytes", read)
     monkeypatch.setattr(tf.io.gfile, "get_registered_schemes", lambda: ["", "gs"])
-    source = FileSource([f"gs://b/{number}.png" for number in range(3)], [0, 0, 0])
+    uris = [f"gs://b/{number}.png" for number in range(3)]
+    source = FileSource(ImageSplit("test", "list", ["a"], uris, [0, 0, 0], ""))
     found = [(number, *image) for number, image in read_images(source, {0, 1, 2})]
     assert found == [(number, f"gs://b/{number}.png", b"") for number in range(3)]
     assert asked == ["gs://b/0.png"]

@@ -16,10 +16,10 @@ import tensorflow as tf
 from PIL import Image, ImageCms
 
 import darkroom
+from darkroom.data.splits import ImageSplit
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
 from darkroom.input.damage import explain_damage
-from darkroom.input.data_paths import find_split
 from darkroom.input.files import FileSource, check_all_decodable, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
@@ -27,6 +27,7 @@ from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
 from darkroom.options.image import ImageOptions
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import ONE_LABEL
 
 from ..pictures import encode
 
@@ -360,8 +361,6 @@ def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_fo
     with pytest.raises(DataError, match=told) as caught:
         open_images(path)
     assert "--merge-rows first (merge_rows= in Python)" in caught.value.hint
-    with pytest.raises(DataError, match=told):
-        find_split([str(path)], "train").open()
     columns = {"split": "split", "image_uri": "image", "label": "string_label"}
     for options in ({"merge_rows": "first"}, {"columns": columns}):
         opened = open_images(path, ManifestOptions.parse(**options))
@@ -381,13 +380,13 @@ def test_labels_that_look_like_several_are_refused_where_no_model_knows_them(tmp
     path.write_text("split,image_uri,label\ntrain,a.jpg,cat;dog\n")
     with pytest.raises(DataError, match="several labels of one image"):
         open_images(path)
-    source, labels = find_split([str(path)], "train").open()
-    assert (source.count_images(), labels) == (1, ("cat;dog",))
+    opened = open_images(path, ManifestOptions(label_kind=ONE_LABEL))
+    assert (opened.splits["train"].count_images(), opened.labels) == (1, ("cat;dog",))
 
 
 def test_a_store_that_tensorflow_cannot_read_is_named():
     with pytest.raises(UsageError, match=r"s3://bucket/a\.jpg .*cannot read"):
-        FileSource(["s3://bucket/a.jpg"], [0])
+        FileSource(ImageSplit("train", "list", ["a"], ["s3://bucket/a.jpg"], [0], ""))
 
 
 def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):

@@ -18,7 +18,7 @@ from darkroom.kfp.task import main
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import list_options
 from darkroom.options.training import TrainingFields
-from darkroom.training.jobs.train import make_options
+from darkroom.training.train import make_options
 
 CONVERT, TRAIN = INTERFACES["convert_images"], INTERFACES["train_classifier"]
 VALIDATE = INTERFACES["validate_dataset"]

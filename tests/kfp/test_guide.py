@@ -154,7 +154,7 @@ def served(folder):
 
 
 def test_components_are_loaded_from_the_url_of_their_files(served, folder):
-    [code] = [each for each in read_blocks("A pipeline of your own") if "from_url" in each]
+    [code] = [each for each in read_blocks("Your own pipeline") if "from_url" in each]
     assert "darkroom" not in code  # it needs kfp alone
     (folder / "look.py").write_text(code.replace("https://files.example.com", served))
     runpy.run_path("look.py")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from darkroom.cli.parser import build_parser
-from darkroom.training.cluster import Cluster, read_cluster
+from darkroom.training.devices.cluster import Cluster, read_cluster
 
 from .conftest import list_choices
 

@@ -26,6 +26,8 @@ from darkroom.options.conversion import (
     parse_shard_counts,
 )
 from darkroom.options.fields import (
+    FIXED,
+    FREE,
     GROUPS,
     check_fields,
     document,
@@ -77,6 +79,13 @@ def test_an_option_has_one_help_text_and_one_type_in_all_classes():
         for each in list_options(options):
             texts.setdefault(each.name, set()).add((each.type, each.option.help))
     assert {name: found for name, found in texts.items() if len(found) > 1} == {}
+
+
+def test_an_option_that_does_not_say_so_is_fixed_when_a_training_resumes():
+    assert option("value", "Help.", group="model").metadata["option"].resume == FIXED
+    free = [each.name for each in list_options(TrainingOptions) if each.option.resume == FREE]
+    assert {"epochs", "verify"} <= set(free)
+    assert {"model", "balance", "seed", "augment"}.isdisjoint(free)
 
 
 @pytest.mark.parametrize(

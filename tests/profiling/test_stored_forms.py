@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from darkroom.conversion.convert import convert
 from darkroom.input.files import open_images
-from darkroom.input.records import RecordSource, check_commits
+from darkroom.input.records import RecordSource
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import InputOptions
 from darkroom.profiling.stored_forms import measure_forms
@@ -87,7 +87,7 @@ def test_images_that_are_small_already_could_only_be_stored_as_pixels(folder, tm
 
 def test_pixels_have_no_other_form(folder, tmp_path):
     source = _read(folder, tmp_path, resize_short_side=37, encoding="raw")
-    raw = RecordSource(source.files, check_commits(source.files, False))
+    raw = RecordSource(source.files)
     assert measure_forms(raw, OPTIONS) == ()
 
 

@@ -12,11 +12,11 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.audit.verify import verify
+from darkroom.data import cache
+from darkroom.data.cache import find_cache, stage_dataset
 from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
-from darkroom.input import cache
-from darkroom.input.cache import find_cache, stage_dataset
 from darkroom.options.conversion import ConversionOptions
 
 from .test_flows import NUM_IMAGES, SHARDS, write_source
@@ -143,7 +143,7 @@ def test_a_transfer_that_was_damaged_once_is_repeated(s3, dataset, tmp_path, mon
             file.read(1)
         return file
 
-    monkeypatch.setattr("darkroom.input.cache.storage.open_read", open_read)
+    monkeypatch.setattr("darkroom.data.cache.storage.open_read", open_read)
     monkeypatch.setattr(cache, "_THREADS", 1)
     folder = stage_dataset("s3://photos/data", dataset, tmp_path)
     assert damaged

@@ -43,16 +43,18 @@ def quick_export(monkeypatch):
             b"".join(weights.tobytes() for weights in model.get_weights())
         )
 
-    for module in ("run", "export"):
+    from .test_forged_files import EVALUATION
+
+    for module in ("trainer", "export"):
         monkeypatch.setattr(f"darkroom.training.{module}.export_model", export)
-    monkeypatch.setattr("darkroom.training.job._evaluate", lambda *_: None)
+    monkeypatch.setattr("darkroom.training.train._evaluate", lambda *_: EVALUATION)
 
 
 @pytest.fixture
 def quick_loop(monkeypatch):
     """Trains without images, where the network and its numbers do not matter."""
     from darkroom.training.data import ImageBatches
-    from darkroom.training.features.data import FeatureBatches
+    from darkroom.training.feature_batches import FeatureBatches
 
     monkeypatch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
     for batches in (ImageBatches, FeatureBatches):

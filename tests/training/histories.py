@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.state.training_run import TrainingRun
 
 
 class EndedError(Exception):

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class QuickLoop:
-    """Trains towards weights of 0, with the model's optimizer; see `darkroom.training.loops.Loop`.
+    """Trains towards weights of 0, with the model's optimizer; see `loops.Loop`.
 
     Each step depends on the weights and on the state of the optimizer, as that of a real loop.
 

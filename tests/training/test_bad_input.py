@@ -13,10 +13,11 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
-from darkroom.training.course.sources import find_data
+from darkroom.input.opening import open_splits
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.recipe.label_counts import find_label_counts
+from darkroom.training.sources import find_data
 
 from ..pictures import encode, write_label_folders
 
@@ -120,7 +121,9 @@ def test_a_split_without_images(tmp_path, refuse, are_records):
         data = tmp_path / "records"
     message, hint = refuse(1, data, *TINY)
     noun = "record" if are_records else "image"
-    assert message == f"darkroom: There is no {noun} of the eval split in {data}."
+    assert message == (
+        f"darkroom: There is no {noun} of the eval split in {data}. Its splits are train, test."
+    )
     assert hint == (
         "If the source names splits, name this one there, too, or convert the folder below the "
         "split's, as photos/train, with --split-ratios. If it names none, convert it with "
@@ -128,18 +131,11 @@ def test_a_split_without_images(tmp_path, refuse, are_records):
     )
 
 
-@pytest.mark.parametrize("below", ["", "train"])
-def test_what_helps_without_an_eval_split(tmp_path, refuse, below):
-    """Shares count below the folder of a split, and not where folders name splits."""
-    data = tmp_path / "photos"
-    write_label_folders(data / "train", 20)
-    darkroom.convert(data / below, tmp_path / "records", split_ratios="50/50/0")
-    if below:
-        splits = find_data([str(tmp_path / "records")], []).splits
-        assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
-    else:
-        _, hint = refuse(1, tmp_path / "records", *TINY)
-        assert "convert the folder below the split's" in hint
+def test_shares_count_below_the_folder_of_a_split(tmp_path):
+    write_label_folders(tmp_path / "photos" / "train", 20)
+    darkroom.convert(tmp_path / "photos/train", tmp_path / "records", split_ratios="50/50/0")
+    splits = find_data([str(tmp_path / "records")], []).splits
+    assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
 
 
 @pytest.mark.parametrize("are_records", [False, True])
@@ -178,8 +174,9 @@ def test_a_damaged_index_does_not_stop_a_training(images, tmp_path):
     darkroom.convert(images, tmp_path / "records")
     for path in (tmp_path / "records" / "index").iterdir():
         path.write_bytes(b"no Parquet")
-    training, _, labels = find_data([str(tmp_path / "records")], ()).open(False)
-    assert (training.count_images(), list(labels)) == (8, ["cat", "dog"])
+    data = find_data([str(tmp_path / "records")], ())
+    training = open_splits(data.splits)["train"]
+    assert (training.count_images(), list(data.labels)) == (8, ["cat", "dog"])
     # So there is no hint of rare labels.
     assert find_label_counts(training, 2) is None
 

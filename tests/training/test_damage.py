@@ -15,9 +15,9 @@ from darkroom.conversion.convert import convert
 from darkroom.errors import DataError
 from darkroom.input.api import input_fn
 from darkroom.input.damage import explain_damage
-from darkroom.input.records import open_records
+from darkroom.input.opening import open_files
 from darkroom.options.input import InputOptions
-from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.state.training_run import TrainingRun
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
@@ -70,12 +70,12 @@ def test_a_record_of_another_tool_is_named_without_the_advice_to_verify(helpers,
     helpers.write_split(tmp_path, "train", records, shards=1)
     file = flip_bit(tmp_path, 0)
     with pytest.raises(DataError, match="record 7 is damaged") as caught:
-        open_records(str(file))
+        open_files(str(file))
     assert "darkroom verify" not in caught.value.hint
 
 
 def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, jpeg_set):
-    source = open_records(f"{dataset}/Split-train/*")
+    source = open_files(f"{dataset}/Split-train/*")
     shutil.rmtree(dataset)
     convert(str(jpeg_set.csv), str(dataset), seed=1)
     for file in (dataset / "Split-train").iterdir():
@@ -106,6 +106,6 @@ def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
 
 
 def test_an_error_for_another_reason_stays_as_it_is(dataset):
-    source = open_records(f"{dataset}/Split-train/*")
+    source = open_files(f"{dataset}/Split-train/*")
     with pytest.raises(tf.errors.DataLossError, match="own"), explain_damage(source):
         raise tf.errors.DataLossError(None, None, "own")

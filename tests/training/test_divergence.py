@@ -12,14 +12,14 @@ import pytest
 import tensorflow as tf
 
 from darkroom.conversion.convert import convert
-from darkroom.dataset.commit import read_dataset
+from darkroom.data.open import open_data
 from darkroom.errors import DataError
 from darkroom.input.files import open_images
-from darkroom.input.records import open_splits
+from darkroom.input.opening import open_splits
 from darkroom.options.training import TrainingOptions
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.features.compute import Computer
 from darkroom.training.networks import efficientnet_lite
-from darkroom.training.placement import make_placement
 from darkroom.training.run import train
 
 from ..pictures import encode
@@ -83,7 +83,7 @@ def _open_files(folder, tmp_path):
 def _open_records(folder, tmp_path):
     convert(str(folder), str(tmp_path / "records"))
     root = str(tmp_path / "records")
-    return open_splits({root: read_dataset(root)})
+    return open_splits(open_data([root]).splits)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_images_are_named_where_their_features_are_trained_on(
     monkeypatch.setattr(efficientnet_lite, "build_network", build)
     build(SIZE).save_weights(tmp_path / "network.weights.h5")
     splits = open_images(str(folder)).splits
-    [bad] = [n for n, uri in enumerate(splits["train"].uris) if uri.endswith("train/b/7.png")]
+    [bad] = [n for n, uri in enumerate(splits["train"].split.uris) if uri.endswith("train/b/7.png")]
     inner = Computer.compute
 
     def compute(computer, source, split, views):

@@ -13,8 +13,8 @@ import pytest
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
-from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.run import run_fn
+from darkroom.training.state.training_run import TrainingRun
+from darkroom.training.trainer import run_fn
 
 from .training_process import train_dataset
 
@@ -83,7 +83,7 @@ class Display(PlainProgress):
 def test_a_terminal_shows_the_batches_of_each_epoch(
     dataset, tmp_path, monkeypatch, loop, checkpoint_steps
 ):
-    monkeypatch.setattr("darkroom.training.loops._LOSS_SECONDS", 0)
+    monkeypatch.setattr("darkroom.training.devices.loops._LOSS_SECONDS", 0)
     display = Display()
     with progress.use(display):
         _train(dataset, tmp_path / "run", loop=loop, checkpoint_steps=checkpoint_steps)
@@ -148,7 +148,7 @@ def test_the_log_of_tfx_s_trainer_has_one_line_an_epoch(dataset, tmp_path, caplo
     try:
         run_fn(fn_args)
     finally:
-        logger.setLevel(logging.NOTSET)
+        logging.getLogger("darkroom.training").setLevel(logging.NOTSET)
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     lines = [each.getMessage() for each in caplog.records if each.name == logger.name]
     assert len(lines) == 2

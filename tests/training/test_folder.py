@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.errors import OutputError, UsageError
 from darkroom.storage import ledger
-from darkroom.training.folder import check_place, claim_folder, delete_model
+from darkroom.training.state.folder import check_place, claim_folder, delete_model
 
 NAMES = ("training.json", "history.json", "input.json", "input.md")
 FOLDERS = ("checkpoints", "best", "tensorboard", "model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,11 +17,10 @@ from darkroom.evaluation.report.pictures import Gallery
 from darkroom.evaluation.report.result import Confusion, Evaluation, Slice
 from darkroom.evaluation.scores.confusion import ConfusionMatrix
 from darkroom.evaluation.scores.metrics import measure
-from darkroom.input.data_paths import NamedSplit
 from darkroom.options.training import TrainingOptions
-from darkroom.training.history import read_exported, read_history
-from darkroom.training.job import TrainingResult, _read_result, format_training
-from darkroom.training.jobs.facts import collect_facts
+from darkroom.training.result import TrainingResult, format_training, read_result
+from darkroom.training.state.facts import collect_facts
+from darkroom.training.state.history import read_exported, read_history
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_trial
 
 from ..runtime.test_json_values import list_places, replace_at
@@ -32,11 +32,11 @@ EVALUATION = Evaluation(
     "a" * 64,
     "test",
     measure(SCORES, np.array([0, 1, 1]), ["cat", "dog"]),
+    ConfusionMatrix(("cat", "dog"), ((1.0, 0.0), (1.0, 1.0))),
     (Confusion("dog", "cat", 1),),
     ("A note.",),
     "run/model.html",
     (Slice("camera", "old", 2, 0.5),),
-    ConfusionMatrix(("cat", "dog"), ((1.0, 0.0), (1.0, 1.0))),
 )
 HISTORY = [
     {
@@ -68,12 +68,12 @@ PLAN = {"options": {"model": "small_cnn"}, "data": ["f"]}
 RESULT = TrainingResult(
     2,
     1,
+    2,
     {"loss": 0.5, "accuracy": 1.0},
     "run",
     "run/model",
+    EVALUATION,
     "Not input-bound.",
-    evaluation=EVALUATION,
-    exported_epoch=2,
     hints=["use more images"],
 )
 
@@ -113,7 +113,7 @@ def run(tmp_path):
 def test_a_forged_result_of_a_training_is_shown_or_not_there(run):
     path = run / "training.json"
     path.write_text(json.dumps({"plan": PLAN, "result": RESULT.to_dict()}))
-    found = _read_result(str(run), PLAN)
+    found = read_result(str(run), PLAN)
     page, model = str(run / "model.html"), str(run / "model")
     assert found == replace(
         RESULT,
@@ -126,7 +126,7 @@ def test_a_forged_result_of_a_training_is_shown_or_not_there(run):
     shown = 0
     for place, text in forge({"plan": PLAN, "result": RESULT.to_dict()}):
         path.write_text(text)
-        result = _read_result(str(run), PLAN)
+        result = read_result(str(run), PLAN)
         if result is None:
             continue
         shown += 1
@@ -144,7 +144,7 @@ def test_forged_facts_are_shown_or_not_there(tmp_path, name):
     read = read_facts(str(tmp_path), name)
     assert json.loads(json.dumps(asdict(read))) == json.loads(json.dumps(asdict(FACTS)))
     splits = [
-        NamedSplit(split, lambda: None, [{"name": "x", "fingerprint": "f", "records": 3}])
+        SimpleNamespace(name=split, data=[{"name": "x", "fingerprint": "f", "records": 3}])
         for split in ("train", "all")
     ]
     for place, text in forge({"format": 1, "facts": asdict(FACTS)}):

@@ -9,7 +9,8 @@ import pytest
 
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
-from darkroom.training.history import (
+from darkroom.training.state.facts import collect_facts
+from darkroom.training.state.history import (
     Exported,
     find_best_epoch,
     format_exported,
@@ -17,7 +18,6 @@ from darkroom.training.history import (
     write_best_epoch,
     write_history,
 )
-from darkroom.training.jobs.facts import collect_facts
 
 
 def _make_history(*losses):

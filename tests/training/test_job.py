@@ -11,12 +11,14 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
+from darkroom.evaluation.report.result import format_evaluation
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm
-from darkroom.training.job import TrainingResult, format_training
+from darkroom.training.result import format_training
 
 from .quick_loop import QuickLoop
+from .test_forged_files import RESULT
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
@@ -150,22 +152,20 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(
 
 
 def test_a_result_names_where_the_cost_of_the_input_is():
-    done = TrainingResult(3, 2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
-    assert format_training(done).splitlines() == [
-        "Epoch      2 of 3 (lowest val_loss)",
-        "Metrics    loss 0.5000",
+    assert format_training(RESULT).splitlines() == [
+        "Epoch      2 of 2 (the last; 1 has the lowest val_loss)",
+        "Metrics    loss 0.5000, accuracy 1.0000",
+        *format_evaluation(RESULT.evaluation).splitlines(),
         "Input      Not input-bound.",
-        "           /runs/cnn/input.md",
-        "History    /runs/cnn",
-        "Model      /runs/cnn/model",
+        "           run/input.md",
+        "History    run",
+        "Model      run/model",
+        "Next       use more images",
     ]
 
 
 def test_data_that_cannot_be_trained_on_is_an_error(datasets, tmp_path, capsys):
-    first, second = map(str, datasets)
     folder = ["--checkpoint-dir", str(tmp_path / "run")]
-    assert main(["train", "--data", second, *folder]) == 1
-    assert "There is no record of the eval split in" in capsys.readouterr().err
     assert main(["train", "--data", f"{tmp_path}/none-*", *folder]) == 1
     assert f"{tmp_path}/none-*" in capsys.readouterr().err
     assert main(["train", "--data", str(tmp_path / "none"), *folder]) == 3
@@ -176,7 +176,7 @@ def test_data_that_cannot_be_trained_on_is_an_error(datasets, tmp_path, capsys):
     (tmp_path / "images.txt").touch()
     assert main(["train", "--data", str(tmp_path / "images.txt"), *folder]) == 2
     assert "is unknown.\nKnown: .csv" in capsys.readouterr().err
-    assert main(["train", "--data", first, *folder, "--loop", "while"]) == 2
+    assert main(["train", "--data", str(datasets[0]), *folder, "--loop", "while"]) == 2
     assert "Argument --loop: invalid choice: 'while'" in capsys.readouterr().err
 
 

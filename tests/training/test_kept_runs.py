@@ -12,8 +12,8 @@ import pytest
 from darkroom.evaluation.report.facts import FACTS_FILE, read_facts
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.jobs import kept_runs
-from darkroom.training.run import run_fn
+from darkroom.training import trainer
+from darkroom.training.trainer import run_fn
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -102,7 +102,7 @@ def test_a_training_that_was_stopped_goes_on_also_towards_more_epochs(
         raise OSError("stop")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_runs.copies, "copy_folder", stop)
+        patch.setattr(trainer.copies, "copy_folder", stop)
         with pytest.raises(OSError, match="stop"):
             train("first", 2)
     notes.clear()

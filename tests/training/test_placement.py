@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import UsageError
-from darkroom.training import placement
-from darkroom.training.cluster import Cluster, read_cluster
-from darkroom.training.placement import make_placement
+from darkroom.training.devices import placement
+from darkroom.training.devices.cluster import Cluster, read_cluster
+from darkroom.training.devices.placement import make_placement
 
 pytestmark = pytest.mark.tensorflow
 
@@ -117,12 +117,12 @@ def test_two_devices_and_two_processes_give_what_one_gives(
 def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
     import keras
 
-    from darkroom.dataset.commit import read_dataset
-    from darkroom.input.records import open_splits
+    from darkroom.data.open import open_data
+    from darkroom.input.opening import open_splits
     from darkroom.options.training import TrainingOptions
     from darkroom.training.run import train
 
-    opened = open_splits({str(dataset): read_dataset(str(dataset))})
+    opened = open_splits(open_data([dataset]).splits)
     trained = train(
         TrainingOptions(
             image_size=(8, 8), batch_size=8, epochs=1, precision="mixed_float16", loop=loop

@@ -14,7 +14,10 @@ import tensorflow as tf
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.state.budget import Budget
+from darkroom.training.state.checkpoints import TrainingState
+from darkroom.training.state.plan import Phase
+from darkroom.training.state.training_run import TrainingRun
 
 from .histories import EndedError, assert_same, end_at
 from .training_process import train_dataset
@@ -127,11 +130,13 @@ def test_a_killed_process_goes_on(dataset, tmp_path, train_straight, warm_python
     assert_same(_train(dataset, tmp_path / "run"), train_straight())
 
 
-def _make_run(training_process, folder, **values):
+def _make_run(training_process, folder, *, data="a", is_chief=True, **values):
     model = training_process.make_plain(2, (8, 8))
     model.compile("adam", "sparse_categorical_crossentropy")
     model.optimizer.build(model.trainable_variables)
-    return TrainingRun(model, str(folder), epochs=2, early_stopping_patience=0, **values)
+    options = TrainingOptions(epochs=2, **{"checkpoint_steps": 0, **values})
+    state = TrainingState.load(str(folder), options, data, data, Budget())
+    return TrainingRun(model, state, Phase("", 2), is_chief=is_chief)
 
 
 @pytest.mark.parametrize(
@@ -217,14 +222,13 @@ def test_a_worker_takes_the_best_weights_of_the_chief(training_process, tmp_path
 
 
 def test_another_order_is_an_error_only_within_an_epoch(training_process, tmp_path):
-    values = {"checkpoint_steps": 2, "data": "a"}
-    run = _make_run(training_process, tmp_path, order={"batch_size": 4, "seed": 0}, **values)
+    run = _make_run(training_process, tmp_path, checkpoint_steps=2, batch_size=4)
     run.step_hook(2)
-    other = {"batch_size": 8, "seed": 0}
+    other = {"checkpoint_steps": 2, "batch_size": 8}
     with pytest.raises(UsageError, match=r"after 2 batches, .*: batch_size was 4, now 8\. Resume"):
-        _make_run(training_process, tmp_path, order=other, **values)
+        _make_run(training_process, tmp_path, **other)
     run.end_epoch({"loss": 1.0, "val_loss": 2.0})
-    again = _make_run(training_process, tmp_path, order=other, **values)
+    again = _make_run(training_process, tmp_path, **other)
     assert again.history == [{"epoch": 1, "loss": 1.0, "val_loss": 2.0}]
     with pytest.raises(OutputError, match="belongs to a training on different data"):
-        _make_run(training_process, tmp_path, checkpoint_steps=2, data="b", order=other)
+        _make_run(training_process, tmp_path, data="b", **other)

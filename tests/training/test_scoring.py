@@ -144,19 +144,3 @@ def test_the_page_of_an_earlier_model_does_not_outlive_it(pictures, tmp_path, mo
     names = {path.name for path in folder.iterdir()}
     assert "model" in names
     assert names.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})
-
-
-@pytest.mark.usefixtures("quick_loop", "quick_export")
-def test_a_result_of_an_earlier_version_has_no_score(pictures, tmp_path, capsys):
-    folder = tmp_path / "run"
-    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
-    assert main([*command, "--epochs", "1"]) == 0
-    result = folder / "training.json"
-    values = json.loads(result.read_text())
-    del values["result"]["evaluation"]
-    result.write_text(json.dumps(values))
-    capsys.readouterr()
-    assert main([*command, "--epochs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Already complete")
-    assert "Accuracy" not in out

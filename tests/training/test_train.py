@@ -12,7 +12,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingFields, TrainingOptions
-from darkroom.training.jobs import train
+from darkroom.training import train
 
 from ..records import make_rows, write_records
 from ..signatures import call, find_differences
@@ -44,7 +44,9 @@ def test_the_arguments_are_those_of_the_options():
 def test_another_model_by_name_has_an_image_size_that_fits(tmp_path, monkeypatch):
     """A size that the options have chosen is not one that was given."""
     begun = []
-    monkeypatch.setattr(train, "train_datasets", lambda data, options, *_: begun.append(options))
+    monkeypatch.setattr(
+        train, "train_datasets", lambda data, options, *_, **values: begun.append(options)
+    )
     for options in (TrainingOptions(seed=3), TrainingOptions(seed=3, image_size=(64, 64))):
         darkroom.train("records", tmp_path, model="efficientnet-lite0", options=options)
     assert [(each.image_size, each.seed) for each in begun] == [((224, 224), 3), ((64, 64), 3)]

@@ -92,7 +92,7 @@ def register_models() -> None:
 
 def kill_at(epoch: int, step: int) -> None:
     """Makes the process kill itself, as no code of its own can prevent."""
-    from darkroom.training.checkpoints import TrainingRun
+    from darkroom.training.state.training_run import TrainingRun
 
     inner = TrainingRun._end_step
 
@@ -121,13 +121,13 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
 
 def train_dataset(root, run_dir, options):
     """Trains on a dataset of two labels; returns the result."""
-    from darkroom.dataset.commit import read_dataset
-    from darkroom.input.records import open_splits
-    from darkroom.training.placement import make_placement
+    from darkroom.data.open import open_data
+    from darkroom.input.opening import open_splits
+    from darkroom.training.devices.placement import make_placement
     from darkroom.training.run import train
 
     placement = make_placement(options.strategy)
-    opened = open_splits({str(root): read_dataset(str(root))})
+    opened = open_splits(open_data([root]).splits)
     return train(
         options,
         placement,
@@ -140,7 +140,7 @@ def train_dataset(root, run_dir, options):
 
 def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
     from darkroom.options.training import TrainingOptions
-    from darkroom.training.cluster import read_cluster
+    from darkroom.training.devices.cluster import read_cluster
 
     trained = train_dataset(root, run_dir, TrainingOptions.from_dict(options))
     devices = [weight.value.device.rpartition("device:")[2] for weight in trained.model.weights]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.dataset.commit import read_output
+from darkroom.data.open import find_roots, open_data
+from darkroom.data.splits import ALL, Split
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
@@ -31,14 +32,8 @@ from darkroom.evaluation.scores.serving import (
     load_model,
     load_tensorflow,
 )
-from darkroom.input.data_paths import (
-    ALL,
-    NamedSplit,
-    check_one_kind,
-    find_split,
-    list_roots,
-    name_datasets,
-)
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
@@ -84,13 +79,15 @@ def evaluate(
         OSError: Something cannot be read or written.
     """
     name = check_split(split)
-    given = [records] if isinstance(records, str | os.PathLike) else records
+    given = [records] if isinstance(records, str | os.PathLike) else [*records]
     folder = find_model(os.fspath(model))
     target = None if report_dir is None else storage.absolute(report_dir)
     if target is not None:
-        _check_target(target, [os.fspath(each) for each in given])
+        _check_target(target, given)
     load_tensorflow()
-    named = find_split([os.fspath(each) for each in given], name)
+    # The model defines the labels.
+    data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL))
+    named = data.find_split(name)
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
@@ -106,7 +103,7 @@ def evaluate(
 
 def evaluate_training(
     model_dir: str,
-    named: NamedSplit,
+    named: Split,
     facts: Facts,
     folder: str,
     *,
@@ -141,11 +138,10 @@ def _add_missed(found: Evaluation, missed: Sequence[str]) -> Evaluation:
     return replace(found, notes=(note, *found.notes), missed=tuple(missed))
 
 
-def find_scored_split(records: str) -> NamedSplit:
+def find_scored_split(records: str) -> Split:
     """Returns the split of a dataset that a finished model is scored on: test, else eval."""
-    commits = dict([read_output(records)])
-    test = name_datasets(commits, TEST)
-    return test if test.data else name_datasets(commits, EVAL)
+    data = open_data([records])
+    return data.find_split(TEST if TEST in data.splits else EVAL)
 
 
 def check_split(split: str) -> str:
@@ -162,25 +158,25 @@ def check_split(split: str) -> str:
     return name
 
 
-def _check_target(target: str, records: Sequence[str]) -> None:
+def _check_target(target: str, records: Sequence[Paths]) -> None:
     """Checks that a report replaces no file of others, before anything is computed.
 
     Raises:
         OutputError: It would, or it would be in a dataset.
     """
     ledger.check_folder(target)
-    datasets = [] if check_one_kind(records) else list_roots(records)
+    [datasets] = find_roots(records)
     for root in (*datasets, target):
         if storage.exists(storage.join(root, DATASET_FILE)):
             check_outside(root, target, "The report")
     ledger.check_files(target, REPORT_FILES)
 
 
-def _evaluate_split(
-    model: ServedModel, named: NamedSplit, facts: Facts
-) -> tuple[Evaluation, Scored]:
-    source, labels = named.open()
-    scored = score_split(model, source, labels)
+def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Evaluation, Scored]:
+    from darkroom.input.opening import open_splits
+
+    [source] = open_splits({named.name: named}).values()
+    scored = score_split(model, source, named.labels)
     metrics = measure(scored.scores, scored.truth, model.labels)
     counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(model.labels))
     rows, columns = counts.nonzero()
@@ -197,8 +193,8 @@ def _evaluate_split(
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
+        matrix=make_matrix(confusions, model.labels),
         confusions=tuple(mistakes[:MAX_CONFUSIONS]),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
-        matrix=make_matrix(confusions, model.labels),
     )
     return found, scored

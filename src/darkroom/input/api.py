@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.damage import ImageBatches
+from darkroom.input.opening import open_files
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
-from darkroom.input.records import open_records
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
 
@@ -49,7 +49,7 @@ def input_fn(
             source.
     """
     if isinstance(source, Sequence):
-        source = open_records(source, verify)
+        source = open_files(source, verify)
     elif verify:
         raise UsageError(
             "verify is for paths of TFRecords, and this source is open already.",

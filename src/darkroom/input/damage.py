@@ -152,7 +152,7 @@ def _read_names(source: ImageSource, elements: tf.data.Dataset) -> list[str]:
 
     def name(element: tf.Tensor) -> tf.Tensor:
         if isinstance(source, FileSource):
-            return tf.gather(tf.constant(source.uris), element)
+            return tf.gather(tf.constant(source.split.uris), element)
         return tf.io.parse_single_example(element, _NAME_FEATURES)[IMAGE_FILENAME]
 
     return [each.decode() for each in elements.map(name).as_numpy_iterator()]

@@ -8,23 +8,20 @@ image and so finds the damaged and the missing ones first; here they are found w
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.data.images import list_images
+from darkroom.data.splits import ImageSplit
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.manifest.sources import AnySource
-from darkroom.manifest.table import read_manifest_rows
-from darkroom.manifest.writer import write_manifest
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -38,6 +35,7 @@ class FileSource:
     """Image files with labels; see `darkroom.input.source.ImageSource`.
 
     Attributes:
+        split: The paths of the images, and the numbers of their labels.
         element_bytes: Size of an element, which is the number of an image.
         is_counted: The number of images is known.
     """
@@ -45,22 +43,17 @@ class FileSource:
     element_bytes: float = _ELEMENT_BYTES
     is_counted: bool = True
 
-    def __init__(self, uris: Sequence[str], labels: Sequence[int], version: str = "") -> None:
+    def __init__(self, split: ImageSplit) -> None:
         """Opens images.
-
-        Args:
-            uris: Their paths, or URIs in a store that TensorFlow can read.
-            labels: The numbers of their labels.
-            version: Changes when one of the files does.
 
         Raises:
             DataError: There are no images.
             UsageError: They are in a store that TensorFlow cannot read.
         """
-        if not uris:
+        if not split.uris:
             raise DataError("There is no image to read.", "Check that the split has rows.")
         known = tf.io.gfile.get_registered_schemes()
-        for uri in uris:
+        for uri in split.uris:
             scheme = uri.partition("://")[0]
             if storage.is_remote(uri) and scheme not in known:
                 raise UsageError(
@@ -68,17 +61,7 @@ class FileSource:
                     f"({scheme}://).",
                     "Convert the images with darkroom convert, or copy them to a local disk.",
                 )
-        self._uris, self._labels, self._version = uris, labels, version
-
-    @property
-    def uris(self) -> Sequence[str]:
-        """The paths or URIs of the images, by their numbers."""
-        return self._uris
-
-    @property
-    def labels(self) -> Sequence[int]:
-        """The numbers of their labels."""
-        return self._labels
+        self.split = split
 
     @functools.cached_property
     def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -88,20 +71,20 @@ class FileSource:
         TensorFlow makes a tensor. They are made outside of any graph, which would copy them.
         """
         with tf.init_scope():
-            return tf.constant(self._uris), tf.constant(self._labels, tf.int64)
+            return tf.constant(self.split.uris), tf.constant(self.split.numbers, tf.int64)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of images in a part."""
-        return len(self._uris[part[0] :: part[1]])
+        return len(self.split.uris[part[0] :: part[1]])
 
     def select(self, part: tuple[int, int]) -> FileSource:
         """Returns the source of a part: (index, count) is every `count`-th image from `index`."""
         index, count = part
-        if count > len(self._uris):
-            raise UsageError(f"shard is {part!r}, but there are only {len(self._uris)} images.")
-        if count == 1:
-            return self
-        return FileSource(self._uris[index::count], self._labels[index::count], self._version)
+        if count > len(self.split.uris):
+            raise UsageError(
+                f"shard is {part!r}, but there are only {len(self.split.uris)} images."
+            )
+        return self if count == 1 else FileSource(self.split.select(index, count))
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the numbers of the images, int64 [] each.
@@ -117,10 +100,10 @@ class FileSource:
                 "own files are not cached.",
                 "Set it to none (the system keeps local files in memory), or convert the images.",
             )
-        numbers = tf.data.Dataset.range(len(self._uris))
+        numbers = tf.data.Dataset.range(len(self.split.uris))
         if order is None or not options.shuffle_records:
             return numbers
-        return order.shuffle(numbers, len(self._uris))
+        return order.shuffle(numbers, len(self.split.uris))
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Reads an image and checks that TensorFlow decodes it as a conversion would."""
@@ -142,7 +125,7 @@ class FileSource:
             with tf.control_dependencies((pixels,)):
                 return tf.identity(number)
 
-        decoded = tf.data.Dataset.range(len(self._uris)).map(
+        decoded = tf.data.Dataset.range(len(self.split.uris)).map(
             tf.autograph.experimental.do_not_convert(decode),
             num_parallel_calls=len(os.sched_getaffinity(0)),
             deterministic=True,
@@ -150,14 +133,14 @@ class FileSource:
         damaged: list[int] = []
         expected = 0
         # An image that cannot be decoded is left out, which leaves a gap in the numbers.
-        for number in (*decoded.ignore_errors().as_numpy_iterator(), len(self._uris)):
+        for number in (*decoded.ignore_errors().as_numpy_iterator(), len(self.split.uris)):
             damaged += range(expected, int(number))
             expected = int(number) + 1
         return damaged
 
     def describe_damage(self, number: int) -> str:
         """Returns the path of an image that cannot be decoded, and the reason."""
-        uri = self._uris[number]
+        uri = self.split.uris[number]
         try:
             form = describe_form(tf.io.read_file(uri)).numpy().decode()
         except tf.errors.NotFoundError:
@@ -170,17 +153,7 @@ class FileSource:
 
     def identify(self) -> str:
         """Returns a hash of the images' paths, labels and versions, 32 hexadecimal digits."""
-        digest = hashlib.blake2b(self._version.encode(), digest_size=16)
-        digest.update("\0".join(self._uris).encode())
-        digest.update(repr(list(self._labels)).encode())
-        return digest.hexdigest()
-
-
-def join_images(sources: Sequence[FileSource]) -> FileSource:
-    """Returns the images of several sources as one."""
-    uris = [uri for source in sources for uri in source._uris]
-    labels = [label for source in sources for label in source._labels]
-    return FileSource(uris, labels, sources[0]._version)
+        return self.split.identify()
 
 
 def check_all_decodable(sources: Sequence[FileSource]) -> None:
@@ -237,23 +210,5 @@ def open_images(
         UsageError: The source has an unknown kind, an option does not fit it, or images are in a
             store that TensorFlow cannot read.
     """
-    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        manifest = write_manifest(source, folder, folder, options)
-        if not manifest.has_images or not manifest.has_labels:
-            missing = "labels" if manifest.has_images else "images"
-            raise DataError(
-                f"The source has no {missing}.", "Training needs an image and a label in each row."
-            )
-        if manifest.rejected > max_rejects * manifest.rows:
-            hint = format_hint(count_rejects(folder))
-            raise DataError(
-                f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "
-                f"{max_rejects:.2%} allowed. {list_rejects(folder)}",
-                f"Fix these rows or remove them.\n{hint}".rstrip(),
-            )
-        splits = {}
-        for name, split in manifest.splits.items():
-            rows = read_manifest_rows(folder, manifest.first_row(name), split.rows)
-            uris, labels = zip(*((row.uri, row.label_id or 0) for row in rows), strict=True)
-            splits[name] = FileSource(uris, labels, manifest.fingerprint)
-    return ImageSplits(tuple(manifest.labels), splits)
+    labels, splits = list_images(source, options, max_rejects)
+    return ImageSplits(labels, {name: FileSource(split) for name, split in splits.items()})

@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.dataset.commit import read_output
-from darkroom.dataset.named import find_named
+from darkroom.data.open import find_roots, open_data
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
-from darkroom.input.data_paths import is_converted
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
 from darkroom.options.fields import merge_options
@@ -101,9 +99,9 @@ def load(
     Every shard of a dataset must exist and have the size that was committed.
 
     Args:
-        source: A folder that `darkroom.convert` wrote, or a source that it takes: the path of a
-            CSV, JSONL or Parquet file, a pattern of such files, a folder of images, a DataFrame;
-            see `darkroom.input.files`.
+        source: A folder that `darkroom.convert` wrote, a pattern of such folders with one label
+            map, or a source that it takes: the path of a CSV, JSONL or Parquet file, a pattern of
+            such files, a folder of images, a DataFrame; see `darkroom.input.files`.
         image_size: Height and width of the images that the model gets, in pixels. One number is
             for both. Needed without `options`.
         batch_size: Images per batch. 32 if None.
@@ -113,7 +111,7 @@ def load(
             default.
         verify: Read every shard first and check its SHA-256, which finds any damage.
         stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
-        cache_dir: The cache; see `darkroom.input.cache`.
+        cache_dir: The cache; see `darkroom.data.cache`.
         manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
         options: All other options. The arguments above replace its values.
 
@@ -188,28 +186,24 @@ def _open_source(
     manifest: ManifestOptions | None,
 ) -> tuple[Sequence[str], Mapping[str, ImageSource]]:
     """Returns the label map, and the images of each split; see `load` for the arguments."""
-    from darkroom.input.cache import stage_dataset
-    from darkroom.input.files import open_images
-    from darkroom.input.records import open_splits
+    from darkroom.input.opening import open_splits
 
-    if not is_converted(source):
-        if verify:
-            raise UsageError(
-                "verify is for converted datasets: files have no committed SHA-256.",
-                "Leave out verify, or convert the images.",
-            )
-        return open_images(source, manifest)
-    if manifest is not None:
+    [roots] = find_roots([source])
+    if verify and not roots:
+        raise UsageError(
+            "verify is for converted datasets: files have no committed SHA-256.",
+            "Leave out verify, or convert the images.",
+        )
+    if roots and manifest is not None:
         raise UsageError(
             f"{source} is converted: options of a manifest do not apply to it.",
             "Leave out manifest.",
         )
-    folder = find_named(source)
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
         # Asked for each time: on a store, a new dataset has a new folder.
-        data, dataset = read_output(folder)
-        copy = stage_dataset(data, dataset, cache_dir) if stage else data
-        return dataset.labels, open_splits({copy: dataset}, verify)
+        data = open_data([source], manifest=manifest)
+        sources = open_splits(data.splits, verify=verify, stage=stage, cache_dir=cache_dir)
+        return data.labels, sources
 
-    return read_unchanged([folder], open_now)
+    return read_unchanged(roots, open_now)

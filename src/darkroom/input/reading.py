@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 from darkroom.runtime.text import format_count
@@ -19,23 +18,6 @@ _READ_SHARE = 0.25
 _OPEN_FILES = 3
 # Records that are read to measure their mean size.
 _SAMPLED_RECORDS = 64
-
-
-def list_files(file_patterns: str | Sequence[str]) -> list[str]:
-    """Returns the sorted files that paths or patterns name.
-
-    Raises:
-        DataError: No file matches.
-        OSError: A store cannot be asked.
-    """
-    patterns = [file_patterns] if isinstance(file_patterns, str) else list(file_patterns)
-    files = sorted({file for pattern in patterns for file in storage.match_pattern(pattern)})
-    if not files:
-        raise DataError(
-            f"No file matches {', '.join(patterns) or 'an empty list of patterns'}.",
-            "Check the path, and that the split has rows.",
-        )
-    return files
 
 
 def interleave_records(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.audit.verify import check_hashes
-from darkroom.dataset.commit import Dataset
+from darkroom.data.commits import Commits, find_shards, group_by_folder, stores_pixels
+from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -20,30 +20,10 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
-from darkroom.dataset.opening import (
-    build_missing_shards_error,
-    check_files,
-    check_unchanged,
-    identify_commit,
-    read_unchanged,
-)
+from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.commits import (
-    NO_COMMITS,
-    Commits,
-    check_commits,
-    find_shards,
-    list_folders,
-    read_commits,
-    stores_pixels,
-)
-from darkroom.input.reading import (
-    count_records,
-    interleave_records,
-    list_files,
-    sample_records,
-)
+from darkroom.input.reading import count_records, interleave_records, sample_records
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
@@ -67,7 +47,7 @@ class RecordSource:
     """
 
     def __init__(self, files: Sequence[str], commits: Commits | None = None) -> None:
-        """Opens files of datasets that were checked. `open_records` checks them first.
+        """Opens files of datasets that were checked. `open_splits` does that.
 
         Args:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
@@ -78,7 +58,9 @@ class RecordSource:
                 image or no label, or only some of the files store raw pixels.
         """
         self.files = sorted(files)
-        self.commits = read_commits(self.files) if commits is None else commits
+        if commits is None:
+            commits = {folder: find_dataset(folder) for folder in group_by_folder(self.files)}
+        self.commits = commits
         self.states = {folder: identify_commit(folder) for folder in self.commits}
         self._shards = shards = find_shards(self.files, self.commits)
         try:
@@ -95,7 +77,7 @@ class RecordSource:
             # darkroom writes upright images, so their shape is that of the records.
             if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
                 self._features |= _SHAPE_FEATURES
-        if stores_pixels(self.files, self.commits):
+        if stores_pixels(self.commits):
             self._features |= _RAW_FEATURES
 
     @property
@@ -210,66 +192,6 @@ class RecordSource:
         if order is not None:
             paths = order.shuffle_files(self.files)
         return interleave_records(paths, options, self.element_bytes)
-
-
-def open_records(
-    file_patterns: str | Sequence[str], verify: bool = False, checked: Commits = NO_COMMITS
-) -> RecordSource:
-    """Opens the TFRecord files that paths or patterns name.
-
-    Args:
-        file_patterns: Paths or patterns, as in TFX's `fn_args.train_files`.
-        verify: Read the files and check their SHA-256.
-        checked: Commits of datasets that were checked before, and are not read again.
-
-    Raises:
-        DataError: No file matches, a dataset was never finished or is damaged, there is nothing to
-            verify by, or the records have no image or no label.
-    """
-
-    def open_now() -> RecordSource:
-        files = list_files(patterns)
-        return RecordSource(files, check_commits(files, verify, checked))
-
-    given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
-    patterns = list(map(storage.expand_home, given))
-    return read_unchanged(list_folders(patterns), open_now)
-
-
-def open_splits(
-    datasets: Mapping[str, Dataset], verify: bool = False, names: Iterable[str] | None = None
-) -> dict[str, RecordSource]:
-    """Opens the splits of converted datasets. Every shard must be there with its committed size.
-
-    Args:
-        datasets: The commits by the folders of the datasets.
-        verify: Read every shard of the splits and check its SHA-256.
-        names: The splits; None: all.
-
-    Returns:
-        The splits that have records, each with the records of all datasets.
-
-    Raises:
-        DataError: A shard is missing or has another size or hash, or the records have no image or
-            no label.
-    """
-    found: dict[str, list[str]] = {}
-    for root, dataset in datasets.items():
-        try:
-            check_files(root, dataset)
-        except (DataError, OSError):
-            check_unchanged({root: dataset})
-            raise
-        shards = {
-            name: [shard.file for shard in split.shards]
-            for name, split in dataset.splits.items()
-            if split.records and (names is None or name in names)
-        }
-        if verify:
-            check_hashes(root, dataset, [file for files in shards.values() for file in files])
-        for name, files in shards.items():
-            found.setdefault(name, []).extend(storage.join(root, file) for file in files)
-    return {name: RecordSource(files, datasets) for name, files in found.items()}
 
 
 def make_cache_folder(path: str) -> None:

@@ -20,10 +20,10 @@ from darkroom.kfp.places import name_uris
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import copies
-from darkroom.training.folder import KERAS_FILE, RESULT_FILE
-from darkroom.training.history import HISTORY_FILE
-from darkroom.training.job import TrainingResult
-from darkroom.training.jobs.train import train
+from darkroom.training.result import TrainingResult
+from darkroom.training.state.folder import KERAS_FILE, RESULT_FILE
+from darkroom.training.state.history import HISTORY_FILE
+from darkroom.training.train import train
 
 GRAPH_FILE = "saved_model.pb"
 # Checkpoints are not worth their upload when a training has ended.
@@ -38,21 +38,19 @@ def train_classifier(execution: Execution) -> None:
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         folder = checkpoint_dir or os.path.join(scratch, "training")
         result = train(place, folder, options=TrainingOptions(**options))
-        if result is None or result.evaluation is None:
+        if result is None:
             raise UsageError(
                 "This is not the chief of a training with several workers, so it has no model.",
                 "A task trains alone: remove TF_CONFIG from its environment.",
             )
-        _hand_over(result, result.evaluation, execution, is_scratch=not checkpoint_dir)
+        _hand_over(result, execution, is_scratch=not checkpoint_dir)
     metrics = _count_epochs(result) | _list_scores(result.evaluation)
     execution.outputs["training_metrics"].write_facts(metrics)
     execution.results = {"accuracy": result.evaluation.accuracy}
     execution.write_output()
 
 
-def _hand_over(
-    result: TrainingResult, found: Evaluation, execution: Execution, *, is_scratch: bool
-) -> None:
+def _hand_over(result: TrainingResult, execution: Execution, *, is_scratch: bool) -> None:
     """Copies a finished training into the artifacts."""
     folder, outputs = result.checkpoint_dir, execution.outputs
     model, log = outputs["trained_model"], outputs["training_log"]
@@ -62,7 +60,7 @@ def _hand_over(
     # The folder is gone when the task has ended.
     places = {result.model_dir: model.uri, folder: log.uri} if is_scratch else {}
     _copy_log(folder, EVALUATION_FILE, model.path, places)
-    model.describe(_describe_model(found))
+    model.describe(_describe_model(result.evaluation))
     storage.delete(log.path)
     for name in _list_logged(folder):
         _copy_log(folder, name, log.path, places)
@@ -123,9 +121,8 @@ def evaluate_classifier(execution: Execution) -> None:
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     scores = _list_scores(found) | {"passed": float(not found.missed)}
     execution.outputs["evaluation_metrics"].write_facts(scores)
-    if found.matrix is not None:
-        matrix = execution.outputs["confusion_matrix"]
-        matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
+    matrix = execution.outputs["confusion_matrix"]
+    matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
     execution.results = {"passed": not found.missed, "accuracy": found.accuracy}
     execution.write_output()
     if asked["fail"] and found.missed:

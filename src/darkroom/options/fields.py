@@ -18,6 +18,10 @@ from darkroom.options.checks import check_choice, check_count, is_number, is_tab
 
 # The order in which `--help` and the reference page show them.
 GROUPS = ("run", "data", "conversion", "checks", "model", "training", "cluster")
+# Whether an option may change when a training resumes: never; between two epochs, because it
+# decides the order of the batches; or at any batch. The run names those that changed, but no free
+# one, which changes nothing that is learned.
+FIXED, ORDER, LEARNED, FREE = "fixed", "order", "learned", "free"
 
 _KEY = "option"
 _NONE = " | None"
@@ -41,6 +45,7 @@ class Option:
         flag: Its flag, where that is not the name with dashes; None for no flag.
         runtime: Whether it may change without compiling the pipeline again.
         more: More sentences, for docstrings and the reference page.
+        resume: Whether a training that resumes may change it: FIXED, ORDER, LEARNED or FREE.
     """
 
     help: str
@@ -53,6 +58,7 @@ class Option:
     flag: str | None = ""
     runtime: bool = False
     more: str = ""
+    resume: str = FIXED
 
 
 class OptionField(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
 from darkroom.options.checks import check_pair
-from darkroom.options.fields import check_fields, describe, document, option
+from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.source import SEED_HELP
 
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
@@ -59,12 +59,14 @@ class ReadingFields:
         runtime=True,
         more="The parts are crop, flip, color, rotate, cutout and mixup; "
         "`darkroom.options.augmentation.parse_augmentation` describes them.",
+        resume=LEARNED,
     )
     shuffle_records: int = option(
         2048,
         "Records held in memory to shuffle training data; 0 keeps the order of the files.",
         group="training",
         least=0,
+        resume=ORDER,
     )
     shuffle_bytes: int = option(
         256 << 20,
@@ -73,6 +75,7 @@ class ReadingFields:
         least=0,
         shown="256 MiB",
         more="The smaller of this and `shuffle_records` counts.",
+        resume=ORDER,
     )
     record_cache: str = option(
         NO_CACHE,
@@ -83,6 +86,7 @@ class ReadingFields:
         more="Records are kept encoded. `memory` is not used when they are more than half of "
         "`ram_budget_bytes`. With `darkroom.load` the files in a folder are found again by "
         "the next run; a training deletes its own when it ends.",
+        resume=ORDER,
     )
     num_threads: int = option(
         0,
@@ -90,6 +94,7 @@ class ReadingFields:
         group="training",
         least=0,
         most=MOST_THREADS,
+        resume=FREE,
     )
     ram_budget_bytes: int = option(
         1 << 30,
@@ -99,8 +104,17 @@ class ReadingFields:
         shown="1 GiB",
         runtime=True,
         more="For records to shuffle, the cache, and batches prepared ahead.",
+        resume=ORDER,
     )
-    seed: int = option(0, SEED_HELP, group="data", least=0, most=1 << 40, runtime=True)
+    seed: int = option(
+        0,
+        SEED_HELP,
+        group="data",
+        least=0,
+        most=1 << 40,
+        runtime=True,
+        resume=ORDER,
+    )
 
 
 @document

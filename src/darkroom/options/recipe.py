@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.options.fields import option
+from darkroom.options.fields import LEARNED, option
 
 COSINE, CONSTANT = SCHEDULES = ("cosine", "constant")
 NO_BALANCE, WEIGHTS, SAMPLING, PRIOR = BALANCES = ("none", "weights", "sampling", "prior")
@@ -20,6 +20,7 @@ class RecipeFields:
         group="training",
         runtime=True,
         more="Not used, as the next six, for a model that comes compiled.",
+        resume=LEARNED,
     )
     schedule: str = option(
         COSINE,
@@ -28,6 +29,7 @@ class RecipeFields:
         choices=SCHEDULES,
         runtime=True,
         more="It is planned for all `epochs`: with more of them, it follows the new plan.",
+        resume=LEARNED,
     )
     warmup_ratio: float = option(
         0.1,
@@ -36,6 +38,7 @@ class RecipeFields:
         least=0,
         most=1,
         runtime=True,
+        resume=LEARNED,
     )
     weight_decay: float = option(
         0.01,
@@ -45,6 +48,7 @@ class RecipeFields:
         most=1,
         runtime=True,
         more="Biases and normalisation have none.",
+        resume=LEARNED,
     )
     clip_norm: float = option(
         1.0,
@@ -53,6 +57,7 @@ class RecipeFields:
         least=0,
         most=1e6,
         runtime=True,
+        resume=LEARNED,
     )
     label_smoothing: float = option(
         0.0,
@@ -74,9 +79,3 @@ class RecipeFields:
         "the model does not. With all three, every label counts the same in the eval loss, too, "
         "which chooses the best epoch. Accuracies count images.",
     )
-
-    @property
-    def loss_terms(self) -> dict[str, float | str | None]:
-        """The options that decide the eval loss, which compares epochs; None where it is plain."""
-        balance = None if self.balance == NO_BALANCE else self.balance
-        return {"label_smoothing": self.label_smoothing or None, "balance": balance}

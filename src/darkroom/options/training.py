@@ -12,8 +12,8 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
-from darkroom.options.fields import check_fields, describe, document, option
-from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
+from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
+from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
 
 SMALL_CNN = "small_cnn"
@@ -102,6 +102,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         runtime=True,
         more="Over all devices together. With few images, small batches learn more in an epoch, "
         "and large ones keep an accelerator busy.",
+        resume=ORDER,
     )
     feature_cache: str | None = option(
         None,
@@ -111,6 +112,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         shown="~/.cache/darkroom/features",
         more="They are found by the contents of an image, and by the weights and the image size. "
         "The folder may be deleted at any time.",
+        resume=FREE,
     )
     epochs: int = option(
         30,
@@ -119,6 +121,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         least=1,
         runtime=True,
         more="Those before a restart count, too. Of the head, where that is trained alone.",
+        resume=FREE,
     )
     fine_tune_epochs: int | None = option(
         None,
@@ -127,6 +130,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         least=0,
         shown="6 with a GPU, as many as fit into fit_minutes, else 0",
         more="With a smaller rate, on images with all of `augment` but mixup.",
+        resume=FREE,
     )
     fit_minutes: float | None = option(
         None,
@@ -136,6 +140,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         shown="no limit",
         more="The first epoch is always finished. Time before a restart counts; the export and the "
         "evaluation of the model do not. How many epochs there are then depends on the machine.",
+        resume=FREE,
     )
     export: str = option(
         BEST,
@@ -143,6 +148,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         group="training",
         choices=EXPORTS,
         runtime=True,
+        resume=FREE,
     )
     early_stopping_patience: int = option(
         0,
@@ -152,15 +158,20 @@ class TrainingFields(RecipeFields, ReadingFields):
         runtime=True,
         more="In each phase of a training with a frozen base. With 0, the head of one still ends "
         "after 10 such epochs, unless `export` is `last`.",
+        resume=FREE,
     )
     verify: bool = option(
-        False, "Check the SHA-256 of all records before training.", group="training"
+        False,
+        "Check the SHA-256 of all records before training.",
+        group="training",
+        resume=FREE,
     )
     profile_input: bool = option(
         False,
         "Measure each stage of the input after training, for input.md beside the history.",
         group="training",
         more="This takes some seconds, and makes the verdict name what to change.",
+        resume=FREE,
     )
     checkpoint_steps: int = option(
         1000,
@@ -169,6 +180,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         least=0,
         runtime=True,
         more="Rounded up to a multiple of `steps_per_execution`.",
+        resume=FREE,
     )
     strategy: str = option(
         "auto",
@@ -178,6 +190,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         runtime=True,
         more="`mirrored` takes all devices of this machine, `multi_worker` those of every "
         "process that TF_CONFIG names, and `auto` all that it finds.",
+        resume=FREE,
     )
     loop: str = option(
         "fit",
@@ -185,10 +198,16 @@ class TrainingFields(RecipeFields, ReadingFields):
         group="training",
         choices=LOOPS,
         runtime=True,
-        more="`custom` is `darkroom.training.loops.TapeLoop`.",
+        more="`custom` is `darkroom.training.devices.loops.TapeLoop`.",
+        resume=FREE,
     )
     precision: str = option(
-        "float32", "Dtype policy of Keras.", group="training", choices=PRECISIONS, runtime=True
+        "float32",
+        "Dtype policy of Keras.",
+        group="training",
+        choices=PRECISIONS,
+        runtime=True,
+        resume=LEARNED,
     )
     steps_per_execution: int = option(
         1,
@@ -198,6 +217,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         runtime=True,
         more="A number like 16 helps when a step takes less than 50 ms: between two calls Python "
         "works for a millisecond or more, and the accelerator waits.",
+        resume=FREE,
     )
 
 
@@ -263,6 +283,18 @@ class TrainingOptions(TrainingFields):
     def to_dict(self) -> dict[str, Any]:
         """Returns the options as values that JSON knows."""
         return {**dataclasses.asdict(self), "image_size": list(self.image_size)}
+
+    def to_resume(self) -> dict[str, Any]:
+        """Returns the options as a training that resumes compares them, as values that JSON knows.
+
+        Two that mean the same are the same.
+        """
+        return {
+            **self.to_dict(),
+            "freeze": BASE if self.is_frozen else NOTHING,
+            # A cache gives records in the order of the files. It does not matter which cache it is.
+            "record_cache": NO_CACHE if self.record_cache == NO_CACHE else "a cache",
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainingOptions:

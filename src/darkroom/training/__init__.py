@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from darkroom.training.run import run_fn
+    from darkroom.training.trainer import run_fn
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
 __all__: list[str] = []
 if TYPE_CHECKING or _lazy_names.is_installed("tensorflow"):
     __all__ += ["run_fn"]
 
-_HOMES = {"run_fn": "darkroom.training.run"}
+_HOMES = {"run_fn": "darkroom.training.trainer"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,49 +1,23 @@
-"""The splits of a training, opened once for all of its epochs; their label map and their caches."""
+"""The batches of a training, and the folder of their cache."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.errors import DataError
-from darkroom.input.commits import Commits
 from darkroom.input.damage import check_not_replaced, name_batches
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
-from darkroom.input.records import (
-    RecordSource,
-    make_cache_folder,
-    open_records,
-)
+from darkroom.input.records import make_cache_folder
 from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.profiling.meter import InputMeter
-from darkroom.training.placement import Placement
+from darkroom.training.devices.placement import Placement
 from darkroom.training.recipe.balance import Balance
-
-
-def open_split(
-    split: str, file_patterns: Sequence[str], commits: Commits, *, verify: bool
-) -> RecordSource:
-    """Opens the records of a split, and says of errors which split it is.
-
-    Args:
-        split: Its name: train or eval.
-        file_patterns: Paths or patterns of TFRecords.
-        commits: The commits of their datasets, which were checked.
-        verify: Read the files and check their SHA-256.
-
-    Raises:
-        DataError: No file matches, or they cannot be used.
-    """
-    try:
-        return open_records(file_patterns, verify, commits)
-    except DataError as error:
-        raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.training.history import Exported
+from darkroom.training.state.history import Exported
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Finding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from darkroom.training.course.budget import Budget
+from darkroom.training.state.budget import Budget
 
 
 class _Clock:

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.dataset.commit import read_dataset
+from darkroom.data.open import open_data
 from darkroom.errors import DataError, UsageError
+from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_eval_dataset
-from darkroom.input.records import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
-from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.course import phases
-from darkroom.training.course.fine_tuning import choose_trained_layers, release_layers
-from darkroom.training.course.phases import Phase, plan_phases
-from darkroom.training.history import read_exported
 from darkroom.training.networks import efficientnet_lite
+from darkroom.training.recipe.fine_tuning import choose_trained_layers, release_layers
+from darkroom.training.state import plan
+from darkroom.training.state.history import read_exported
+from darkroom.training.state.plan import Phase, plan_phases
+from darkroom.training.state.training_run import TrainingRun
 
 from ..histories import EndedError, assert_near, assert_same, end_at
 from ..quick_loop import QuickLoop
@@ -69,7 +69,7 @@ def test_the_phases_share_the_epochs(epochs, expected):
 
 @pytest.mark.usefixtures("quick_course")
 def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatch):
-    monkeypatch.setattr(phases, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
     # Too small a rate to change a weight.
     values |= {"epochs": 5, "fine_tune_epochs": 1, "learning_rate": 1e-30}
     trained = train_in(tmp_path / "run", values)
@@ -83,7 +83,7 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
 def test_a_head_that_ended_early_says_so_and_trains_on(
     tmp_path, train_in, values, monkeypatch, notes
 ):
-    monkeypatch.setattr(phases, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
     values |= {"epochs": 4, "fine_tune_epochs": 0, "learning_rate": 1e-30}
     ended = "Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
     for epochs in (4, 6):
@@ -107,7 +107,7 @@ def test_a_loss_is_the_same_by_features_and_by_images_and_without_a_prior(
     trained = train_in(tmp_path / "run", values)
     assert [entry["phase"] for entry in trained.history] == ["head", "top"]
     assert "prior" not in [layer.name for layer in trained.model.layers]
-    source = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
+    source = open_splits(open_data([dataset]).splits)["eval"]
     [(images, labels)] = make_eval_dataset(source, InputOptions(SIZE, batch_size=9))
     losses = -np.log(trained.model(images).numpy()[np.arange(len(labels)), labels])
     expected = np.mean([losses[labels.numpy() == label].mean() for label in (0, 1)])
@@ -241,6 +241,20 @@ def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, mo
     again = train_in(tmp_path / "run", values)
     assert_same(again, straight, rel=1e-4)
     assert len(ends) == 5
+
+
+@pytest.mark.usefixtures("quick_course")
+def test_an_epoch_after_a_restart_is_exported_if_it_is_the_best(
+    tmp_path, train_in, values, monkeypatch
+):
+    _evaluate_to(monkeypatch, [0.3, 0.5, 0.5, 0.1, 0.5])
+    with pytest.MonkeyPatch.context() as patch:
+        end_at(patch, 3, 4)  # in the second epoch of the last layers; the best one is the head's
+        with pytest.raises(EndedError):
+            train_in(tmp_path / "run", values)
+    trained = train_in(tmp_path / "run", values)
+    assert trained.exported.epoch == 4
+    assert _find_changed(trained.model, values["weights"]) == {"conv_2"}
 
 
 @pytest.mark.usefixtures("quick_course")

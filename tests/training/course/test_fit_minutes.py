@@ -8,11 +8,11 @@ import pytest
 
 from darkroom.errors import UsageError
 from darkroom.training import run
-from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.cluster import Cluster
-from darkroom.training.course.budget import Budget
+from darkroom.training.devices.cluster import Cluster
+from darkroom.training.devices.placement import Placement
 from darkroom.training.features.compute import Computer
-from darkroom.training.placement import Placement
+from darkroom.training.state.budget import Budget
+from darkroom.training.state.training_run import TrainingRun
 
 from ..histories import EndedError
 from ..quick_loop import QuickLoop
@@ -118,6 +118,6 @@ def test_several_processes_have_no_time_in_common(tmp_path, train_in, limited, m
 
         return Placement(tf.distribute.get_strategy(), Cluster(num_workers=2))
 
-    monkeypatch.setattr("darkroom.training.placement.make_placement", make_placement)
+    monkeypatch.setattr("darkroom.training.devices.placement.make_placement", make_placement)
     with pytest.raises(UsageError, match="fit_minutes is set, but several processes train"):
         train_in(tmp_path / "run", {**limited, "fit_minutes": 1})

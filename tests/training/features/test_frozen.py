@@ -17,6 +17,7 @@ from darkroom.training.export import export_model, measure_accuracy
 from darkroom.training.features import compute
 from darkroom.training.features.cache import FeatureCache
 from darkroom.training.networks import efficientnet_lite
+from darkroom.training.state.training_run import TrainingRun
 
 from ..histories import assert_near
 from ..training_process import train_dataset
@@ -195,9 +196,7 @@ def test_an_epoch_has_each_view_of_each_image(
     dataset, tmp_path, values, monkeypatch, augment, views
 ):
     steps: list[int] = []
-    monkeypatch.setattr(
-        "darkroom.training.checkpoints.TrainingRun._end_step", lambda run, step: steps.append(step)
-    )
+    monkeypatch.setattr(TrainingRun, "_end_step", lambda run, step: steps.append(step))
     _train(dataset, tmp_path / "run", {**values, "augment": augment, "epochs": 1})
     assert _count_kept(tmp_path / "cache") == views
     assert steps == list(range(1, math.ceil(22 * len(views) / 4) + 1))

@@ -9,11 +9,12 @@ import pytest
 import tensorflow as tf
 
 import darkroom
-from darkroom.dataset.commit import read_dataset
+from darkroom.data.open import open_data
 from darkroom.errors import UsageError
 from darkroom.input.files import open_images
+from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_train_dataset
-from darkroom.input.records import RecordSource, open_splits
+from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.training.recipe.balance import (
     Balance,
@@ -39,7 +40,7 @@ def rows(helpers):
 @pytest.fixture
 def source(rows, write_dataset):
     root = write_dataset({"train": rows, "eval": rows[:3]})
-    return open_splits({str(root): read_dataset(str(root))})["train"]
+    return open_splits(open_data([root]).splits)["train"]
 
 
 @pytest.fixture
@@ -155,13 +156,11 @@ def test_labels_are_counted_by_reading_only_where_nothing_says_it(
     assert find_label_counts(source, 2) is None
     assert count_labels(source, OPTIONS, 2).tolist() == [15, 4]
     darkroom.convert(folder, tmp_path / "records")
-    root = str(tmp_path / "records")
-    dataset = read_dataset(root)
-    converted = open_splits({root: dataset})["train"]
+    converted = open_splits(open_data([tmp_path / "records"]).splits)["train"]
     monkeypatch.setattr(RecordSource, "make_elements", None)
     assert count_labels(converted, OPTIONS, 2).tolist() == [15, 4]
     # The index is of more files than those that are read.
-    part = RecordSource(converted.files[:1], {root: dataset})
+    part = RecordSource(converted.files[:1])
     if part.count_images() < 19:
         assert find_label_counts(part, 2) is None
     assert count_labels(open_images(str(folder)).splits["train"], OPTIONS, 2).tolist() == [15, 4]

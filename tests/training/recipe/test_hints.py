@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.job import TrainingResult
 from darkroom.training.recipe.hints import (
     format_for_python,
     format_hints,
     list_hints,
     name_other_folder,
 )
+
+from ..test_forged_files import RESULT
 
 LITE = "efficientnet-lite0"
 RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75]
@@ -131,8 +133,7 @@ def test_a_model_without_accuracy_gets_no_hint_of_it():
 )  # fmt: skip
 def test_a_notebook_names_arguments(hint, text):
     assert format_for_python(hint) == text
-    result = TrainingResult(1, 1, {}, "/runs/a", "/runs/a/model", hints=[hint])
-    assert html.escape(f"Next: {text}.") in result._repr_html_()
+    assert html.escape(f"Next: {text}.") in replace(RESULT, hints=[hint])._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from darkroom.dataset.commit import read_dataset
+from darkroom.data.open import open_data
 from darkroom.errors import OutputError
-from darkroom.input.records import open_splits
+from darkroom.input.opening import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 
@@ -90,7 +90,7 @@ def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python, bal
 def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path, balance):
     values = {"epochs": 1, "label_smoothing": 0.0}
     trained = _train(dataset, tmp_path / "run", balance=balance, **values)
-    opened = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
+    opened = open_splits(open_data([dataset]).splits)["eval"]
     from darkroom.input.pipeline import make_eval_dataset
 
     options = TrainingOptions(**OPTIONS).input_options

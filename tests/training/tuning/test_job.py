@@ -8,7 +8,8 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.training.course.sources import find_data
+from darkroom.training import train
+from darkroom.training.sources import find_data
 from darkroom.training.tuning import job
 
 pytestmark = [
@@ -85,7 +86,7 @@ def test_more_trials_may_choose_other_options(records, tmp_path, capsys):
 
 def test_it_is_an_argument_in_python_too(records, tmp_path, monkeypatch):
     reads = []
-    monkeypatch.setattr(job, "find_data", lambda *given: reads.append(given) or find_data(*given))
+    monkeypatch.setattr(train, "find_data", lambda *given: reads.append(given) or find_data(*given))
     options = {"image_size": (8, 8), "batch_size": 8, "epochs": 2, "model": "own_models:tiny"}
     result = darkroom.train(records, tmp_path / "run", tune=2, **options)
     trials = read_trials(tmp_path / "run")

@@ -69,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
     from darkroom.runtime import progress
-    from darkroom.training.cluster import read_cluster
-    from darkroom.training.job import format_training
-    from darkroom.training.jobs.train import make_options, start_training
+    from darkroom.training.devices.cluster import read_cluster
+    from darkroom.training.result import format_training
+    from darkroom.training.train import make_options, train_datasets
 
     values = read_options(arguments)
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
     start_tensorflow("darkroom.training.run")
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        result = start_training(data, options, folder, eval_data, tune=tune)
+        result = train_datasets(data, options, folder, eval_data, tune=tune)
     if result is not None:
         print_result(result, format_training, as_json=arguments.json)
     return 0

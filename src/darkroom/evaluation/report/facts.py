@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, TypedDict
 
 from darkroom import storage
+from darkroom.data.splits import ALL, DataPart, Split
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.report.result import Evaluation
-from darkroom.input.data_paths import ALL, DataPart, NamedSplit
 from darkroom.runtime.json_values import parse_json
 from darkroom.version import __version__
 
@@ -68,7 +68,7 @@ class Facts:
     data: Mapping[str, Sequence[DataPart]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
 
-    def find_use(self, split: NamedSplit) -> str:
+    def find_use(self, split: Split) -> str:
         """Returns the use of a split in the training: train or eval; empty if none."""
         seen = {part["fingerprint"] for part in split.data}
         for name in (TRAIN, EVAL):

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from darkroom.data.splits import ALL
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.scores.confusion import ConfusionMatrix
 from darkroom.evaluation.scores.metrics import ClassScore, Metrics
-from darkroom.input.data_paths import ALL
 from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import list_first, make_visible
@@ -68,12 +68,12 @@ class Evaluation:
         model_sha256: A hash of its files.
         split: The split that was scored.
         metrics: Accuracy, F1, calibration and others, and those of each class.
+        matrix: The whole confusion matrix, of fifty rows at most.
         confusions: The pairs of labels that are taken for each other, most records first; at most
             a hundred.
         notes: Sentences that help to read the numbers.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
-        matrix: The whole confusion matrix, of fifty rows at most; None if it was not made.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
     """
 
@@ -81,11 +81,11 @@ class Evaluation:
     model_sha256: str
     split: str
     metrics: Metrics
+    matrix: ConfusionMatrix
     confusions: tuple[Confusion, ...] = ()
     notes: tuple[str, ...] = ()
     report_path: str | None = None
     slices: tuple[Slice, ...] = ()
-    matrix: ConfusionMatrix | None = None
     missed: tuple[str, ...] = ()
 
     @property

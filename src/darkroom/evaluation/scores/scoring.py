@@ -104,7 +104,7 @@ def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple
     if isinstance(source, FileSource):
         images = SourceImages()
         for number in sorted(wanted):
-            uri = source.uris[number]
+            uri = source.split.uris[number]
             yield number, StoredImage(uri, images.read(uri))
         return
     for number, record in enumerate(_list_elements(source).as_numpy_iterator()):

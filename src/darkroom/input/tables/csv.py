@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from darkroom.input.reading import list_files
+from darkroom.data.open import list_files
 from darkroom.input.tables.csv_table import CsvOptions, Table, find_problem, read_table
 
 # Each block costs a call of Python. With 512 lines, that took as long as everything else.

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from darkroom import storage
+from darkroom.data.cache import find_cache
 from darkroom.errors import describe_os_error
-from darkroom.input.cache import find_cache
 from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 

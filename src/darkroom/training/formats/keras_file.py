@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from darkroom import storage
 from darkroom.runtime import progress
-from darkroom.training.folder import KERAS_FILE
+from darkroom.training.state.folder import KERAS_FILE
 
 _TOLERANCE = 1e-5
 

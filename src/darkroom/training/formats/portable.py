@@ -16,12 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom import storage
+from darkroom.data.open import open_data
 from darkroom.dataset.layout import LABELS_FILE
+from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
 from darkroom.evaluation.scores.probabilities import make_probabilities
 from darkroom.evaluation.scores.serving import find_model, load_tensorflow
-from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import FORMATS
 from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
@@ -107,7 +110,7 @@ def export(
     Scaling is part of the model; decoding and resizing are not.
 
     Args:
-        model: The folder of a training, or a SavedModel that darkroom exported.
+        model: The folder of a training, or an exported SavedModel.
         records: The data of its training: folders that `darkroom.convert` wrote, or patterns of
             such folders; or one list or folder of images. Answers are compared on the eval split,
             and the 8-bit format takes its ranges from the train split.
@@ -133,10 +136,12 @@ def export(
     load_tensorflow()
     import tensorflow as tf
 
-    training, _ = find_split(named, "train").open()
-    evaluation, labels = find_split(named, "eval").open()
+    from darkroom.input.opening import open_splits
+
+    data = open_data(named, manifest=ManifestOptions(label_kind=ONE_LABEL))
+    sources = open_splits({name: data.find_split(name) for name in (TRAIN, EVAL)})
     with copies.use_local_copy(folder) as local:
-        _check_labels(local, labels, folder)
+        _check_labels(local, data.labels, folder)
         served = tf.saved_model.load(local)
         if not hasattr(served, "classify"):
             raise UsageError(
@@ -150,8 +155,8 @@ def export(
         )
         with tempfile.TemporaryDirectory() as scratch:
             for name, source, most in (
-                (converter.SAMPLE_FILE, training, _SAMPLE_IMAGES),
-                (converter.PIXELS_FILE, evaluation, _COMPARED_IMAGES),
+                (converter.SAMPLE_FILE, sources[TRAIN], _SAMPLE_IMAGES),
+                (converter.PIXELS_FILE, sources[EVAL], _COMPARED_IMAGES),
             ):
                 np.save(Path(scratch, name), _read_pixels(source, options, most))
             pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")

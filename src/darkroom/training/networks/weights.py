@@ -12,8 +12,8 @@ from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.runtime.json_values import parse_json
-from darkroom.training.folder import RESULT_FILE
 from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
+from darkroom.training.state.folder import RESULT_FILE
 
 SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
 _MAX_BYTES = 1 << 28

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from darkroom.options.fields import FIXED, list_options
 from darkroom.options.recipe import NO_BALANCE, PRIOR
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
@@ -14,7 +15,7 @@ from darkroom.options.training import (
     SMALL_CNN,
     TrainingOptions,
 )
-from darkroom.training.history import ALL, PHASE, TOP, History, find_best_epoch
+from darkroom.training.state.history import ALL, PHASE, TOP, History, find_best_epoch
 
 if TYPE_CHECKING:
     from darkroom.training.recipe.label_counts import Counts
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _ACCURACY = "val_accuracy"
 _OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
 # With another of these, the checkpoint belongs to another training.
-_OTHER_TRAINING = re.compile(r"--(?:model|balance) \S+$")
+_FIXED = {each.flag for each in list_options(TrainingOptions) if each.option.resume == FIXED}
 _RISES = "accuracy on the eval split still rises"
 _EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
@@ -67,8 +68,8 @@ def list_hints(
 
 def name_other_folder(hint: str) -> str:
     """Returns a hint for who names the folder of a training, where it cannot be the same one."""
-    elsewhere = " with another --checkpoint-dir" if _OTHER_TRAINING.search(hint) else ""
-    return f"{hint}{elsewhere}"
+    is_other = any(f"--{option[1]}" in _FIXED for option in _OPTION.finditer(hint))
+    return f"{hint} with another --checkpoint-dir" if is_other else hint
 
 
 def format_hints(hints: Sequence[str]) -> str:

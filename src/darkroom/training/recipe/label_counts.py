@@ -34,7 +34,7 @@ def find_label_counts(source: ImageSource, num_classes: int) -> Counts | None:
         int64 [C]; None where the images would have to be read.
     """
     if isinstance(source, FileSource):
-        return np.bincount(source.labels, minlength=num_classes).astype(np.int64)
+        return np.bincount(source.split.numbers, minlength=num_classes).astype(np.int64)
     return _sum_indexes(source, num_classes) if isinstance(source, RecordSource) else None
 
 

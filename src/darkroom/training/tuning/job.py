@@ -1,11 +1,11 @@
-"""`darkroom train --tune N`: a search for the options, then a training with the best ones."""
+"""The search of `darkroom train --tune N` for the best options."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from darkroom import storage
@@ -14,40 +14,38 @@ from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.locks import FolderLock
-from darkroom.training.cluster import read_cluster
-from darkroom.training.course.sources import TrainingData, find_data
-from darkroom.training.folder import TUNING_FOLDER, check_place, claim_folder, delete_training
-from darkroom.training.history import find_best_epoch, read_history
-from darkroom.training.job import TrainingResult, train_found, train_model
+from darkroom.training.devices.cluster import read_cluster
+from darkroom.training.state.folder import TUNING_FOLDER, claim_folder, delete_training
+from darkroom.training.state.history import History, find_best_epoch, read_history
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
 
+# Trains with some options in a folder, and returns the history.
+Train = Callable[[TrainingOptions, str], History]
 # The options of the last training in the folder.
 _CHOSEN_FILE = "chosen.json"
 
 
-def tune_datasets(
-    data: Sequence[str],
-    options: TrainingOptions,
-    checkpoint_dir: str,
-    eval_data: Sequence[str] = (),
-    *,
-    tune: int,
-) -> TrainingResult | None:
-    """Searches for the best options, and trains with them as `train_datasets` does.
+def choose_options(
+    options: TrainingOptions, identity: Mapping[str, object], folder: str, tune: int, train: Train
+) -> TrainingOptions:
+    """Searches for the best options of a training.
 
     Each trial is a training with some options, which is scored on the eval split. The test split is
-    not looked at before the end. A search that was stopped resumes where it stopped, and one that
-    was finished resumes when `tune` is greater.
+    not looked at. A search that was stopped resumes where it stopped, and one that was finished
+    goes on when `tune` is greater.
 
     Args:
-        data: As in `train_datasets`.
         options: Of the first trial. The others differ in the options that `make_space` names.
-        checkpoint_dir: As in `train_datasets`; trials are in its folder `tuning`.
-        eval_data: As in `train_datasets`.
+        identity: Values for JSON that change with the data.
+        folder: The folder of the training; trials are in its folder `tuning`.
         tune: Number of trials.
+        train: Trains with options in a folder, and returns the history.
+
+    Returns:
+        The options of the best trial. A training in the folder with others was deleted.
 
     Raises:
-        DarkroomError: As `train_datasets`; or several processes train, or KerasTuner is missing.
+        DarkroomError: As `train`; or several processes train, or KerasTuner is missing.
     """
     if tune < 1:
         raise UsageError(f"tune is {tune!r}, expected a number of trials, from 1.")
@@ -59,16 +57,13 @@ def tune_datasets(
     # Before the first trial, which takes as long as a training. Its oracle needs scikit-learn.
     if not all(map(importlib.util.find_spec, ("keras_tuner", "sklearn"))):
         raise build_missing_extra_error("--tune", "tune")
-    folder = storage.absolute(checkpoint_dir)
-    check_place(folder)
     inside = storage.join(folder, TUNING_FOLDER)
-    found = find_data(data, eval_data)
-    plan = {"options": options.to_dict(), "data": found.identity}
+    plan = {"options": options.to_dict(), "data": identity}
     storage.make_folder(folder)
     with FolderLock(folder):
         claim_folder(folder)
         trials = Trials(inside, plan, options).search(
-            tune, lambda tried, place: _train_trial(found, tried, place)
+            tune, lambda tried, place: _train_trial(train, tried, place)
         )
         best = find_best(trials)
         _report(trials, best)
@@ -76,34 +71,35 @@ def tune_datasets(
         if _read_chosen(inside) != (content := json.dumps(chosen.to_dict(), indent=1) + "\n"):
             delete_training(folder)
             storage.write_bytes(storage.join(inside, _CHOSEN_FILE), content.encode())
-    return train_found(found, chosen, folder)
+    return chosen
 
 
-def _train_trial(found: TrainingData, options: TrainingOptions, folder: str) -> tuple[float, int]:
+def _train_trial(train: Train, options: TrainingOptions, folder: str) -> tuple[float, int]:
     import keras
 
     storage.make_folder(folder)
     # The last trial's model would stay in memory.
     keras.backend.clear_session()
     try:
-        trained, _ = train_model(found, options, folder)
+        history = train(options, folder)
     except DataError as error:
         if not _has_diverged(error, folder):
             raise
         return 0.0, 0
-    entry = trained.history[trained.best_epoch - 1]
+    best = find_best_epoch(history)
+    entry = history[best - 1]
     if "val_accuracy" not in entry:
         raise UsageError(
             f"--tune compares val_accuracy, and {options.model} has no metric accuracy.",
             "Compile it with metrics=['accuracy'].",
         )
     score = entry["val_accuracy"]
-    return (score if math.isfinite(score) else 0.0), trained.best_epoch
+    return (score if math.isfinite(score) else 0.0), best
 
 
 def _has_diverged(error: DataError, folder: str) -> bool:
     """Tells whether a training failed because its loss was not a finite number."""
-    from darkroom.training.loops import DivergedError
+    from darkroom.training.devices.loops import DivergedError
 
     if isinstance(error.__context__, DivergedError):
         return True

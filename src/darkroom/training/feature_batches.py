@@ -17,29 +17,26 @@ from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
 from darkroom.training.data import ImageBatches
+from darkroom.training.devices.placement import Placement
 from darkroom.training.features.cache import Array, choose_folder
 from darkroom.training.features.compute import Computer, Features
 from darkroom.training.features.views import list_views
-from darkroom.training.placement import Placement
 
 
 @contextmanager
 def use_features(
-    data: ImageBatches, base: Any | None, options: TrainingOptions
-) -> Iterator[ImageBatches | FeatureBatches]:
+    data: ImageBatches, base: Any, options: TrainingOptions
+) -> Iterator[FeatureBatches]:
     """Computes the features of all images for a training of the head alone.
 
     Args:
         data: The images that a training of the whole model would read.
-        base: A Keras model from images to features; None if the whole model is trained.
+        base: A Keras model from images to features.
         options: The options of the training.
 
     Yields:
-        Batches of features; the same `data` without a base.
+        Batches of features.
     """
-    if base is None:
-        yield data
-        return
     views = list_views(data.options)
     name = f"{options.model} {options.precision} {data.options.scaled_decoding}"
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:

@@ -3,61 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
-from darkroom.audit.verify import check_hashes
-from darkroom.dataset.commit import Dataset, Shard, find_dataset
+from darkroom.dataset.commit import Dataset, Shard
 from darkroom.dataset.layout import DATASET_FILE
-from darkroom.dataset.opening import check_files
 from darkroom.errors import DataError
 from darkroom.options.image import RAW_ENCODING
 
 # The commits of datasets by their folders; None for Examples that another tool wrote.
 Commits = Mapping[str, Dataset | None]
-NO_COMMITS: Commits = MappingProxyType({})
-
-
-def check_commits(
-    files: Sequence[str], verify: bool = False, checked: Commits = NO_COMMITS
-) -> Commits:
-    """Checks the datasets that files belong to, if darkroom made them.
-
-    Args:
-        files: Paths of TFRecord files.
-        verify: Read them and check their SHA-256.
-        checked: Commits of datasets that were checked before, and are not read again.
-
-    Returns:
-        The commits of these files' datasets.
-
-    Raises:
-        DataError: A dataset was never finished or is damaged, or there is nothing to verify by.
-    """
-    names = _group_by_folder(files)
-    commits = _pick_commits(names, checked)
-    for folder, dataset in commits.items():
-        if dataset is None:
-            if verify:
-                raise DataError(
-                    f"{folder} cannot be verified: it has no {DATASET_FILE}.",
-                    "Only a dataset that darkroom made has one. Read others without verify.",
-                )
-            continue
-        if folder not in checked:
-            check_files(folder, dataset)
-        if verify:
-            check_hashes(folder, dataset, names[folder])
-    return commits
-
-
-def read_commits(files: Sequence[str]) -> Commits:
-    """Reads the commits of the datasets that files belong to, and checks nothing else.
-
-    Raises:
-        DataError: A dataset was never finished, or its commit is damaged.
-    """
-    return _pick_commits(_group_by_folder(files))
 
 
 def read_shared_labels(commits: Commits) -> list[str]:
@@ -89,11 +43,6 @@ def read_shared_labels(commits: Commits) -> list[str]:
     return labels
 
 
-def list_folders(files: Sequence[str]) -> list[str]:
-    """Returns the folders of the datasets that files belong to."""
-    return list(_group_by_folder(files))
-
-
 def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:
     """Returns the shard and the features of its records, for each file that a commit names."""
     known: dict[tuple[str, str], tuple[Shard, Sequence[str]]] = {}
@@ -104,20 +53,19 @@ def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard
     return {file: known[place] for file in files if (place := _split_path(file)) in known}
 
 
-def stores_pixels(files: Sequence[str], commits: Commits) -> bool:
-    """Tells whether the datasets of files store pixels instead of encoded images.
+def stores_pixels(commits: Commits) -> bool:
+    """Tells whether datasets store pixels instead of encoded images.
 
     Raises:
         DataError: Some do and others do not.
     """
-    found = _pick_commits(_group_by_folder(files), commits)
     raw = [
         folder
-        for folder, dataset in found.items()
+        for folder, dataset in commits.items()
         if dataset and dataset.options.get("encoding") == RAW_ENCODING
     ]
-    if raw and len(raw) < len(found):
-        other = next(folder for folder in found if folder not in raw)
+    if raw and len(raw) < len(commits):
+        other = next(folder for folder in commits if folder not in raw)
         raise DataError(
             f"{raw[0]} stores raw pixels, {other} does not.",
             "Read them separately, or convert them with the same --encoding.",
@@ -125,13 +73,7 @@ def stores_pixels(files: Sequence[str], commits: Commits) -> bool:
     return bool(raw)
 
 
-def _pick_commits(folders: Iterable[str], known: Commits = NO_COMMITS) -> Commits:
-    return {
-        folder: known[folder] if folder in known else find_dataset(folder) for folder in folders
-    }
-
-
-def _group_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
+def group_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
     """Returns the folders of the datasets of files, each with the files' paths below it."""
     names: dict[str, list[str]] = {}
     for folder, name in map(_split_path, files):

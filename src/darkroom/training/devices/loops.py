@@ -16,8 +16,8 @@ import keras
 import tensorflow as tf
 
 from darkroom.runtime import progress
-from darkroom.training.cluster import Cluster
-from darkroom.training.placement import Placement
+from darkroom.training.devices.cluster import Cluster
+from darkroom.training.devices.placement import Placement
 
 StepHook = Callable[[int], None]
 # To read the loss takes a millisecond, and waits for the device.

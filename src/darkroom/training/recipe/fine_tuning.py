@@ -8,8 +8,8 @@ from typing import Any
 import keras
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.course.phases import Phase
-from darkroom.training.history import ALL, TOP
+from darkroom.training.state.history import ALL, TOP
+from darkroom.training.state.plan import Phase
 
 # The default epochs of fine-tuning.
 DEFAULT_EPOCHS = 6

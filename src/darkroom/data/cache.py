@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
@@ -68,15 +67,6 @@ def stage_dataset(
             f"Free some space, or choose another folder with cache_dir or {CACHE_VARIABLE}.",
         ) from error
     return target
-
-
-def stage_datasets(datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
-    """Copies datasets as `stage_dataset` does; returns their commits by the folders to read from.
-
-    Raises:
-        DarkroomError: As `stage_dataset`.
-    """
-    return {stage_dataset(folder, each): each for folder, each in datasets.items()}
 
 
 def find_cache(cache_dir: str | os.PathLike[str] | None = None) -> str:

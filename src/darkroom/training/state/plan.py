@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from darkroom.options.training import LAST, TrainingOptions
+from darkroom.training.devices.placement import Placement
 from darkroom.training.features.views import list_views
-from darkroom.training.history import ALL, HEAD, PHASE, TOP, WHOLE, History
-from darkroom.training.placement import Placement
+from darkroom.training.state.history import ALL, HEAD, PHASE, TOP, WHOLE, History
 
 # A head has its lowest eval loss after few epochs, and all that follow are for nothing.
 _HEAD_PATIENCE = 10

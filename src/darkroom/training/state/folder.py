@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import posixpath
 import re
-from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError, UsageError
@@ -14,7 +11,7 @@ from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
-from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
+from darkroom.training.state.history import BEST_FOLDER, HISTORY_FILE
 
 CHECKPOINTS_FOLDER = "checkpoints"
 # The trials of a search for the best options.
@@ -40,7 +37,6 @@ _MODEL_FILE = re.compile(
     r"saved_model\.pb|fingerprint\.pb|assets/labels\.txt|"
     r"variables/variables\.(index|data-\d{5}-of-\d{5})"
 )
-_STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 _HINT = "Choose another --checkpoint-dir, which may be new."
 
 
@@ -104,33 +100,3 @@ def delete_training(folder: str) -> None:
         storage.delete(storage.join(folder, name))
     for name in (RESULT_FILE, HISTORY_FILE):
         storage.delete_file(storage.join(folder, name))
-
-
-def read_checkpoint(folder: str) -> tuple[str, dict[str, Any]] | None:
-    """Returns the path of the last checkpoint in a folder, and the state of the training in it.
-
-    None if there is no checkpoint.
-
-    Raises:
-        OutputError: The checkpoint is not darkroom's, or its list names files elsewhere, which
-            the next one would delete.
-    """
-    import tensorflow as tf
-
-    inside = storage.join(folder, CHECKPOINTS_FOLDER)
-    listed = tf.train.get_checkpoint_state(inside)
-    latest = tf.train.latest_checkpoint(inside)
-    paths = [] if listed is None else [*listed.all_model_checkpoint_paths]
-    try:
-        if any(posixpath.dirname(path) != inside for path in paths):
-            raise ValueError("its list names files in another folder")
-        if latest is None:
-            return None
-        state = json.loads(tf.train.load_checkpoint(latest).get_tensor(_STATE_KEY))
-        if not {"history", "step", "data"} <= state.keys():
-            raise ValueError("it has another state")
-        return latest, state
-    except (ValueError, AttributeError, tf.errors.NotFoundError) as error:
-        raise OutputError(
-            f"{inside} has checkpoints that darkroom did not write.", _HINT
-        ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
-from darkroom.training.loops import DivergedError
+from darkroom.training.devices.loops import DivergedError
 
 _NAMED = 3
 

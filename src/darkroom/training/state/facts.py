@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.splits import SPLITS
+from darkroom.data.commits import Commits
+from darkroom.data.splits import DataPart, list_splits
 from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
@@ -15,12 +16,10 @@ from darkroom.evaluation.report.facts import (
     describe_code,
     encode_facts,
 )
-from darkroom.input.commits import Commits
-from darkroom.input.data_paths import DataPart, name_datasets
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
 from darkroom.runtime.json_values import parse_json
-from darkroom.training.history import ALL, PHASE, TOP, read_history
+from darkroom.training.state.history import ALL, PHASE, TOP, read_history
 
 _MAX_BYTES = 1 << 20
 
@@ -60,7 +59,7 @@ def _read_costs(path: str) -> InputCosts:
 
 def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the options with the training's choices where they leave them open."""
-    from darkroom.training.course.phases import choose_patience, plan_phases
+    from darkroom.training.state.plan import choose_patience, plan_phases
 
     first = plan_phases(options)[0].name
     chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
@@ -81,6 +80,6 @@ def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits:
         commits: The commits of the data by its root; None for records of another program.
     """
     known = {root: each for root, each in commits.items() if each}
-    data = {split: name_datasets(known, split).data for split in SPLITS}
-    facts = collect_facts(folder, options, best_epoch, {k: v for k, v in data.items() if v})
+    data = {name: split.data for name, split in list_splits(known).items()}
+    facts = collect_facts(folder, options, best_epoch, data)
     storage.write_bytes(storage.join(folder, FACTS_FILE), encode_facts(facts))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.errors import DataError, UsageError
-from darkroom.options.training import LAST, TrainingOptions
+from darkroom.errors import DataError
+from darkroom.options.training import LAST
 from darkroom.runtime import progress
 from darkroom.runtime.display import format_seconds
 from darkroom.runtime.text import format_count
-from darkroom.training.checkpoints import BUDGET, TrainingRun
-from darkroom.training.course.budget import Budget
-from darkroom.training.course.fine_tuning import (
+from darkroom.training.devices.placement import Placement
+from darkroom.training.model import Parts, compile_model
+from darkroom.training.recipe.fine_tuning import (
     DEFAULT_EPOCHS,
     build_optimizer,
     choose_trained_layers,
@@ -24,8 +24,9 @@ from darkroom.training.course.fine_tuning import (
     estimate_phases,
     release_layers,
 )
-from darkroom.training.course.identity import Identity
-from darkroom.training.course.phases import (
+from darkroom.training.state.checkpoints import TrainingState
+from darkroom.training.state.history import ALL, MONITOR, TOP, Exported
+from darkroom.training.state.plan import (
     Phase,
     choose_patience,
     count_epochs,
@@ -33,77 +34,46 @@ from darkroom.training.course.phases import (
     is_head,
     plan_phases,
 )
-from darkroom.training.folder import read_checkpoint
-from darkroom.training.history import ALL, MONITOR, PHASE, TOP, Exported, History
-from darkroom.training.model import Parts, compile_model
-from darkroom.training.placement import Placement
+from darkroom.training.state.training_run import TrainingRun
 
 
 @dataclass
-class Course:
-    """The phases of a training.
+class Phases:
+    """The phases of a training, one after the other.
 
     Attributes:
-        options: The options of the training.
         placement: Where it is trained.
         parts: The model, its head and its base.
         num_classes: C, the number of labels.
         num_images: Number of images of the train and of the eval split.
-        folder: The folder of the training.
-        values: Other arguments of `TrainingRun`, the same for all phases.
-        budget: Counts the time.
+        state: How far it is; `state.options` are the options of the training.
         runs: The run of each phase that has begun, by its name.
         fine_tuning: The cost of fine-tuning, where it was left out; else empty.
     """
 
-    options: TrainingOptions
     placement: Placement
     parts: Parts
     num_classes: int
     num_images: tuple[int, int]
-    folder: str
-    values: Mapping[str, Any]
-    budget: Budget
+    state: TrainingState
     runs: dict[str, TrainingRun] = field(default_factory=dict)
     fine_tuning: str = ""
-    _state: Mapping[str, Any] = field(default_factory=dict)
     _initial: list[Any] | None = None
     _is_over: bool = False
-
-    def __post_init__(self) -> None:
-        """Finds out how far an earlier process was.
-
-        Raises:
-            OutputError: The checkpoint is not darkroom's, or belongs to another training.
-            UsageError: Several processes would measure the time; or the checkpoint is within an
-                epoch with another order.
-        """
-        if self.options.fit_minutes and self.placement.cluster.num_workers > 1:
-            raise UsageError(
-                "fit_minutes is set, but several processes train, and each has its own time.",
-                "Use --epochs and --fine-tune-epochs.",
-            )
-        if found := read_checkpoint(self.folder):
-            self._state = found[1]
-            names = [each.name for each in fields(Identity)]
-            Identity(**{name: self.values[name] for name in names}).check(*found, self.folder)
-            if BUDGET in self._state:
-                self.budget.resume(self._state[BUDGET])
 
     def begin_runs(self) -> Iterator[TrainingRun]:
         """Yields the run of each phase in its turn, if something is left of it to train."""
         names = [phase.name for phase in self._plan()]
-        reached = names.index(self._state.get(PHASE, names[0])) if self._state else -1
+        reached = names.index(self.state.phase)
         for number, name in enumerate(names):
             phase = self._plan()[number]
-            if number > reached and (not phase.epochs or self._is_over):
-                continue
-            history = self._state["history"] if number < reached else None
-            if number > max(reached, 0):
-                history = self.history
-            run = self.runs[name] = self._make_run(phase, history)
-            is_trained = number >= reached and not run.is_finished
-            if is_trained:
+            if number > reached:
+                if not phase.epochs or self._is_over:
+                    continue
+                # The checkpoint is of the phase before.
+                self.state.phase, self.state.checkpoint = name, ""
+            run = self.runs[name] = self._make_run(phase)
+            if number >= reached and not run.is_finished:
                 yield run
             if is_head(name):
                 self._decide(run)
@@ -113,12 +83,12 @@ class Course:
     def has_time(self, run: TrainingRun) -> bool:
         """Tells whether there is time for another epoch; says so if there is not."""
         # Without an epoch there is no model. And an epoch that began has no weights to go back to.
-        self._is_over = bool(run.history) and not run.step and not self.budget.fits(run.phase)
+        self._is_over = bool(run.history) and not run.step and not self.state.budget.fits(run.phase)
         if self._is_over:
-            seconds = format_seconds(self.budget.epoch_seconds.get(run.phase, 0.0))
+            seconds = format_seconds(self.state.budget.epoch_seconds.get(run.phase, 0.0))
             progress.note(
                 f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than "
-                f"is left of --fit-minutes {self.budget.minutes:g}."
+                f"is left of --fit-minutes {self.state.budget.minutes:g}."
             )
         return not self._is_over
 
@@ -131,19 +101,13 @@ class Course:
         *_, last = self.runs.values()
         done, in_phase = len(last.history), count_epochs(last.history, last.phase)
         if last.is_stalled and in_phase < last.epochs:
-            patience = choose_patience(self.options, last.phase)
+            patience = choose_patience(self.state.options, last.phase)
             # As many as all epochs: it then never ends before the last of them.
             return (
                 f"Ended after epoch {done}: no lower {MONITOR} in {format_count(patience, 'epoch')}"
                 f". To train on: --early-stopping-patience {last.epochs}."
             )
         return "" if is_trained else f"Epoch {done} was the last one: nothing is left to train."
-
-    @property
-    def history(self) -> History:
-        """The entries of all epochs."""
-        *_, last = self.runs.values()
-        return last.history
 
     def count_epochs(self, run: TrainingRun) -> int:
         """Returns the number of all epochs, as far as it is known while a run is trained."""
@@ -154,7 +118,7 @@ class Course:
 
     def count_steps(self, phase: str) -> int:
         """Returns the number of batches in an epoch of a phase."""
-        return count_steps(self.options, self.placement, self.num_images[0], phase)
+        return count_steps(self.state.options, self.placement, self.num_images[0], phase)
 
     def restore(self) -> Exported:
         """Gives the whole model the weights that are exported.
@@ -164,7 +128,7 @@ class Course:
         """
         *_, last = self.runs.values()
         done, best = len(last.history), last.best_epoch
-        exported = done if self.options.export == LAST else best
+        exported = done if self.state.options.export == LAST else best
         if exported == best:
             self._restore_best(last)
         elif not tf.math.is_finite(last.history[-1][MONITOR]):
@@ -185,15 +149,15 @@ class Course:
         found.restore_best()
 
     def _plan(self) -> list[Phase]:
-        return plan_phases(self.options, self._fine_tune_epochs)
+        return plan_phases(self.state.options, self._fine_tune_epochs)
 
     @property
     def _fine_tune_epochs(self) -> int:
-        if self.budget.fine_tune_epochs is not None:
-            return self.budget.fine_tune_epochs
-        return self.options.fine_tune_epochs or 0
+        if self.state.budget.fine_tune_epochs is not None:
+            return self.state.budget.fine_tune_epochs
+        return self.state.options.fine_tune_epochs or 0
 
-    def _make_run(self, phase: Phase, history: History | None) -> TrainingRun:
+    def _make_run(self, phase: Phase) -> TrainingRun:
         model = self.parts.trained
         if phase.name in (TOP, ALL) and self.parts.base is not None:
             if self._initial is None:
@@ -203,24 +167,16 @@ class Course:
                 choose_trained_layers(self.parts.base, phase.name)
                 # Keras cannot average weights that devices share.
                 averages = not self.placement.is_distributed
-                optimizer = build_optimizer(self.options, phase, num_steps, averages=averages)
-                model = compile_model(self.parts, self.options, self.num_classes, optimizer)
-        return TrainingRun(
-            model,
-            self.folder,
-            epochs=phase.epochs,
-            phase=phase.name,
-            history=history,
-            budget=self.budget,
-            early_stopping_patience=choose_patience(self.options, phase.name),
-            **self.values,
-        )
+                optimizer = build_optimizer(self.state.options, phase, num_steps, averages=averages)
+                model = compile_model(self.parts, self.state.options, self.num_classes, optimizer)
+        is_chief = self.placement.cluster.is_chief
+        return TrainingRun(model, self.state, phase, is_chief=is_chief)
 
     def _decide(self, run: TrainingRun) -> None:
         """Decides how many epochs follow those of the head, and the hint about those left out."""
-        budget, asked = self.budget, self.options.fine_tune_epochs
+        budget, asked = self.state.budget, self.state.options.fine_tune_epochs
         most = DEFAULT_EPOCHS if asked is None else asked
-        phases = plan_phases(self.options, most)[1:]
+        phases = plan_phases(self.state.options, most)[1:]
         for phase in phases:
             seconds = estimate_epoch(phase.name, budget.view_seconds, *self.num_images)
             budget.epoch_seconds.setdefault(phase.name, seconds)
@@ -236,8 +192,8 @@ class Course:
     def _count_fitting(self, most: int) -> int:
         """Returns how many epochs of fine-tuning there is time for."""
         for epochs in range(most, 0, -1):
-            phases = plan_phases(self.options, epochs)[1:]
-            if estimate_phases(phases, self.budget.epoch_seconds) <= self.budget.left:
+            phases = plan_phases(self.state.options, epochs)[1:]
+            if estimate_phases(phases, self.state.budget.epoch_seconds) <= self.state.budget.left:
                 return epochs
         return 0
 
@@ -245,10 +201,10 @@ class Course:
         """Says how long the omitted fine-tuning would take."""
         # Features that are all known say nothing about the speed of this machine.
         takes = "fine-tuning may make the model better"
-        if self.budget.view_seconds:
+        if self.state.budget.view_seconds:
             several, time = format_count(most, "epoch"), format_seconds(seconds)
             takes = f"fine-tuning for {several} would take about {time}"
-        minutes, fitting = self.budget.minutes, self.budget.fine_tune_epochs
+        minutes, fitting = self.state.budget.minutes, self.state.budget.fine_tune_epochs
         if minutes is None:
             return f"{takes}: --fine-tune-epochs {most}"
         more = math.ceil(minutes + seconds / 60)

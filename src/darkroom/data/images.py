@@ -1,0 +1,60 @@
+"""The images that a list or a folder names, with the splits and labels of a conversion."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from darkroom.data.splits import ImageSplit
+from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.errors import DataError
+from darkroom.manifest.sources import AnySource
+from darkroom.manifest.table import read_manifest_rows
+from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
+
+
+def list_images(
+    source: AnySource,
+    options: ManifestOptions | None = None,
+    max_rejects: float = DEFAULT_MAX_REJECTS,
+) -> tuple[tuple[str, ...], dict[str, ImageSplit]]:
+    """Lists images, and reads none of them.
+
+    Args:
+        source: As `darkroom.convert` takes it.
+        options: How rows become entries.
+        max_rejects: The largest share of rejected rows that is allowed, 0 to 1.
+
+    Returns:
+        The label map, and the splits that have images by name.
+
+    Raises:
+        DataError: The source cannot be used, has no images or no labels, or too many of its rows
+            are rejected.
+        UsageError: The source is of an unknown kind, or an option does not fit it.
+    """
+    place = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
+    name = place.rstrip("/").rpartition("/")[2]
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
+        manifest = write_manifest(source, folder, folder, options)
+        if not manifest.has_images or not manifest.has_labels:
+            missing = "labels" if manifest.has_images else "images"
+            raise DataError(
+                f"The source has no {missing}.", "Training needs an image and a label in each row."
+            )
+        if manifest.rejected > max_rejects * manifest.rows:
+            hint = format_hint(count_rejects(folder))
+            raise DataError(
+                f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "
+                f"{max_rejects:.2%} allowed. {list_rejects(folder)}",
+                f"Fix these rows or remove them.\n{hint}".rstrip(),
+            )
+        labels = tuple(manifest.labels)
+        splits = {}
+        for split, counts in manifest.splits.items():
+            rows = read_manifest_rows(folder, manifest.first_row(split), counts.rows)
+            uris, numbers = zip(*((row.uri, row.label_id or 0) for row in rows), strict=True)
+            splits[split] = ImageSplit(split, name, labels, uris, numbers, manifest.fingerprint)
+    return labels, splits

@@ -1,0 +1,1 @@
+"""The devices that train together, and the loops that train on them."""

@@ -1,0 +1,1 @@
+"""How far a training is: loaded from its folder, checked, and saved."""
