@@ -122,8 +122,7 @@ sentences: ## Print how long the sentences of the documentation are
 	@python3 tools/docs/sentences.py
 
 reference: ## Write the pages of docs/reference, and the files of components, that come from the code
-	@$(IN_TFX) tools/docs/pages.py && "$$VENV/bin/python" tools/write_options_page.py && \
-		"$$VENV/bin/python" tools/write_kfp_components.py && \
+	@$(IN_TFX) tools/docs/pages.py && "$$VENV/bin/python" tools/write_kfp_components.py && \
 		"$$VENV/bin/python" tests/bad_input/faults.py
 
 bench: ## Run the benchmarks behind the published numbers (more than an hour)

@@ -91,7 +91,7 @@ def parse_input(text: str, spec_text: str, locate: Locate, *, has_parameters: bo
 
     Args:
         text: ExecutorInput as JSON.
-        spec_text: ComponentInputsSpec as JSON; empty when there is none.
+        spec_text: ComponentInputsSpec as JSON; empty without one.
         locate: Turns a URI into the place.
         has_parameters: Whether run-time parameters of darkroom's pipeline are among the properties.
 
@@ -124,7 +124,7 @@ def parse_input(text: str, spec_text: str, locate: Locate, *, has_parameters: bo
 def _check_outputs(task: Task) -> None:
     """Checks that emptying the outputs of a task deletes nothing else.
 
-    What proves that their contents are the failed attempt's is the URI: a backend makes it for one
+    The URI proves that their contents are the failed attempt's: a backend makes it for one
     task of one run, in a store. A path of this machine is not such a URI, so it must be empty.
 
     Raises:
@@ -225,8 +225,8 @@ def _adapt_artifact(artifact: ArtifactEntry, locate: Locate) -> None:
 def clear_outputs(task: Task) -> None:
     """Empties the places of a task's outputs: a retry gets those of the failed attempt.
 
-    It makes local folders, as TFX does, and leaves files to the executor. What the driver of an
-    ExampleGen wrote stays, because TFX takes properties of the task from it.
+    It makes local folders, as TFX does, and leaves files to the executor. A file that the driver of
+    an ExampleGen wrote stays, because TFX takes properties of the task from it.
     """
     path = task["outputs"]["outputFile"]
     if not _is_of_driver(path):
@@ -237,12 +237,12 @@ def clear_outputs(task: Task) -> None:
 
 
 def _is_of_driver(path: str) -> bool:
-    """Tells whether a file is what TFX's driver of file-based ExampleGens writes on Vertex."""
+    """Tells whether TFX's driver of file-based ExampleGens on Vertex writes such a file."""
     try:
         written = json.loads(storage.read_bytes(path))
         return FINGERPRINT_PROPERTY_NAME in written.get("parameterValues", {})
     except (*storage.UNUSABLE, ValueError, AttributeError, TypeError):
-        return False  # what cannot be read is reported when it is deleted
+        return False  # an unreadable file is reported when it is deleted
 
 
 def restore_output(text: str, given: Task, task: Task) -> str:

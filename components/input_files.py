@@ -19,4 +19,4 @@ def check_inputs(given: Task, task: Task) -> None:
     """
     uris = [artifact["uri"] for artifact in list_artifacts(given["inputs"])]
     places = [artifact["uri"] for artifact in list_artifacts(task["inputs"])]
-    check_files(zip(uris, places, strict=True), " (--no-cache)")
+    check_files(zip(uris, places, strict=True), " (--set cache=false)")

@@ -1,4 +1,4 @@
-"""Drivers that compute a fingerprint of what a node reads, before TFX looks into its cache.
+"""Drivers that compute a fingerprint of a node's files, before TFX looks into its cache.
 
 TFX's cache compares properties and input artifacts. A path stays the same when the file behind it
 changes, so the state of that file becomes a property. A component's constructor would be too early,
@@ -33,14 +33,14 @@ FINGERPRINT_KEY = "fingerprint"
 
 
 class StateDriver(base_driver.BaseDriver, portable_driver.BaseDriver):
-    """Puts the state of what a node reads into one of its properties, unless one is given.
+    """Puts the state of a node's files into one of its properties, unless one is given.
 
     LocalDagRunner and BeamDagRunner call `run`; TFX's InteractiveContext calls
     `resolve_exec_properties`.
     """
 
     KEY: ClassVar[str] = FINGERPRINT_KEY
-    # For a message: who reads what.
+    # For a message: the node and its files.
     NODE: ClassVar[str]
     READS: ClassVar[str]
 
@@ -97,7 +97,7 @@ def read_file_states(paths: Iterable[str]) -> dict[str, Any]:
     """Returns size and version of files, and of all files in folders, by path; None for missing.
 
     Raises:
-        OSError: A file is there, but its state cannot be read.
+        OSError: A file exists, but its state cannot be read.
     """
     return {path: _read_state(path) for path in sorted({*paths})}
 

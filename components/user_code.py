@@ -1,7 +1,7 @@
-"""Finds the code of a user's that a function runs: its module, and what that imports.
+"""Finds the code of a user's that a function runs: its module, and the imports of that.
 
 Modules are found and read, never imported. Those of Python itself and of darkroom are left out, and
-what a module imports of installed packages: they do not change between two runs. What is imported
+the installed packages that a module imports: they do not change between two runs. What is imported
 by a computed name is not seen.
 """
 
@@ -20,7 +20,7 @@ _NOT_THE_USERS = {"darkroom", *sys.builtin_module_names, *sys.stdlib_module_name
 
 
 def read_sources(module: str, places: Sequence[str] = ()) -> dict[str, str]:
-    """Returns the source of a module, and of what it imports of the user's, by module.
+    """Returns the source of a module, and of the user's modules that it imports, by module.
 
     Args:
         module: Name of the module.
@@ -57,7 +57,7 @@ def fingerprint_sources(sources: dict[str, str]) -> str:
 def forget_modules(names: Sequence[str]) -> None:
     """Makes the next import of modules read their files again.
 
-    TFX does that with the module of `run_fn` alone. What this one imports would stay as it was when
+    TFX does that with the module of `run_fn` alone. Its imports would stay as they were when
     the process first imported it.
     """
     for name in names:

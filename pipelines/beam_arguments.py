@@ -57,7 +57,7 @@ def list_other_args(config: PipelineConfig) -> list[str]:
 
 
 def make_other_beam_args(config: PipelineConfig) -> list[str]:
-    """Returns the arguments of the components other than ImageToTFRecord: an engine is for that.
+    """Returns the arguments of all components but ImageToTFRecord: an engine is for that.
 
     Raises:
         UsageError: As `make_beam_args`.
@@ -103,7 +103,7 @@ def complete_beam_args(
         given: Arguments that a user gave, as in `--runner=DataflowRunner`.
         image: The container image of the tasks.
         engine: Beam's name of a runner, where the arguments have none.
-        more: Options by name for what the arguments leave open.
+        more: Options by name that the arguments leave open.
 
     Raises:
         UsageError: The runner is unknown, or an option that it needs is missing.
@@ -159,7 +159,7 @@ def _make_flink_options(config: PipelineConfig, given: Mapping[str, str]) -> dic
 
 
 def check_dataflow(options: Mapping[str, str], *more: str) -> None:
-    """Checks that Dataflow is told what it needs.
+    """Checks that Dataflow gets its necessary options.
 
     Args:
         options: Beam's options by name.
@@ -186,7 +186,7 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
     given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
     options = _parse_arguments(given)
     if config.engine is not None and "runner" in options:
-        raise UsageError("engine and the runner of beam_args exclude each other.")
+        raise UsageError("engine and the runner of beam_args cannot be used together.")
     return given, options
 
 

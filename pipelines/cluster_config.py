@@ -1,4 +1,4 @@
-"""What a cluster is told of a pipeline: darkroom's, or one of a user's own."""
+"""The options of a cluster for a pipeline: darkroom's, or a user's own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 @document
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig(ClusterFields):
-    """What a cluster is told of a pipeline: where it keeps files, and what its tasks get."""
+    """The options of a cluster for a pipeline: its folders, and the resources of its tasks."""
 
     resources: Mapping[str, Resources] = option(
         {},
-        "What each component gets in a cluster, by component or `default`.",
+        "Resources of each component in a cluster, by component or `default`.",
         group="cluster",
         flag=None,
         more="`darkroom.pipelines.resources.Resources` lists the keys.",
@@ -58,10 +58,10 @@ def make_cluster_config(values: Mapping[str, Any]) -> ClusterConfig:
     """Returns the configuration of values by name.
 
     Raises:
-        UsageError: A name is not an option for a pipeline of one's own, or a value is wrong.
+        UsageError: A name is not an option for a user's own pipeline, or a value is wrong.
     """
     names = [each.name for each in list_options(ClusterConfig)]
-    check_known(values, names, "A pipeline of your own has no option")
+    check_known(values, names, "Your own pipeline has no option")
     try:
         return ClusterConfig(**values)
     except (TypeError, AttributeError) as error:

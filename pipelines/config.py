@@ -58,7 +58,7 @@ class PipelineConfig(
     """
 
     def __post_init__(self) -> None:
-        """Checks every value by building what it goes into.
+        """Checks every value by building the options of its stage.
 
         Raises:
             UsageError: A value is wrong.
@@ -92,17 +92,17 @@ class PipelineConfig(
 
     @property
     def engine_options(self) -> EngineOptions:
-        """What runs the jobs of Beam."""
+        """The engine of the jobs of Beam."""
         return EngineOptions(**pick_fields(self, EngineFields))
 
     @property
     def validation(self) -> ValidationOptions:
-        """What the gate lets pass."""
+        """The options of the validation."""
         return ValidationOptions(**pick_fields(self, ValidationOptions))
 
     @property
     def training(self) -> TrainingOptions:
-        """What is trained and how."""
+        """The options of the training."""
         return TrainingOptions(**pick_fields(self, TrainingOptions))
 
     @property
@@ -132,7 +132,7 @@ def check_root(path: str) -> None:
     """Checks the folder of a run.
 
     Raises:
-        UsageError: Beam and TFX would take it for a pattern, and find none of their own files.
+        UsageError: Beam and TFX would take it for a pattern, and find none of their files.
     """
     if storage.has_wildcard(path):
         raise UsageError(
@@ -153,7 +153,7 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
     """
     names = [each.name for each in list_options(PipelineConfig)]
     check_known(values, names, "There is no option")
-    # Kubeflow Pipelines has a root of its own.
+    # Kubeflow Pipelines has its own root.
     needed = ("data",) if target == KUBEFLOW else ("data", "root")
     if missing := [name for name in needed if not values.get(name)]:
         hint = f"Give {' and '.join(f'--{name}' for name in needed)}."
@@ -172,7 +172,7 @@ def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options by name with those of the file that `config` names; flags win.
 
     Raises:
-        UsageError: The file is not TOML, or has what is a flag alone.
+        UsageError: The file is not TOML, or has an option that is a flag alone.
         OSError: It cannot be read.
     """
     given = dict(values)

@@ -1,4 +1,4 @@
-"""How the pipeline evaluates a model: what TFMA measures, on which slices, and the thresholds."""
+"""How the pipeline evaluates a model: TFMA's metrics, slices and thresholds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PER_CLASS = tfma.SlicingSpec(feature_keys=[example.LABEL_TEXT])
 def create_evaluation(
     config: PipelineConfig, examples: BaseChannel, model: BaseChannel
 ) -> tuple[list[Resolver], Evaluator]:
-    """Returns the node that judges a model, and before it what finds the model to compare with.
+    """Returns the node that judges a model, and before it the finder of the model to compare with.
 
     Args:
-        config: What to do. With the place of a model to compare with there is no Resolver.
+        config: The configuration. With the place of a model to compare with there is no Resolver.
         examples: `Examples` of ImageToTFRecord.
         model: `Model` of Trainer.
     """
@@ -54,7 +54,7 @@ def create_evaluation(
 
 
 def make_eval_config(config: PipelineConfig) -> tfma.EvalConfig:
-    """Returns what is measured: accuracy and confusions, of all records and of each class.
+    """Returns the metrics: accuracy and confusions, of all records and of each class.
 
     In the slice of a class, the accuracy is its recall.
     """

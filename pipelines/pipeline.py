@@ -47,7 +47,7 @@ def create_pipeline(
     """Returns the pipeline of a configuration; reads the label map, and writes nothing.
 
     Args:
-        config: What the pipeline is to do.
+        config: The options of the pipeline.
         labels: The label map itself, for runs that cannot see its file; when None, each run reads
             the file.
         beam_args: Arguments of Beam in a cluster; when None, those of the configuration, and of

@@ -1,4 +1,4 @@
-"""What each task gets in a cluster: resources, accelerators, retries, and its nodes."""
+"""The resources of each task in a cluster: machines, accelerators, retries, and its nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ON_VERTEX: Mapping[str, str] = {
 _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_.-]*")
 # The gate gives the same verdict each time, so it is retried only if its own table says so.
 _GATE = "ValidationGate"
-# What Vertex has no place for.
+# Options that Vertex does not have.
 _KUBERNETES_ONLY = (
     "timeout_seconds",
     "runs_as_root",
@@ -41,19 +41,19 @@ _KUBERNETES_ONLY = (
 )
 # Kubeflow and Kubernetes keep these whole numbers in 32 bits.
 _MOST = (1 << 31) - 1
-# Kubeflow and Argo find the pods of a run by labels of their own; those of a task would win, and
+# Kubeflow and Argo find the pods of a run by reserved labels; those of a task would win, and
 # the run would wait for it forever.
 _TAKEN_PREFIXES = ("pipelines.kubeflow.org/", "workflows.argoproj.io/")
 _TOLERATION_KEYS = ("effect", "key", "operator", "value")
-# The key of `resources` for what the table of a component leaves open.
+# The key of `resources` for values that the table of a component leaves open.
 DEFAULT = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the tasks of a component get in a cluster.
+    """The resources of a component's tasks in a cluster.
 
-    What is None is taken from the table `default`, for each value alone. A request of `default`
+    Each value that is None is taken from the table `default`. A request of `default`
     does not count where the component's table has the limit.
 
     Attributes:
@@ -66,7 +66,7 @@ class Resources:
         num_accelerators: Number of accelerators of a task; else 1.
         retries: How often a failed task is tried again; else 0.
         timeout_seconds: After this time Kubernetes ends a task that still runs; Kubernetes only.
-        runs_as_root: Whether the task's user may be root, as images of one's own need it;
+        runs_as_root: Whether the task's user may be root, as custom images need it;
             Kubernetes only.
         pod_labels: Labels of the task's pod, as a queue reads them; Kubernetes only.
         pod_annotations: Annotations of the task's pod; Kubernetes only.
@@ -169,7 +169,7 @@ def _check_accelerators(parsed: Mapping[str, Resources], component: str) -> None
     if parsed[component].num_accelerators is not None and not named:
         raise UsageError(
             f"resources.{component} has num_accelerators without accelerator.",
-            'Name what it is a number of, as in accelerator = "T4".',
+            'Name the kind of accelerator, as in accelerator = "T4".',
         )
 
 

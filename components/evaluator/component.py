@@ -19,7 +19,7 @@ class Evaluator(tfx_component.Evaluator):
     when it has other labels: numbers of labels would then mean something else.
 
     Component `outputs` contains:
-      - `evaluation`: `standard_artifacts.ModelEvaluation`, what TFMA measured. Its custom property
+      - `evaluation`: `standard_artifacts.ModelEvaluation`, the numbers of TFMA. Its custom property
         `split` says on which split, if it was one.
       - `blessing`: `standard_artifacts.ModelBlessing`. When the model did not pass, its custom
         property `reasons` says why.
@@ -43,9 +43,9 @@ class Evaluator(tfx_component.Evaluator):
         Args:
             examples: `Examples` of ImageToTFRecord.
             model: `Model` of Trainer.
-            eval_config: What is measured, on which slices, and with which thresholds.
+            eval_config: The metrics, the slices and the thresholds.
             baseline_model: `Model` to compare with, as a Resolver finds it.
-            baseline: Place of the model to compare with, for where there are no Resolvers: a
+            baseline: Place of the model to compare with, for services without Resolvers: a
                 SavedModel, or a folder of pushed ones, of which the newest counts. With it,
                 `baseline_model` does not count.
             example_splits: The splits to measure on.

@@ -48,7 +48,7 @@ class Executor(tfx_executor.Executor):
 
         Args:
             input_dict: `examples`, `model`, and `baseline_model` if there is one.
-            output_dict: `evaluation`, marked with its split if it is of one; and `blessing`.
+            output_dict: `evaluation`, marked with its split if it has one; and `blessing`.
             exec_properties: `baseline`: place of the model to compare with, or ""; and TFX's own.
 
         Raises:
@@ -85,7 +85,7 @@ def _find_baseline(
         return
     found = find_newest_model(storage.absolute(base))
     if found is None:
-        yield [], f"no model: there is none in {base} yet"
+        yield [], f"no model: {base} has none yet"
         return
     copy = standard_artifacts.Model()
     copy.uri = storage.join(scratch, _COPY_FOLDER)

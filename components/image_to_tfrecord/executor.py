@@ -77,7 +77,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
         attempt = Attempt(new_token(), runner="TFX")
-        # Each execution has an output of its own.
+        # Each execution has a new output.
         write = start_attempt(folders, attempt, options, in_place=True)
         run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):

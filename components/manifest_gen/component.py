@@ -84,17 +84,18 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
-            label_kind: What a text in the column of labels is. With `label` each is one label.
+            label_kind: Meaning of a text in the column of labels. With `label` each is one label.
                 `auto` refuses texts that look like several labels in one, and numbers that look
                 like no classes.
-            merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
+            merge_rows: How to treat an image whose rows differ in further columns. `first` keeps
                 the row whose values come first in their order, wherever it is in the source.
-            subfolders: What becomes of images in folders below that of a label, as
+            subfolders: How to treat images in folders below that of a label, as
                 cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
                 rejects them. Below a folder with the name of a split they are always rejected.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
                 looked up where the component runs.
-            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+            exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
+                URIs.
             source_fingerprint: State of the source, which caches compare. With None each run takes
                 it: it reads the list and asks for the size and version of each image. A text is
                 used as it is: with "" the cache does not notice a changed file at the same path.

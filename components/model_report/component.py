@@ -1,4 +1,4 @@
-"""ModelReport: what Kubeflow's and Vertex's UI can show of a model."""
+"""ModelReport: the view of a model in the UI of Kubeflow and Vertex."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ModelReport(base_component.BaseComponent):
     split.
 
     Component `outputs` contains:
-      - `metrics`: `system.Metrics`, what Evaluator and the page say, by split, as
+      - `metrics`: `system.Metrics`, the numbers of Evaluator and the page, by split, as
         `eval_accuracy`, or by TFMA's names if Evaluator scored several splits; the numbers of
         records; and `passed`, 1 or 0: whether the model passed Evaluator's bounds.
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix: of the same

@@ -15,7 +15,7 @@ from darkroom.errors import DataError, is_environment
 from darkroom.evaluation.report.result import Slice
 from darkroom.runtime.text import make_visible
 
-# What TFMA calls the accuracy; of a slice by label it is the recall.
+# TFMA's name of the accuracy; of a slice by label it is the recall.
 ACCURACY_KEY = "sparse_categorical_accuracy"
 COUNT_KEY = "example_count"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
@@ -53,13 +53,13 @@ def read_evaluation(folder: str) -> Evaluation:
 def _report_damage(folder: str) -> Iterator[None]:
     try:
         yield
-    # TFMA checks nothing: what it raises depends on the byte.
+    # TFMA checks nothing: its error depends on the byte.
     except Exception as error:
         if is_environment(error):
             raise
         raise DataError(
             f"The evaluation in {folder} is damaged: {str(error).rstrip('.')}.",
-            "Evaluate the model again: run with --no-cache.",
+            "Evaluate the model again: run with --no-cache, or compile with --set cache=false.",
         ) from error
 
 
@@ -148,7 +148,7 @@ def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> st
 def _list_bounds(threshold: Any, **words: str) -> str:
     """Returns the bounds that a threshold has, by the names of their fields."""
     return " and ".join(
-        # Not "-0": that is what a drop of 0 is written as.
+        # Not "-0", as a drop of 0 is written.
         f"at {word} {getattr(threshold, name).value + 0.0:g}{unit}"
         for name, word in words.items()
         for unit in [" times its value" if name == "relative" else ""]

@@ -1,4 +1,4 @@
-"""Pusher: TFX's own, with an executor that reads back what it pushes."""
+"""Pusher: TFX's own, with an executor that reads back the pushed model."""
 
 from __future__ import annotations
 

@@ -15,11 +15,14 @@ from darkroom.errors import StorageError
 GRAPH_FILE = "saved_model.pb"
 _INDEX_FILE = "variables/variables.index"
 _DATA_FILE = re.compile(r"variables/variables\.data-\d{5}-of-(\d{5})")
-_HINT = "Train again with caching off (--no-cache), or restore the model's files."
+_HINT = (
+    "Train again without the cache (--no-cache, or --set cache=false), or restore the files of the "
+    "model."
+)
 
 
 def check_saved_model(folder: str) -> None:
-    """Checks that all files of a SavedModel are there.
+    """Checks that a SavedModel has all its files.
 
     Raises:
         StorageError: A file is missing, or the graph is empty or damaged.

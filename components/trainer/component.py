@@ -21,7 +21,7 @@ from darkroom.errors import UsageError
 
 
 class DescribingTrainer(tfx_component.Trainer):
-    """TFX's Trainer, whose outputs say how good the model is, and of what it was made."""
+    """TFX's Trainer, whose outputs say how good the model is, and how it was made."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
@@ -36,7 +36,7 @@ class Trainer(DescribingTrainer):
     Component `outputs` contains:
       - `model`: `standard_artifacts.Model`, with the custom properties `labels`, `eval_accuracy`,
         `dataset_fingerprint` and, of the SavedModel, `sha256`, as far as they are known.
-      - `model_run`: `standard_artifacts.ModelRun`, what else the training wrote, with the same.
+      - `model_run`: `standard_artifacts.ModelRun`, the other files of the training, with the same.
     """
 
     DRIVER_CLASS = driver.Driver
@@ -75,7 +75,7 @@ class Trainer(DescribingTrainer):
             files: More files and folders that `run_fn` reads. A local one must exist.
             fingerprint: State of code and files, which caches compare. With None each run takes it.
                 A text is used as it is.
-            **more: What else TFX's Trainer takes in this version of TFX.
+            **more: Further arguments of TFX's Trainer in this version of TFX.
 
         Raises:
             UsageError: One of the local `files` does not exist.

@@ -1,4 +1,4 @@
-"""Executor of Trainer: TFX's own, after which the artifacts say what is known of the model."""
+"""Executor of Trainer: TFX's own, after which the artifacts have the facts about the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Executor(tfx_executor.GenericExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Trains; then marks both outputs with what is known of the model.
+        """Trains; then marks both outputs with the facts about the model.
 
         Args:
             input_dict: TFX's own.

@@ -1,4 +1,4 @@
-"""What versions of Kubeflow Pipelines cannot do with a compiled file.
+"""The limits of versions of Kubeflow Pipelines for a compiled file.
 
 docs/reference/kubeflow-versions.md has the same table for people.
 """
@@ -15,7 +15,7 @@ from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.resources import list_unused, spell_accelerator
 
-# All releases since the oldest that runs what darkroom compiles.
+# All releases since the oldest that runs darkroom's compiled files.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.\d+)?")
 # From 2.15 on, the keys of a user's namespace open these in the bucket of Kubeflow's own store.
@@ -28,7 +28,7 @@ def parse_version(text: str) -> tuple[int, int]:
     """Returns major and minor number of a version of Kubeflow Pipelines.
 
     Raises:
-        UsageError: It is not a version, or one that cannot run what darkroom compiles.
+        UsageError: It is not a version, or one that cannot run darkroom's compiled files.
     """
     known = ", ".join(f"{major}.{minor}" for major, minor in VERSIONS)
     found = _VERSION.fullmatch(text)
@@ -63,12 +63,12 @@ def check_backend(config: ClusterConfig, target: str) -> None:
 def list_warnings(
     config: ClusterConfig, target: str, images: Mapping[str, str] = MappingProxyType({})
 ) -> list[str]:
-    """Returns what will not work as it seems, in whole sentences.
+    """Returns warnings about parts that will not work as they seem.
 
     Args:
-        config: What the cluster is told.
+        config: The options of the cluster.
         target: `kubeflow` or `vertex`.
-        images: Container images by component, of those that have one of their own.
+        images: Container images by component, of those that name one.
     """
     moving = explain_moving_image(config.image)
     found = [moving] if moving else []
@@ -111,7 +111,7 @@ def find_idle_accelerator(place: str, accelerator: str, image: str, target: str)
     """Yields a warning if a GPU is asked for, and nothing says that the image can use it.
 
     Args:
-        place: What asks for the accelerator, for the message.
+        place: The option that asks for the accelerator, for the message.
         accelerator: Its name.
         image: The container image of the task.
         target: `kubeflow` or `vertex`.

@@ -1,6 +1,6 @@
 """Checks a configuration for a target before TFX is loaded, which takes seconds.
 
-Each front door checks once: what comes by name with `merge_checked_options` and then
+Each front door checks once: options by name with `merge_checked_options` and then
 `check_for_target`, a configuration made in Python with `check_config`. Everything behind the doors
 relies on it.
 """
@@ -24,7 +24,7 @@ from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.storage.uris import is_below
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
-# What Kubeflow mounts, and what the image consists of.
+# The folders that Kubeflow mounts, and those of the image.
 _NEEDED_FOLDERS = (
     *(
         "/minio",
@@ -94,7 +94,7 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
 
 
 def check_cluster(config: ClusterConfig, target: str) -> None:
-    """Checks what a cluster is told of a pipeline, ours or another one, except its root.
+    """Checks the options of a cluster for a pipeline, ours or another one, except its root.
 
     Raises:
         UsageError: A value cannot work on the target.
@@ -151,7 +151,7 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
         # The image's own files are below /, and with it every path would count as mounted.
         if not folder.startswith("/") or clean == "/":
             raise UsageError(
-                f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
+                f"volumes mounts {folder!r}, expected an absolute path of a folder, and not /.",
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
         hidden = (is_below(clean, each) or is_below(each, clean) for each in _NEEDED_FOLDERS)

@@ -32,7 +32,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
 
     Args:
         values: Fields of `PipelineConfig`, `config` (path of a TOML file with more of them),
-            `target` and `output`. With `pipeline`, the function of a pipeline of one's own, fields
+            `target` and `output`. With `pipeline`, the function of a user's own pipeline, fields
             of `ClusterConfig`.
         as_json: Whether standard output gets one JSON object.
 
@@ -69,7 +69,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _compile_ours(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
-    """Returns the text of the compiled file, its root, and what will not work as it seems."""
+    """Returns the text of the compiled file, its root, and its warnings."""
     config = make_config(values, target)
     check_for_target(config, target)
     warnings = list_warnings(config, target)
@@ -82,7 +82,7 @@ def _compile_ours(values: Mapping[str, Any], target: str) -> tuple[str, str, lis
 
 
 def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
-    """Returns the same of a pipeline of the user's own."""
+    """Returns the same of the user's own pipeline."""
     given = dict(values)
     function = given.pop("pipeline")
     if not isinstance(function, str):

@@ -17,7 +17,7 @@ from darkroom.errors import UsageError
 ROOT_PARAMETER = "root"
 _NAME = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 _IMPORT_HINT = (
-    "Install the package and what it imports, or add its folder to PYTHONPATH: compiling imports "
+    "Install the package and its imports, or add its folder to PYTHONPATH: compiling imports "
     "the module."
 )
 
@@ -74,7 +74,7 @@ def _describe(error: BaseException) -> str:
     """Returns an error of a user's code, with the last place in it: not in a library."""
     if isinstance(error, SyntaxError):  # nothing ran there
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is of this module
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is in this module
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [each for each in frames if not each.filename.startswith(libraries)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

@@ -1,7 +1,7 @@
-"""Makes the job of a TFX pipeline, offline, with what each of its tasks gets in a cluster.
+"""Makes the job of a TFX pipeline, offline, with the resources of its tasks in a cluster.
 
 TFX's KubeflowV2DagRunner makes the spec. This module adds what the runner cannot express: caching
-and retries by task, resources, environment, and what only Kubernetes knows.
+and retries by task, resources, environment, and the parts that only Kubernetes knows.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def make_job(
     is_cached: Callable[[BaseNode], bool],
     flags: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns the job spec of a pipeline, with what each task gets.
+    """Returns the job spec of a pipeline, with the resources of each task.
 
     Args:
         pipeline: Any pipeline of TFX.
-        config: What the cluster is told, checked for the target.
+        config: The options of the cluster, checked for the target.
         target: `kubeflow` or `vertex`.
         is_cached: Tells whether a node's results may come from the cache. It compares properties
             and artifacts, never the files behind a path. So a node that reads a path runs each
@@ -96,11 +96,11 @@ def make_job(
 def finish_documents(
     job: dict[str, Any], config: ClusterConfig, target: str
 ) -> list[dict[str, Any]]:
-    """Returns what the compiled file of a job contains, one dict for each document.
+    """Returns the content of the compiled file of a job, one dict for each document.
 
     Args:
         job: As `make_job` returned it, and perhaps with parameters.
-        config: What it was made with.
+        config: The options that it was made with.
         target: `kubeflow` or `vertex`.
 
     Raises:
@@ -125,7 +125,7 @@ def _complete_container(
     if config.env:
         container["env"] = [{"name": k, "value": v} for k, v in sorted(config.env.items())]
     given = find_resources(config.resources, node)
-    resources = container.get("resources", {})  # those that a node of a user's own asks for
+    resources = container.get("resources", {})  # those that a user's own node asks for
     if asked := resources.get("accelerator"):
         asked["type"] = spell_accelerator(asked["type"], target)
     for name, value in (
@@ -156,7 +156,7 @@ def _complete_task(
 
 
 def _check_length(spec: dict[str, Any], node: str, target: str) -> None:
-    """Checks that a task's properties fit into what the service passes them by.
+    """Checks that a task's properties fit into the place where the service passes them.
 
     Raises:
         UsageError: They do not fit.
@@ -207,11 +207,11 @@ def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[s
     """Returns the second document of a file for Kubeflow: the options that only Kubernetes knows.
 
     Args:
-        config: What the cluster is told.
+        config: The options of the cluster.
         spec: The pipeline spec.
 
     Returns:
-        Environment from Secrets, mounted claims, and what the pods need, by executor; None when
+        Environment from Secrets, mounted claims, and the needs of the pods, by executor; None when
         there is nothing.
     """
     shared: dict[str, Any] = {}
@@ -236,7 +236,7 @@ def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[s
 
 
 def _make_pod(resources: Resources) -> dict[str, Any]:
-    """Returns what the pod of a task needs, in the words of Kubeflow's platform spec."""
+    """Returns the needs of a task's pod, in the words of Kubeflow's platform spec."""
     # Older versions of Kubeflow do not know the security context, and leave it out.
     pod: dict[str, Any] = {}
     if not resources.runs_as_root:

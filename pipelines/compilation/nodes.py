@@ -1,4 +1,4 @@
-"""Checks the nodes of a user's own pipeline: what a service cannot run, and what it may cache.
+"""Checks the nodes of a user's own pipeline: whether a service can run and may cache them.
 
 The facts about Kubeflow Pipelines come from reading its backend: its compiler knows no resolvers,
 it reads no `lifecycle` of a container, and Argo checks the names of tasks.
@@ -55,7 +55,7 @@ _PATHS: tuple[tuple[type[BaseNode], str, tuple[str, ...]], ...] = (
 # Of Kubeflow, where neither a pipeline nor an administrator names one.
 _DEFAULT_ROOT = "minio://mlpipeline/v2/artifacts"
 _ENDPOINT = "AWS_ENDPOINT_URL"
-# Services have something of their own in the place of their drivers.
+# Services replace their drivers.
 _WITH_DRIVERS = (*_EXAMPLE_GENS, Importer, Resolver)
 
 
@@ -90,7 +90,7 @@ def is_cached(node: BaseNode) -> bool:
     """Tells whether a service may take a node's results from its cache.
 
     The cache sees properties and artifacts, and no driver runs before it looks into its cache. So
-    what a node reads behind a path, or takes from a database, must not be cached, nor what it does
+    a node that reads a path or a database must not be cached, nor one that has effects
     elsewhere.
     """
     driver = node.driver_class
@@ -101,18 +101,18 @@ def is_cached(node: BaseNode) -> bool:
 
 
 def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> Iterator[str]:
-    """Yields what will not work as it seems, in whole sentences."""
+    """Yields warnings about parts that will not work as they seem."""
     for node in pipeline.components:
         driver = node.driver_class
         is_known = issubclass(driver, StateDriver) or isinstance(node, _WITH_DRIVERS)
         if driver is not base_driver.BaseDriver and not is_known:
             yield (
-                f"{node.id} has a driver of its own, {driver.__name__}, and {target} runs no "
+                f"{node.id} has its own driver, {driver.__name__}, and {target} runs no "
                 "drivers. The node runs each time."
             )
         if isinstance(node, Importer) and not node.exec_properties["reimport"]:
             yield (
-                f"{node.id} takes the files of its URI for unchanged, so what reads them may come "
+                f"{node.id} takes the files of its URI for unchanged, so readers of them may come "
                 "from the cache. Importer(reimport=True) imports them in each run."
             )
         if isinstance(node, Importer) and target == KUBEFLOW:
@@ -121,7 +121,7 @@ def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -
 
 
 def find_image(node: BaseNode, config: ClusterConfig) -> str:
-    """Returns the container image of a node; a container component has one of its own."""
+    """Returns the container image of a node; a container component names one."""
     return str(getattr(node.executor_spec, "image", config.image))
 
 

@@ -1,4 +1,4 @@
-"""Compiles a pipeline of a user's own: any pipeline of TFX, with our components or others."""
+"""Compiles a user's own pipeline: any pipeline of TFX, with our components or others."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
     then copies a package of it into the root.
 
     Args:
-        pipeline: With components of darkroom, of TFX, or of your own.
+        pipeline: With components of darkroom, of TFX, or your own.
         target: `kubeflow` or `vertex`.
-        config: What the cluster is told: the image, resources by node, secrets, volumes.
+        config: The options of the cluster: the image, resources by node, secrets, volumes.
 
     Returns:
         The text of the file that Kubeflow Pipelines takes, in YAML, or Vertex, in JSON.
@@ -73,11 +73,11 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
 def make_own_documents(
     pipeline: Pipeline, config: ClusterConfig, target: str
 ) -> list[dict[str, Any]]:
-    """Returns what the compiled file of a pipeline contains, one dict for each document.
+    """Returns the content of the compiled file of a pipeline, one dict for each document.
 
     Args:
         pipeline: Any pipeline of TFX.
-        config: What the cluster is told, checked for the target by `check_cluster`.
+        config: The options of the cluster, checked for the target by `check_cluster`.
         target: `kubeflow` or `vertex`.
 
     Returns:
@@ -140,7 +140,7 @@ def _check_conditions(node: BaseNode, pipeline: Pipeline, target: str) -> None:
         if target == KUBEFLOW and isinstance(node, Importer):
             raise UsageError(
                 f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
-                "Make it outside of Cond; what takes its artifact may have one.",
+                "Make it outside of Cond; a node that takes its artifact may have one.",
             )
         try:
             placeholder_to_cel(encode_placeholder_with_channels(predicate, lambda _: "key"))
@@ -153,7 +153,7 @@ def _check_conditions(node: BaseNode, pipeline: Pipeline, target: str) -> None:
 
 
 def _check_upstream(node: BaseNode, pipeline: Pipeline) -> None:
-    """Checks that the pipeline has what a node waits for; TFX compiles an edge to nowhere."""
+    """Checks that the pipeline has the nodes a node waits for; TFX compiles an edge to nowhere."""
     conditions = get_predicates(node, pipeline.dsl_context_registry)
     dependent = itertools.chain.from_iterable(map(get_dependent_channels, conditions))
     channels = [*node.inputs.values(), *dependent]
@@ -176,7 +176,7 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 
 
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
-    """Returns what will not work as it seems, in whole sentences."""
+    """Returns warnings about parts that will not work as they seem."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
     images = {node.id: find_image(node, given) for node in pipeline.components}
     return [

@@ -1,6 +1,6 @@
 """Compiles a configuration of darkroom's pipeline into the spec that Kubeflow or Vertex runs.
 
-It adds run-time parameters with defaults to what `job.py` makes of any pipeline.
+It adds run-time parameters with defaults to the job of `job.py` for any pipeline.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 
 
 def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
-    """Returns what the compiled file of a configuration contains, one dict for each document.
+    """Returns the content of the compiled file of a configuration, one dict for each document.
 
     It reads nothing but the label map, and connects to no server.
 
@@ -54,7 +54,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     """
     config = name_baseline(config, target)
     converting, others = make_beam_args(config), make_other_beam_args(config)
-    # A model of one's own may be in the image alone.
+    # A user's own model may be in the image alone.
     if config.model.startswith(APPLICATIONS_PREFIX):
         check_model(config.model)
     compiled_in = not do_tasks_read_labels(config, target)
@@ -81,7 +81,7 @@ def _list_cached(config: PipelineConfig) -> dict[str, bool]:
     reads_no_weights = config.weights is None and not config.source_fingerprint
     return {
         "ImportSchemaGen": False,
-        # What is in the folder where it pushes, the cache does not know; and whoever runs the file
+        # The cache does not know the folder where it pushes; and whoever runs the file
         # may name such a folder.
         "Pusher": False,
         "ManifestGen": bool(config.source_fingerprint),

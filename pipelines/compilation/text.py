@@ -45,7 +45,7 @@ def _make_dumper() -> Any:
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
-            """Writes what many tasks share at each of them, where people look for it."""
+            """Writes values that many tasks share at each of them, where people look for them."""
             return True
 
     def write(dumper: yaml.SafeDumper, text: str) -> yaml.Node:

@@ -26,7 +26,7 @@ from darkroom.pipelines.local.output_sums import find_damage
 _STANDARD = frozenset(
     getattr(each, "TYPE_NAME", None) for each in vars(standard_artifacts).values()
 )
-# What TensorFlow writes into the folder of a model.
+# Files that TensorFlow writes into the folder of a model.
 _SAVED_MODEL_NAMES = {"saved_model.pb", "fingerprint.pb", "variables", "assets"}
 
 
@@ -80,7 +80,7 @@ def _check_model(folder: str) -> None:
 
 
 def _may_be_empty(artifact: Artifact) -> bool:
-    """Tells whether a whole artifact may have no files, as that of a user's own component.
+    """Tells whether a whole artifact may have no files, as that of a custom component.
 
     A `run_fn` of the user's need not write into its ModelRun, and an evaluation may have no matrix.
     """

@@ -39,7 +39,7 @@ def read_summary(
     min_accuracy: float | None = None,
     makes: Set[str] | None = None,
 ) -> RunSummary:
-    """Reads the result of a run from what its nodes made.
+    """Reads the result of a run from the artifacts of its nodes.
 
     Args:
         nodes: The nodes of the run, as `lineage.read_run` returns them.
@@ -47,7 +47,7 @@ def read_summary(
         log_path: File with the output of TFX and TensorFlow.
         seconds: Wall time of the run.
         min_accuracy: Accuracy below which a model is not pushed, where it is known.
-        makes: Types of the artifacts that a pipeline of one's own makes; None for that of darkroom.
+        makes: Types of the artifacts that a custom pipeline makes; None for that of darkroom.
     """
     report_folder = _find_output(nodes, REPORT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)

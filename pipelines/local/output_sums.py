@@ -1,4 +1,4 @@
-"""The hashes of what a node made, kept outside the artifact, so that damage to it is noticed.
+"""The hashes of a node's outputs, kept outside the artifact, so that damage to it is noticed.
 
 A cached run reads no file of the nodes that it reuses. So a file that was truncated or changed
 since would come back as a good result, in each run.
@@ -45,7 +45,7 @@ def _keep_sums(uri: str, kind: str) -> None:
         uri, name = os.path.split(uri)
         names = [name]
     if kind == standard_artifacts.Examples.TYPE_NAME:
-        # Records have hashes of their own, which reading checks; they may take hours to read.
+        # Records have separate hashes, which reading checks; they may take hours to read.
         names = [name for name in names if not name.startswith(split_folder(""))]
     if names:
         folder = _find_folder(uri)
@@ -54,7 +54,7 @@ def _keep_sums(uri: str, kind: str) -> None:
 
 
 def find_damage(uri: str, copies: Iterable[str] = ()) -> str:
-    """Returns what has changed in an artifact since it was made; empty when nothing has.
+    """Returns the change of an artifact since it was made; empty without one.
 
     Args:
         uri: URI of the artifact.

@@ -45,7 +45,7 @@ DEMO_POLICIES = {"leakage": "warn", "label_conflicts": "warn"}
 
 
 class _Form(NamedTuple):
-    """A way to run: what does it, and the files and folders that it writes to in its root."""
+    """A way to run: its function, and the files and folders that it writes to in its root."""
 
     perform: Callable[[PipelineConfig, str], tuple[RunSummary, int]]
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Args:
         values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
         as_json: Whether standard output gets one JSON object and nothing else.
-        overwrite: Whether a root with other data may be used. Files of the user's are never
+        overwrite: Whether a root with unrelated files may be used. Files of the user are never
             replaced.
 
     Returns:
@@ -88,7 +88,7 @@ def run_demo(
     Args:
         root: Folder for everything.
         as_json: Whether standard output gets one JSON object and nothing else.
-        policies: What findings of checks do to the run, where they differ from the demo's own.
+        policies: Effects of the checks' findings on the run, where they differ from the demo's own.
         without_tfx: Whether to do the steps on the core and TensorFlow alone, as is done where TFX
             is not installed.
 

@@ -36,11 +36,11 @@ LOG_FILE = "log.txt"
 
 
 class LocalRunner:
-    """Runs pipelines in the place of TFX's LocalDagRunner, and says what happens.
+    """Runs pipelines in the place of TFX's LocalDagRunner, and shows progress.
 
-    Each node gets a line when it ends, with its progress while it runs. What TFX, TensorFlow and
-    `run_fn` print goes to a file. At the end there is a summary of what the nodes made. Results of
-    earlier runs are used again only when their files are still what they were.
+    Each node gets a line when it ends, with its progress while it runs. The output of TFX,
+    TensorFlow and `run_fn` goes to a file. At the end there is a summary. Results of
+    earlier runs are used again only when their files are unchanged.
     """
 
     def __init__(self, log: str | os.PathLike[str] | None = None) -> None:
@@ -61,7 +61,7 @@ class LocalRunner:
         Raises:
             GateError: The data did not pass: it has the findings, and the summary was printed.
             UsageError: The pipeline has no metadata store, or the log has no place.
-            Exception: What the executor of a node raised.
+            Exception: The error of a node's executor.
         """
         log_path, connection = self._find_log(pipeline), pipeline.metadata_connection_config
         if connection is None:
@@ -130,7 +130,7 @@ def run_locally(config: PipelineConfig) -> None:
 
     Raises:
         GateError: The data did not pass; its report is kept.
-        DarkroomError: Another component of ours failed.
+        DarkroomError: Another darkroom component failed.
     """
     pipeline = create_pipeline(config)
     storage.make_folder(config.root)
@@ -144,7 +144,7 @@ def launch(pipeline: Pipeline) -> None:
         DataError: The metadata are damaged.
         StorageError: They cannot be written.
         UsageError: Beam would take the pipeline's root for a pattern.
-        Exception: What the executor of a node raised.
+        Exception: The error of a node's executor.
     """
     check_root(str(pipeline.pipeline_info.pipeline_root))
     lineage.check_metadata(pipeline.metadata_connection_config)
@@ -170,7 +170,7 @@ def _log_warnings_only() -> Iterator[None]:
 
 @contextmanager
 def _advise(reused: Sequence[str]) -> Iterator[None]:
-    """Adds to an error about data what else can be done: its records may come from the cache."""
+    """Adds to an error about data another way out: its records may come from the cache."""
     try:
         yield
     except GateError:
@@ -200,7 +200,7 @@ def _check_unused(outputs: Iterable[Artifact]) -> None:
 def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
     """Makes LocalDagRunner launch nodes with a launcher that reports their progress.
 
-    Outputs of an earlier run are reused only when their files are still what they were.
+    Outputs of an earlier run are reused only when their files are unchanged.
     LocalDagRunner names its launcher class itself, and the launcher names its checks: neither takes
     an argument for them.
     """
@@ -232,7 +232,7 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
             self._has_run = True
             _check_unused(itertools.chain(*execution_info.output_dict.values()))
             if damages:
-                # The first one is of the newest outputs.
+                # The first one belongs to the newest outputs.
                 damage, node = damages[0].rstrip("."), self._pipeline_node.node_info.id
                 progress.note(f"{damage}, so {node} runs again.")
             return super()._run_executor(execution_info)

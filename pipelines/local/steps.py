@@ -27,10 +27,10 @@ _GRAPH_FILE = "saved_model.pb"
 
 
 def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
-    """Does what the pipeline does, one step after the other, on the core and TensorFlow alone.
+    """Does the same as the pipeline, one step after the other, on the core and TensorFlow alone.
 
     Args:
-        config: What to do. Records, report, training and pushed models go below its root.
+        config: The configuration. Records, report, training and pushed models go below its root.
         log_path: File with the output of TensorFlow, for the summary.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Submits a run to Kubeflow or Vertex: what is sent, its cache, the two clients, its outcome."""
+"""Submits a run to Kubeflow or Vertex: its content, its cache, the two clients, its outcome."""

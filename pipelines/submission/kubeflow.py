@@ -50,7 +50,7 @@ _NO_NAMESPACE = "kubeflow"
 @document
 @dataclass(frozen=True, kw_only=True)
 class KubeflowOptions(KubeflowFields):
-    """Where and as what Kubeflow Pipelines runs a pipeline; checked when created."""
+    """The options of a run on Kubeflow Pipelines; checked when created."""
 
     def __post_init__(self) -> None:
         """Checks the URL.
@@ -117,7 +117,7 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule
             "service_account": options.service_account,
         }
         if options.cron is not None:
-            # Kubeflow's cron has seconds. What was missed in a pause is not made up for.
+            # Kubeflow's cron has seconds. Runs missed in a pause are not made up for.
             planned = client.create_recurring_run(
                 cron_expression=f"0 {options.cron}", no_catchup=True, **arguments
             )

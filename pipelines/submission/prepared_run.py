@@ -1,4 +1,4 @@
-"""What is submitted: a compiled pipeline with the parameters of one run."""
+"""A compiled pipeline with the parameters of one run, to submit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import OWN_PIPELINE
 
-_HINT = "Give what `darkroom compile -o FILE` wrote."
+_HINT = "Give the file that `darkroom compile -o FILE` wrote."
 
 Scalar = str | int | float
 
@@ -112,7 +112,7 @@ class PreparedRun:
 
     @property
     def is_own(self) -> bool:
-        """Whether the pipeline is one of a user's own, without parameters of darkroom's."""
+        """Whether it is a user's own pipeline, without darkroom's parameters."""
         executors = self.spec["deploymentSpec"]["executors"].values()
         return any(
             OWN_PIPELINE in each.get("container", {}).get("command", ()) for each in executors
@@ -142,7 +142,7 @@ class PreparedRun:
 
 
 def _find_spec(documents: Sequence[Any]) -> Mapping[str, Any] | None:
-    """Returns the pipeline spec, if the parts that a submission reads are there."""
+    """Returns the pipeline spec, if it has the parts that a submission reads."""
     first = documents[0] if documents else None
     try:
         spec: Mapping[str, Any] = first.get("pipelineSpec", first)  # type: ignore[union-attr]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _Options = TypeVar("_Options", bound="DataclassInstance")
 
-# What `darkroom compile --pipeline` takes.
+# The form that `darkroom compile --pipeline` takes.
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
@@ -62,7 +62,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     target, wait = values.pop("target"), values.pop("wait")
     is_planned = values.get("cron") is not None
     if wait and is_planned:
-        raise UsageError("--wait and --cron exclude each other.", "Leave --wait out.")
+        raise UsageError("--wait and --cron cannot be used together.", "Leave --wait out.")
     of_service = {name: values.pop(name) for name in _SERVICE_FLAGS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
@@ -73,7 +73,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     else:
         if "pipeline" in merged:
             raise UsageError(
-                "pipeline in the configuration is a function of your own.",
+                "pipeline in the configuration is your own function.",
                 "Compile it, and submit the file: darkroom submit --pipeline FILE.",
             )
         config = make_config(merged, target)
@@ -125,7 +125,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     if run.is_own:
         if values:
             raise UsageError(
-                f"{sorted(values)[0]} is not an option of {run.name}, a pipeline of your own.",
+                f"{sorted(values)[0]} is not an option of {run.name}, your own pipeline.",
                 "Its run-time parameters keep their defaults; for the rest, compile it again.",
             )
         _check_defaults(run, path)
@@ -138,7 +138,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
         if task not in run.tasks:
             raise UsageError(
                 f"The pipeline {run.name} has no task {task}, so darkroom did not compile it.",
-                "Give what `darkroom compile -o FILE` wrote.",
+                "Give the file that `darkroom compile -o FILE` wrote.",
             )
         read_properties(run, task)
     return run
@@ -197,7 +197,7 @@ def _find_service(
         )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "darkroom":
-            raise  # a defect of ours, not a missing extra
+            raise  # a defect of darkroom, not a missing extra
         raise build_missing_extra_error(f"submit --target {target}", "tfx") from error
 
 
@@ -232,10 +232,10 @@ def _set_cache(
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    # A pipeline of one's own takes no state: what reads a path was compiled without a cache.
+    # A user's own pipeline takes no state: nodes that read a path were compiled without a cache.
     if run.is_own:
         return note_uncached(run)
-    # The state of today would hide what changes until the next run.
+    # The state of today would hide changes before the next run.
     if is_planned:
         return run
     return pin_states(run, shared_paths=shared_paths)

@@ -1,4 +1,4 @@
-"""What a service returns: a run with its page and its state."""
+"""A submitted run, with its page and its state."""
 
 from __future__ import annotations
 

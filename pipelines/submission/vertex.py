@@ -22,13 +22,13 @@ from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-# Arguments of Google's client that have options of their own, or that a run decides.
+# Arguments of Google's client that have separate options, or that a run decides.
 _OURS = (
     *("self", "display_name", "template_path", "pipeline_root", "parameter_values"),
     *("input_artifacts", "enable_caching", "credentials", "project", "location"),
     *("service_account", "experiment", "cron"),
 )
-# What it has no argument for.
+# Options that it has no argument for.
 _ATTACHMENT, _RESOURCE = "network_attachment", "persistent_resource"
 _LOGIN_HINT = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
 
@@ -40,8 +40,8 @@ def submit(
 
     Args:
         run: The run.
-        options: Where and as what it runs.
-        arguments: What else Google's client is told; see `check_arguments`.
+        options: The options of the run.
+        arguments: Further arguments of Google's client; see `check_arguments`.
 
     Raises:
         UsageError: Vertex rejects the run.
@@ -62,7 +62,7 @@ def check_arguments(arguments: Mapping[str, Any], options: VertexOptions) -> Non
     """Checks the names of arguments that are passed on to Google's client.
 
     Raises:
-        UsageError: Neither its jobs nor what starts them takes one of the names.
+        UsageError: Neither its jobs nor `submit` takes one of the names.
     """
     known = [*_list_arguments(aiplatform.PipelineJob.__init__), _ATTACHMENT]
     known += _list_arguments(_find_start(options))

@@ -8,7 +8,7 @@
     datasets = darkroom.load("records", image_size=(224, 224), batch_size=64)
     darkroom.train("records", "runs/first", epochs=20)             # a model, and its page
 
-Importing the package loads neither TensorFlow nor Beam nor TFX: what needs them is loaded when it
+Importing the package loads neither TensorFlow nor Beam nor TFX: their users are loaded when one
 is first used.
 """
 

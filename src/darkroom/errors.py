@@ -1,4 +1,4 @@
-"""What can go wrong, by who must act: each class has its exit code.
+"""The kinds of errors, by who must act: each class has its exit code.
 
 A damaged image is never an exception: it is a rejected row, counted and listed.
 """
@@ -36,7 +36,7 @@ class DarkroomError(Exception):
 
     @property
     def message(self) -> str:
-        """What went wrong, without the hint."""
+        """The message, without the hint."""
         return str(self.args[0])
 
     def to_dict(self) -> dict[str, str]:
@@ -53,7 +53,7 @@ class RejectError(Exception):
 
     Attributes:
         reason: Reason code.
-        detail: What is wrong, for a person.
+        detail: The problem, in words for a person.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -148,7 +148,7 @@ class MissingNameError(DarkroomError, AttributeError):
 
 
 class OutputError(DarkroomError):
-    """The output is locked by another run, or has other data in it."""
+    """The output is locked by another run, or contains unrelated files."""
 
     exit_code = 4
     code = "output"
@@ -218,7 +218,7 @@ def describe_os_error(error: OSError) -> str:
 
 
 # TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
-_DAMAGED_HINT = "The file is damaged or cut short, or is of another kind: make it again."
+_DAMAGED_HINT = "The file is damaged or cut short, or not of this kind: make it again."
 _TENSORFLOW_STORAGE = {
     **dict.fromkeys(("NotFoundError", "PermissionDeniedError", "UnavailableError"), STORAGE_HINT),
     **dict.fromkeys(
@@ -230,7 +230,7 @@ _MEMORY_HINT = (
     "Take a smaller --batch-size or --image-size, a machine with more memory, or in a cluster a "
     "greater memory_gb."
 )
-# What the machine ran out of or does not allow, by what libraries say. Most have no class of
+# The limits of a machine, by the messages of libraries. Most have no class of
 # exceptions for it, and Beam keeps only the text of a worker's error.
 _EXHAUSTED = (
     (
@@ -259,7 +259,7 @@ def choose_os_hint(error: OSError) -> str:
 
 
 def convert_error(error: Exception) -> DarkroomError:
-    """Returns any error as one of ours, with its exit code and what to do about it."""
+    """Returns any error as a darkroom error, with its exit code and a hint."""
     if isinstance(error, DarkroomError):
         return error
     if isinstance(error, OSError):
@@ -275,7 +275,7 @@ def convert_error(error: Exception) -> DarkroomError:
 
 
 def _find_exhaustion(error: BaseException | None) -> StorageError | None:
-    """Returns the error to show when memory or disk ran out, here or in what caused an error."""
+    """Returns the error to show when memory or disk ran out, here or in the cause of an error."""
     while error is not None:
         said = f"{type(error).__name__}: {error}"
         for what, texts, hint in _EXHAUSTED:

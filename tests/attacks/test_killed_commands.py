@@ -45,7 +45,7 @@ def made(tmp_path_factory) -> Path:
     for number in range(24):
         label = ("cat", "dog")[number % 2]
         (folder / "src" / label).mkdir(parents=True, exist_ok=True)
-        # Each image is there twice.
+        # Each image occurs twice.
         data = encode(make_noise(number // 2, 5, 6))
         (folder / "src" / label / f"{number}.png").write_bytes(data)
     convert(folder / "src", folder / "records", split_ratios="80,20,0")

@@ -117,7 +117,7 @@ def test_a_repeated_header_is_rejected(plan):
 @pytest.mark.parametrize("header", ["image_uri,label,label", "image_uri,label, label "])
 def test_a_duplicate_column_is_an_error(refuse, header):
     error = refuse(f"{header}\na.jpg,cat,dog\n")
-    assert "Columns are there twice: ['label']" in error.message
+    assert "Columns occur twice: ['label']" in error.message
 
 
 @pytest.mark.fault(8, "columns that darkroom does not know", "kept, as features under their names")

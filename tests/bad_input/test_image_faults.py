@@ -389,7 +389,7 @@ def test_other_files_under_the_name_of_an_image_are_rejected(outcome):
 )
 @pytest.mark.parametrize(("name", "shown"), [("icon.ico", "ICO"), ("gray.pgm", "PGM or PPM")])
 def test_an_image_of_another_format_is_named(outcome, name, shown):
-    detail = f"the image is of the format {shown}, which is not read: convert it to PNG"
+    detail = f"the image has the format {shown}, which is not read: convert it to PNG"
     assert outcome.refusal(name) == ("unsupported_format", detail)
 
 

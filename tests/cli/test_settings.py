@@ -77,7 +77,7 @@ def test_lists_and_tables_are_given_one_by_one():
         ("epochs.x=1", "--set epochs: expected epochs=VALUE"),
         ("batch-size=4", "--set has no option 'batch-size'. Did you mean batch_size? "),
         ("host=x", "--set has no option 'host'. "),
-        ("resources.Trainer.cpu=4", "as [resources.Trainer], belong into the file of --config"),
+        ("resources.Trainer.cpu=4", "as [resources.Trainer], belong in the file of --config"),
         ("vertex.network=x", "--set has no option 'vertex'. docs/reference/options.md"),
     ],
 )

@@ -167,7 +167,7 @@ def test_an_input_without_files_stops_the_task_before_anything_is_deleted(
         "The store no longer has any file of the input minio://other/run/page.html."
     )
     assert error["hint"] == (
-        "Run again with caching off (--no-cache) to make it again, or restore its files."
+        "Run again with caching off (--set cache=false) to make it again, or restore its files."
     )
     assert kept.exists()
     assert CALLS == []

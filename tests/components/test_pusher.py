@@ -187,7 +187,7 @@ def test_a_model_that_is_not_complete_is_not_pushed(
     with pytest.raises(StorageError, match=r"Format-Serving/saved_model.pb does not exist") as e:
         _push(inputs, pushed, str(place) if base else "")
     assert e.value.exit_code == 3
-    assert "Train again with caching off" in e.value.hint
+    assert "--set cache=false" in e.value.hint
     _check_not_pushed(pushed)
     assert not place.exists()
 

@@ -86,8 +86,8 @@ def test_a_client_that_runs_and_one_that_has_ended(source, tmp_path, monkeypatch
     said = _list(out, capsys)
     assert said.splitlines()[0].startswith(f"{token}  ended       1 finished shard; process ")
     assert said.splitlines()[1:] == [
-        "To go on, run the same command again: 1 finished shard is kept.",
-        f"Or delete what has ended: darkroom attempts {out} --remove",
+        "To resume, run the same command again: 1 finished shard is kept.",
+        f"Or delete ended attempts: darkroom attempts {out} --remove",
     ]
     (Path(out) / "notes.txt").write_text("mine")
     assert "Removed: 1 attempt." in _list(out, capsys, "--remove")
@@ -157,7 +157,7 @@ def test_a_job_is_asked_of_its_engine(
     assert found["job"] == stop
     assert (found["job_name"], found["engine"]) == (f"darkroom-{token}", flink.url)
     assert found["job_id"] == (JOB if state in ("RUNNING", "CANCELED") else "")
-    go_on = "To go on, run the same command again: 1 finished shard is kept."
+    go_on = "To resume, run the same command again: 1 finished shard is kept."
     said = _list(out, capsys).splitlines()
     assert (go_on in said) == (state == "CANCELED")
     assert found["resumes"] == (state == "CANCELED")

@@ -61,7 +61,7 @@ def test_the_hint_has_a_line_for_each_reason_the_most_frequent_first():
     found = {"empty": 1, "truncated": 2, "new": 3, "missing": 1, "animated": 1}
     assert format_hint(found).splitlines() == [
         "truncated: Copy the file again: its end is missing.",
-        "animated: Save one frame as a file of its own.",
+        "animated: Save one frame as a separate file.",
         "empty: Copy the file again: it has no bytes.",
         "missing: Relative paths start at the folder of the list: put the file there, or correct "
         "the path.",

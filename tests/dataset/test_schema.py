@@ -182,5 +182,5 @@ def test_a_source_has_the_columns_of_its_schema():
     check_columns(schema, ["label", "more", "image_uri"])
     with pytest.raises(DataError, match=r"\['label'\] are missing.*Did you mean 'labels'"):
         check_columns(schema, ["image_uri", "labels"])
-    with pytest.raises(DataError, match=r"are there twice: \['label'\]"):
+    with pytest.raises(DataError, match=r"occur twice: \['label'\]"):
         check_columns(schema, ["label", "image_uri", "label"])

@@ -101,7 +101,7 @@ def test_an_engine_that_answers_is_accepted(listening, java):
 
 def test_what_listens_must_be_a_job_server(listening, monkeypatch):
     monkeypatch.setattr(checks, "_JOB_SERVER_SECONDS", 0.1)
-    with pytest.raises(StorageError, match=f"listens at {listening} did not answer as a job serv"):
+    with pytest.raises(StorageError, match=f"server at {listening} did not answer as a job"):
         _check("PrismRunner", job_endpoint=listening)
 
 

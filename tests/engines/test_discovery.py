@@ -108,7 +108,7 @@ def test_more_tasks_than_slots_are_told_before_anything_starts(flink, caplog):
     assert _find(flink, "command=/x", parallelism="4")["parallelism"] == "4"
     assert caplog.messages == [
         f"parallelism is 64, and Flink at {flink.url} has 4 slots: the job waits until there are "
-        "as many. Leave parallelism out to take what is there."
+        "as many. Leave parallelism out to take all."
     ]
 
 
@@ -261,9 +261,9 @@ def test_options_that_do_not_fit_are_told(values, message):
     assert "secret" not in str(stop.value)
 
 
-def test_an_engine_and_a_runner_exclude_each_other(tmp_path):
+def test_an_engine_and_a_runner_cannot_be_used_together(tmp_path):
     write_label_folders(tmp_path / "src", 1)
-    with pytest.raises(UsageError, match="engine and runner exclude each other"):
+    with pytest.raises(UsageError, match="engine and runner cannot be used together"):
         convert(
             tmp_path / "src",
             tmp_path / "out",

@@ -161,7 +161,7 @@ SAID = {
     "Spark's job server with Java 17": (
         "java.lang.IllegalAccessError: class org.apache.spark.storage.StorageUtils$ cannot access "
         "class sun.nio.ch.DirectBuffer: java.base does not export sun.nio.ch to unnamed module",
-        "Java hides from Spark what its job server needs: IllegalAccessError: class org.apache.",
+        "Java hides parts that the job server of Spark needs: IllegalAccessError: class org",
         3,
     ),
     "memory of Java": (

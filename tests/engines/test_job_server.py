@@ -30,7 +30,7 @@ from ..flink_rest import JOB, FlinkRest, serve_flink
 PORTABLE = ENGINES[-1]
 TOKEN, OTHER = "01234567", "f" * 32
 NAME = f"darkroom-{TOKEN}"
-CANCELLED = f"The job {NAME} on Flink was cancelled; run the same command again to go on."
+CANCELLED = f"The job {NAME} on Flink was cancelled; run the same command again to resume."
 ENDING = f"Ending the job {NAME}. This may take 10 s."
 # The embedded job service stands for the job server, and the stand-in for the cluster.
 EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
@@ -130,8 +130,8 @@ def test_a_job_that_goes_on_is_named_with_the_command_that_stops_it(source, flin
     assert _run(source, flink) == 130
     assert _said(capfd) == [
         ENDING,
-        f"Ended by SIGINT. The job {NAME} could not be cancelled: it goes on on Flink as job {JOB},"
-        f" RUNNING. Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}",
+        f"Ended by SIGINT. The job {NAME} could not be cancelled: it keeps running on Flink as job "
+        f"{JOB}, RUNNING. Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}",
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     flink.when_cancelled = _send(signal.SIGTERM)
     fail(_send(signal.SIGINT))
     assert _run(source, flink) == 143
-    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on."]
+    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may still run."]
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
     said = "\n".join(_said(capfd))
     assert "There is no room on the disk. Make room." in said
     assert said.endswith(
-        f"The job {NAME} on Flink was cancelled; run the same command again to go on."
+        f"The job {NAME} on Flink was cancelled; run the same command again to resume."
     )
     assert flink.jobs[JOB][1] == "CANCELED"
     os.unlink(re.findall(r"it is in (\S+\.log)\.", said)[0])
@@ -363,5 +363,5 @@ def test_a_flink_that_does_not_answer_is_told(flink):
     flink.answers = {"/jobs/overview": (503, "")}
     told = _end(flink_master=flink.url)
     assert told.startswith(
-        f"Whether the job {NAME} goes on is not known: Flink at {flink.url} answ"
+        f"Whether the job {NAME} still runs is not known: Flink at {flink.url} answ"
     )

@@ -57,11 +57,11 @@ def test_a_sound_png_has_no_damage_and_a_size():
         ([(b"IHDR", HEADER), (b"IDAT", zlib.compress(bytes(10))[:-4]), END], "it ends early"),
         ([(b"IHDR", HEADER), (b"IDAT", b"no zlib"), END], "pixels are damaged"),
         ([(b"IHDR", HEADER), make_pixels(bytes(1 << 18)), END], "more data than"),
-        ([(b"IHDR", HEADER), (b"CgBI", b""), make_pixels(), END], "chunk CgBI is not what"),
-        ([(b"IHDR", HEADER), (b"IHDR", HEADER), make_pixels(), END], "chunk IHDR is not what"),
-        ([(b"IHDR", HEADER + b"\0"), make_pixels(), END], "chunk IHDR is not what"),
-        ([(b"IHDR", HEADER[:10] + b"\1\0\0"), make_pixels(), END], "chunk IHDR is not what"),
-        ([make_pixels(), (b"IHDR", HEADER), END], "chunk IDAT is not what"),
+        ([(b"IHDR", HEADER), (b"CgBI", b""), make_pixels(), END], "chunk CgBI is not as"),
+        ([(b"IHDR", HEADER), (b"IHDR", HEADER), make_pixels(), END], "chunk IHDR is not as"),
+        ([(b"IHDR", HEADER + b"\0"), make_pixels(), END], "chunk IHDR is not as"),
+        ([(b"IHDR", HEADER[:10] + b"\1\0\0"), make_pixels(), END], "chunk IHDR is not as"),
+        ([make_pixels(), (b"IHDR", HEADER), END], "chunk IDAT is not as"),
     ],
 )
 def test_faults_of_a_png_that_pillow_accepts_are_found(chunks, damage):

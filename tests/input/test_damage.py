@@ -200,7 +200,7 @@ def test_a_block_tells_that_the_dataset_was_replaced(dataset, jpeg_set):
 
 
 def test_a_block_with_other_data_is_a_wrong_use():
-    text = "which is not made from a dataset of darkroom's"
+    text = "which is not made from a darkroom dataset"
     for data in (tf.data.Dataset.range(3), 7, {}):
         with pytest.raises(UsageError, match=text), explain_damage(data):
             pass

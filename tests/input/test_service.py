@@ -436,7 +436,7 @@ def test_a_port_that_is_none_is_an_error(port, capsys):
 def test_a_worker_needs_a_name_that_others_know(dispatcher, capsys):
     command = ["dataservice", "worker", "--dispatcher", dispatcher, "--port", "5051"]
     assert main(command) == UsageError.exit_code
-    assert "host is 'localhost', which is another machine for who" in capsys.readouterr().err
+    assert "host is 'localhost', which other machines take for" in capsys.readouterr().err
 
 
 def test_a_stopped_service_has_printed_only_its_address():

@@ -207,5 +207,5 @@ def test_a_worker_elsewhere_needs_a_name_that_others_know(hosts: Hosts):
     hosts.wait(lambda: hosts.processes["nameless"].poll() is not None, "the end of the worker")
     assert hosts.processes["nameless"].returncode == 2
     said = hosts.read_log("nameless")
-    assert "host is 'localhost', which is another machine for who is not on this one." in said
+    assert "host is 'localhost', which other machines take for themselves." in said
     assert "--host" in said

@@ -273,7 +273,7 @@ def test_values_that_only_a_run_knows_pass(tmp_path):
         ({"freeze": "base", "model": "small_cnn"}, "freeze is 'base', but small_cnn has no base"),
         ({"weights": "model.keras"}, "weights is 'model.keras', which no container can see."),
         ({"weights": "s3://b/my.weights.h5"}, "weights is 's3://b/my.weights.h5', which no"),
-        ({"model": "glpat-" + "a1" * 10}, "model contains what looks like a credential"),
+        ({"model": "glpat-" + "a1" * 10}, "model seems to contain a credential"),
     ],
     ids=["count", "beside one of the run", "together", "relative", "store", "credential"],
 )

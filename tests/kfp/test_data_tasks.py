@@ -233,7 +233,7 @@ def test_statistics_are_those_of_the_report(cluster, dataset):
     assert counts["classes"] == report.classes
     assert counts["histograms"]["height"]["counts"] == [40]
     page = cluster.find(done.artifacts["statistics_page"]).read_text()
-    assert "What is in the dataset" in page
+    assert "Content of the dataset" in page
     assert "<td>owl</td>" in page
     assert "Passed" not in page
     numbers = done.artifacts["statistics_metrics"].metadata
@@ -324,5 +324,5 @@ def test_files_of_a_dataset_that_the_store_has_lost_are_named(cluster, dataset, 
 def test_the_way_to_turn_the_cache_off_is_named(dataset, cluster):
     (cluster.find(dataset) / "dataset.json").unlink()
     with pytest.raises(StorageError) as caught:
-        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--no-cache)")
-    assert "caching off (--no-cache)" in caught.value.hint
+        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--set cache=false)")
+    assert "caching off (--set cache=false)" in caught.value.hint

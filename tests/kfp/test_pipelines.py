@@ -211,7 +211,7 @@ def test_places_that_a_container_may_see_are_right(tmp_path):
 def test_a_text_that_would_reach_the_task_changed_is_refused(tmp_path, options, place, found):
     with pytest.raises(UsageError) as caught:
         compile_pipeline(tmp_path, "r/d:1", **options)
-    assert str(caught.value).startswith(f"{place}. Kubernetes replaces {found} in what it passes")
+    assert str(caught.value).startswith(f"{place}. Kubernetes replaces {found} on the way to")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,10 +230,10 @@ def set_token(name, value):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"data": f"s3://photos/{TOKEN}.csv"}, "data contains what looks like a credential"),
-        ({"columns": {"path": TOKEN}}, "columns.path contains what looks like a credential"),
-        ({"epochs": TOKEN}, "epochs contains what looks like a credential"),
-        ({"configure": set_token("NOTE", TOKEN)}, "env of convert-images.NOTE contains"),
+        ({"data": f"s3://photos/{TOKEN}.csv"}, "data seems to contain a credential"),
+        ({"columns": {"path": TOKEN}}, "columns.path seems to contain a credential"),
+        ({"epochs": TOKEN}, "epochs seems to contain a credential"),
+        ({"configure": set_token("NOTE", TOKEN)}, "env of convert-images.NOTE seems to contain"),
         (
             {"configure": set_token("AWS_SECRET_ACCESS_KEY", "x")},
             "env of convert-images.AWS_SECRET_ACCESS_KEY is the name of a credential.",

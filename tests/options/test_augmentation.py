@@ -101,7 +101,7 @@ def test_a_wrong_text_is_named(text, message):
 
 @pytest.mark.parametrize("value", [None, 3, ["crop"], True])
 def test_only_text_is_accepted(value):
-    with pytest.raises(UsageError, match="expected a text"):
+    with pytest.raises(UsageError, match="expected text"):
         parse_augmentation(value)
 
 

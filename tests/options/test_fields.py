@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -216,14 +215,6 @@ def test_the_docstring_lists_the_options():
         "    count: A count.",
     ]
     assert "    table: A table. It may be empty." in inspect.cleandoc(Sample.__doc__ or "")
-
-
-def test_the_reference_page_is_that_of_the_fields():
-    script = ROOT / "tools" / "write_options_page.py"
-    page = ROOT / "docs" / "reference" / "options.md"
-    assert page.read_text() == runpy.run_path(str(script))["format_page"](), (
-        "run python tools/write_options_page.py"
-    )
 
 
 def _help(command: str, capsys: pytest.CaptureFixture[str]) -> str:

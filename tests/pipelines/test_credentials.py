@@ -146,9 +146,9 @@ def test_there_is_a_sample_of_every_kind():
 def test_the_message_names_the_option_and_never_the_value():
     secret = SAMPLES["GitHub token"]
     for values, place in [
-        ({"data": f"https://x/{secret}"}, "data contains"),
-        ({"beam_args": ("--runner=x", secret)}, "beam_args[1] contains"),
-        ({"env": {"A": secret}}, "env.A contains"),
+        ({"data": f"https://x/{secret}"}, "data seems to contain"),
+        ({"beam_args": ("--runner=x", secret)}, "beam_args[1] seems to contain"),
+        ({"env": {"A": secret}}, "env.A seems to contain"),
         ({"resources": {"Trainer": {"node_selector": {secret: "x"}}}}, "A key of resources."),
     ]:
         with pytest.raises(UsageError) as error:
@@ -174,7 +174,7 @@ def test_compiling_fails_for_a_credential_in_any_option(options: dict[str, Any])
     secret = SAMPLES["GitHub token"]
     text = json.dumps(options).replace("SAMPLE", secret)
     values = {"data": "gs://b/a.csv", "root": "gs://b/r", "image": "a/b", **json.loads(text)}
-    with pytest.raises(UsageError, match="looks like a credential") as error:
+    with pytest.raises(UsageError, match="seems to contain a credential") as error:
         check_config(PipelineConfig(**values), "kubeflow")
     assert secret not in str(error.value)
     [name] = options
@@ -202,7 +202,7 @@ def test_credentials_are_found_before_another_message_shows_them(
     secret = SAMPLES["GitHub token"]
     values = {"data": "gs://b/a", "root": "gs://b/r", "image": "a", "target": "kubeflow"}
     given = json.loads(json.dumps(options).replace("SAMPLE", secret))
-    with pytest.raises(UsageError, match="looks like a credential") as error:
+    with pytest.raises(UsageError, match="seems to contain a credential") as error:
         run_compile({**values, "output": str(tmp_path / "p.yaml"), **given}, as_json=True)
     assert secret not in str(error.value)
 
@@ -240,7 +240,7 @@ def test_no_command_shows_a_signed_url(
         assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
         out, err = capsys.readouterr()
         name = option.removeprefix("set=")
-        said = rf"darkroom: (--{name}|{name}) contains what looks like a credential: AWS pre-s"
+        said = rf"darkroom: (--{name}|{name}) seems to contain a credential: AWS pre-s"
         assert re.match(said, err), err
         assert "X-Amz" not in out + err
 
@@ -256,7 +256,7 @@ def test_a_label_map_is_searched_too(tmp_path: Path):
     path = tmp_path / "labels.txt"
     path.write_text("cat\n" + SAMPLES["AWS access key id"] + "\n")
     config = PipelineConfig(data="gs://b/a", root="gs://b/r", image="a", label_map=str(path))
-    with pytest.raises(UsageError, match="label_map, line 2 contains"):
+    with pytest.raises(UsageError, match="label_map, line 2 seems to contain"):
         check_config(config, "kubeflow")
 
 

@@ -74,7 +74,9 @@ def test_a_run_says_that_the_client_of_an_earlier_one_is_there(source, monkeypat
     monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
     darkroom.convert(source, OUTPUT, **TABLE)
     told = [True] if client == "another" else []
-    said = f"a client that is there: process {process} on {record['host']}. This run takes {OUTPUT}"
+    said = (
+        f"a client that is running: process {process} on {record['host']}. This run takes {OUTPUT}"
+    )
     assert [said in note for note in notes if note.startswith("Warning")] == told
 
 

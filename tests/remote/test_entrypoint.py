@@ -104,7 +104,7 @@ def test_an_input_that_remote_workers_would_not_find_is_named(
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     for key in ("manifest", "list_rejects"):
         assert f"{scheme}://photos/root/darkroom/run-1/ManifestGen/5a17/{key}" in error["message"]
-    assert "--no-cache" in error["hint"]
+    assert "--set cache=false" in error["hint"]
 
 
 def test_on_vertex_an_input_is_looked_up_in_the_bucket(gs: Proxy, tmp_path: Path, capfd):

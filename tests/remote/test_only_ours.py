@@ -40,7 +40,7 @@ def test_a_folder_is_claimed_and_no_object_of_the_user_is_in_it(store):
     storage.write_bytes(f"{store[1]}/mine/model/graph", b"mine")
     with pytest.raises(OutputError, match="did not write"):
         ledger.claim(f"{store[1]}/mine", {"model/": ledger.ANY})
-    with pytest.raises(OutputError, match="has other data: model"):
+    with pytest.raises(OutputError, match="contains unrelated files: model"):
         ledger.check_alone(f"{store[1]}/mine", ["log.txt"], "Do this")
     assert read_objects(f"{store[1]}/mine") == {"model/graph": b"mine"}
     for _ in range(2):

@@ -58,8 +58,8 @@ def test_a_model_arrives_completely_and_its_graph_last(store: tuple[Proxy, str],
     ("data", "expected"),
     [
         (None, "does not exist after it was written"),
-        (b"", "differs from what was written: it has 0 bytes"),
-        (b"x", "differs from what was written: it has 1 bytes"),
+        (b"", "differs from the written bytes: it has 0 bytes"),
+        (b"x", "differs from the written bytes: it has 1 bytes"),
     ],
     ids=["lost", "emptied", "changed"],
 )

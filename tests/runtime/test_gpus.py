@@ -69,7 +69,7 @@ def test_a_gpu_that_was_hidden_on_purpose_is_left_alone(machine, monkeypatch):
 def test_without_its_libraries_a_command_installs_them(machine):
     assert explain(machine, "2.16.2") == (
         "This machine has a GPU (/dev/nvidia0), but TensorFlow finds none and uses the processor. "
-        "To install what it needs: pip install 'tensorflow[and-cuda]==2.16.2'."
+        "To install its libraries: pip install 'tensorflow[and-cuda]==2.16.2'."
     )
 
 
@@ -84,6 +84,6 @@ def test_2_21_is_told_where_cusolver_is(machine, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", f"/usr/lib:{solver}")
     for_another_reason = explain(machine)
     assert for_another_reason
-    assert for_another_reason.endswith("TF_CPP_MAX_VLOG_LEVEL=1 shows what it does not find.")
+    assert for_another_reason.endswith("TF_CPP_MAX_VLOG_LEVEL=1 shows the missing libraries.")
     monkeypatch.delenv("LD_LIBRARY_PATH")
     assert explain(machine, "2.20.0") == for_another_reason

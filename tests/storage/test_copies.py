@@ -84,8 +84,8 @@ def test_the_last_file_is_copied_after_all_others_were_read_back(
     ("damage", "expected"),
     [
         (os.unlink, "does not exist after it was written"),
-        (lambda path: os.truncate(path, 0), "differs from what was written: it has 0 bytes"),
-        (lambda path: path.write_bytes(path.read_bytes()[::-1]), "differs from what was written"),
+        (lambda path: os.truncate(path, 0), "differs from the written bytes: it has 0 bytes"),
+        (lambda path: path.write_bytes(path.read_bytes()[::-1]), "differs from the written bytes"),
     ],
     ids=["lost", "emptied", "changed"],
 )

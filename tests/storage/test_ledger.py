@@ -136,7 +136,7 @@ def test_a_folder_alone_has_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "new/.hidden").touch()
     check_alone(folder, {"model/"}, "Do this")
     (tmp_path / "new/thesis.txt").touch()
-    with pytest.raises(OutputError, match=r"has other data: thesis.txt. Do this"):
+    with pytest.raises(OutputError, match=r"contains unrelated files: thesis.txt. Do this"):
         check_alone(folder, {"model/"}, "Do this")
     with pytest.raises(OutputError, match="is a file"):
         check_alone(f"{folder}/thesis.txt", {"model/"}, "Do this")

@@ -81,7 +81,7 @@ def test_another_file_of_torch_s(images, tmp_path, refuse):
     path = tmp_path / "other.pth"
     path.write_bytes(b"PK\3\4 of torch")
     message, hint = refuse(2, images, *LITE, "--weights", str(path))
-    assert message.startswith(f"darkroom: {path} is not the file of torch's that can be read: ")
+    assert message.startswith(f"darkroom: {path} is not the file of torch that can be read: ")
     assert "Leave out --weights for the weights of ImageNet." in hint
 
 

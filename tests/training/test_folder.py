@@ -44,7 +44,7 @@ def test_tensorflow_would_delete_the_checkpoints_of_others_by_a_pattern(name: st
 
 def test_other_files_of_the_user_stop_it(tmp_path: Path):
     before = _write(tmp_path, "thesis.txt")
-    with pytest.raises(OutputError, match=r"has other data: thesis\.txt"):
+    with pytest.raises(OutputError, match=r"contains unrelated files: thesis\.txt"):
         claim_folder(str(tmp_path))
     assert _read(tmp_path) == before
 
@@ -71,7 +71,7 @@ def test_a_folder_that_was_used_may_have_notes(tmp_path: Path):
 def test_the_folder_of_a_report_is_not_that_of_a_training(tmp_path: Path):
     ledger.write_files(str(tmp_path), {"report.html": b"1"})
     before = _read(tmp_path)
-    with pytest.raises(OutputError, match=r"has other data: report\.html"):
+    with pytest.raises(OutputError, match=r"contains unrelated files: report\.html"):
         claim_folder(str(tmp_path))
     assert _read(tmp_path) == before
 

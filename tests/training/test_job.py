@@ -46,7 +46,7 @@ def test_the_output_says_which_option_needs_another_folder(datasets, tmp_path, c
     assert "Next       dog has 12: --balance prior with another --checkpoint-dir\n" in printed
     assert printed.rstrip().endswith("           it rises: --epochs 60")
     assert main([*command, *QUICK, "--epochs", "1", "--balance", "prior"]) == 4
-    assert "is of another training: balance was none, now prior." in capsys.readouterr().err
+    assert "belongs to another training: balance was none, now prior." in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_train_makes_a_model_and_says_when_it_is_complete(
     other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *QUICK]
     assert main(other) == 4
     said = capsys.readouterr().err
-    assert "is of a training on other data" in said
+    assert "belongs to a training on different data" in said
     assert f"Use another folder for this run, or delete {folder}." in said
 
 
@@ -237,9 +237,8 @@ def test_images_are_trained_on_without_a_conversion_and_profiled(
     changed = next(images.glob("train/dark/*"))
     changed.write_bytes(next(images.glob("train/light/*")).read_bytes())
     assert main([*command, "2"]) == 4
-    assert (
-        "is of a training on other data" in json.loads(capsys.readouterr().out)["error"]["message"]
-    )
+    message = json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "belongs to a training on different data" in message
 
 
 @pytest.mark.parametrize("split", ["train", pytest.param("validation", marks=pytest.mark.long)])

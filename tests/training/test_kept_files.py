@@ -52,7 +52,7 @@ def test_the_folder_of_the_dataset_is_refused(train, capsys):
     before = _read(dataset)
     assert run(dataset) == 4
     said = capsys.readouterr().err
-    assert f"darkroom: {dataset} has other data: SHA256SUMS, Split-" in said
+    assert f"darkroom: {dataset} contains unrelated files: SHA256SUMS, Split-" in said
     assert "Choose another --checkpoint-dir, which may be new." in said
     assert _read(dataset) == before
 

@@ -72,7 +72,7 @@ def test_more_epochs_go_on_and_end_with_the_same_weights(train, notes, tmp_path)
     notes.clear()
     resumed, whole = _read(train("second", 5)), _read(train("alone", 5, "elsewhere"))
     assert notes[:2] == [
-        "Goes on from 2 epochs, which an earlier run trained.",
+        "Resumes from 2 epochs, which an earlier run trained.",
         "Resumes after epoch 2.",
     ]
     for found, expected in zip(resumed[0], whole[0], strict=True):
@@ -119,7 +119,7 @@ def test_a_run_that_goes_on_counts_the_epochs_that_were_trained(train, notes):
     notes.clear()
     train("second", 6, **options)
     assert notes == [
-        "Goes on from 2 epochs, which an earlier run trained.",
+        "Resumes from 2 epochs, which an earlier run trained.",
         "Ended after epoch 2: no lower val_loss in 1 epoch. To train on: "
         "--early-stopping-patience 6.",
     ]

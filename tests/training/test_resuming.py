@@ -230,5 +230,5 @@ def test_another_order_is_an_error_only_within_an_epoch(training_process, tmp_pa
     run.end_epoch({"loss": 1.0, "val_loss": 2.0})
     again = _make_run(training_process, tmp_path, **other)
     assert again.history == [{"epoch": 1, "loss": 1.0, "val_loss": 2.0}]
-    with pytest.raises(OutputError, match="is of a training on other data"):
+    with pytest.raises(OutputError, match="belongs to a training on different data"):
         _make_run(training_process, tmp_path, data="b", **other)

@@ -413,20 +413,20 @@ def test_the_checkpoint_of_another_training_is_an_error(dataset, run_dir):
         ("label_smoothing", 0.1, "0.1"),
     ):
         was = {"image_size": "8x8", "label_smoothing": "0"}.get(name, ".*")
-        expected = rf"is of another training: {name} was {was}, now {now}\."
+        expected = rf"belongs to another training: {name} was {was}, now {now}\."
         with pytest.raises(OutputError, match=expected):
             _train(dataset, run_dir, epochs=2, **{name: value})
 
 
 def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, run_dir):
-    with pytest.raises(OutputError, match="was evaluated on other data"):
+    with pytest.raises(OutputError, match="was evaluated on different data"):
         _train(dataset, run_dir, epochs=2, splits=("train", "train"))
 
 
 def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir, monkeypatch):
     # The same name, but another model.
     monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
-    with pytest.raises(UsageError, match="is of another model or number of labels"):
+    with pytest.raises(UsageError, match="belongs to another model or number of labels"):
         _train(dataset, run_dir, epochs=2, model="own_models:make")
 
 

@@ -6,19 +6,22 @@ import argparse
 from collections.abc import Iterator
 
 from darkroom.cli.parser import build_parser
+from options_page import is_described, link_options, name_flag
 from tables import escape, format_table
 
 _HEAD = """# Command line
 
 {generated}
 
-{description} Every command has `--help`. Options must be written in full. With `--json`, a command
-prints its result as one JSON object. When the exit code is not 0, that object has `error`, with
-`code`, `message` and `hint`, beside what there is of a result. A command that a
-signal ends prints no object.
+{description} Every command has `--help`. Options must be written in full. With `--json`, every
+command prints its result as one JSON object. When the exit code is not 0, that object has `error`,
+with `code`, `message` and `hint`, beside what there is of a result. A command that a signal ends
+prints no object.
 
 {epilog}
 """
+# The top of the page says what these arguments of all commands do.
+_OF_ALL = ("help", "json")
 # argparse's own titles: they say nothing to a reader.
 _PLAIN_TITLES = {"positional arguments", "options", "optional arguments"}
 
@@ -56,11 +59,13 @@ def _list_commands(parser: argparse.ArgumentParser) -> Iterator[argparse.Argumen
 
 def _format_command(parser: argparse.ArgumentParser) -> str:
     text = f"\n## {parser.prog}\n\n{parser.description}\n\n```text\n{_format_usage(parser)}\n```\n"
+    described = {each.dest for each in parser._actions if is_described(each.dest, each.help or "")}
     for group in parser._action_groups:
-        rows = [_format_action(parser, each) for each in group._group_actions if _is_shown(each)]
-        if rows:
+        own = [each for each in group._group_actions if each.dest not in described]
+        if rows := [_format_action(parser, each) for each in own if _is_shown(each)]:
             title = "" if group.title in _PLAIN_TITLES else f"**{group.title}**\n\n"
             text += f"\n{title}{format_table(('argument', 'meaning'), rows)}"
+    text += link_options(described, lambda field: f"`{name_flag(field)}`")
     return text + _format_epilog(parser.epilog or "")
 
 
@@ -75,7 +80,7 @@ def _format_epilog(epilog: str) -> str:
 
 
 def _is_shown(action: argparse.Action) -> bool:
-    return action.help is not argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
+    return action.help is not argparse.SUPPRESS and action.dest not in _OF_ALL
 
 
 def _format_usage(parser: argparse.ArgumentParser) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -14,6 +14,7 @@ import darkroom.components
 from darkroom.options.fields import list_options
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationFields
 from darkroom.validation.report.findings import CHECK_TITLES
+from options_page import link_options, trim_text
 from tables import escape, format_table
 
 _HEAD = """# Components
@@ -21,7 +22,8 @@ _HEAD = """# Components
 {generated}
 
 All are in `darkroom.components`. A component takes artifacts from the `outputs` of others.
-Execution properties are text or numbers; structures are JSON text.
+Execution properties are text or numbers; structures are JSON text. Of an argument that is one of
+the [options](options.md), only what differs is here.
 """
 _VALIDATION_HEAD = """
 ## ValidationOptions
@@ -29,7 +31,6 @@ _VALIDATION_HEAD = """
 What ImageValidator judges, and how strictly; `darkroom run` has the same options. A policy is
 `fail`, which makes ValidationGate stop the run, `warn`, or `off`:
 `ValidationOptions(policies={"duplicates": "fail", "small_classes": "off"}, min_class_images=50)`.
-
 """
 _CHECKS_HEAD = """
 The policies that a check has when `policies` does not name it:
@@ -53,17 +54,13 @@ def format_page(generated: str) -> str:
 
 def _format_validation_options() -> str:
     """Returns the section of the options of ImageValidator, and of its checks."""
-    fields = [
-        (f"`{each.name}`", f"`{_show(each.default)}`", escape(each.option.help))
-        for each in list_options(ValidationFields)
-    ]
     checks = [
         (f"`{check}`", f"`{policy}`", CHECK_TITLES[check])
         for check, policy in DEFAULT_POLICIES.items()
     ]
     return (
         _VALIDATION_HEAD
-        + format_table(("field", "default", "meaning"), fields)
+        + _link([each.name for each in list_options(ValidationFields)])
         + _CHECKS_HEAD
         + format_table(("check", "policy", "what it finds"), checks)
     )
@@ -71,44 +68,44 @@ def _format_validation_options() -> str:
 
 def _format_component(component: Any) -> str:
     spec = component.SPEC_CLASS
-    text = f"\n## {component.__name__}\n\n{inspect.getdoc(component)}\n"
-    known = _describe_arguments(component) or spec.INPUTS
-    # TFX's own may have more inputs in a later version.
-    inputs = {key: slot for key, slot in spec.INPUTS.items() if key in known}
-    for title, channels in (("input", inputs), ("output", spec.OUTPUTS)):
-        text += _format_slots((title, "artifact"), channels)
-    text += _format_slots(("execution property", "type"), spec.PARAMETERS)
-    return text + _format_constructor(component)
+    is_ours = "__init__" in vars(component)
+    # The docstrings of ours say what they take and give.
+    inputs = "" if is_ours else _format_slots(("input", "artifact"), spec.INPUTS)
+    properties = _format_slots(("execution property", "type"), spec.PARAMETERS)
+    arguments = (
+        _format_constructor(component)
+        if is_ours
+        else "\nIts arguments are those of TFX's component of the same name.\n"
+    )
+    head = f"\n## {component.__name__}\n\n{inspect.getdoc(component)}\n"
+    return head + inputs + properties + arguments
 
 
 def _format_slots(head: tuple[str, str], slots: Mapping[str, Any]) -> str:
     rows = []
     for key, slot in slots.items():
         name = getattr(slot.type, "__name__", str(slot.type))
-        # TFX: an output is always there.
-        is_optional = getattr(slot, "optional", False)
-        rows.append((f"`{key}`", f"`{name}`, optional" if is_optional else f"`{name}`"))
+        rows.append((f"`{key}`", f"`{name}`, optional" if slot.optional else f"`{name}`"))
     return "\n" + format_table(head, rows) if rows else ""
 
 
 def _format_constructor(component: Any) -> str:
-    if "__init__" not in vars(component):
-        return "\nIts arguments are those of TFX's component of the same name.\n"
-    described = _describe_arguments(component)
-    rows = []
+    described = dict(_ARGUMENT.findall(inspect.getdoc(component.__init__) or ""))
+    rows, options = [], []
     for name, parameter in inspect.signature(component.__init__).parameters.items():
-        if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+        if name == "self" or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        if meaning := trim_text(name, " ".join(described[name].split())):
             empty = parameter.default is inspect.Parameter.empty
             default = "" if empty else f"`{_show(parameter.default)}`"
-            rows.append((f"`{name}`", default, escape(described[name])))
-    return "\n" + format_table(("argument", "default", "meaning"), rows) if rows else ""
+            rows.append((f"`{name}`", default, escape(meaning)))
+        else:
+            options.append(name)
+    return "\n" + format_table(("argument", "default", "meaning"), rows) + _link(options)
 
 
-def _describe_arguments(component: Any) -> dict[str, str]:
-    """Returns the arguments that a component of ours describes; empty for one of TFX's."""
-    if "__init__" not in vars(component):
-        return {}
-    return dict(_ARGUMENT.findall(inspect.getdoc(component.__init__) or ""))
+def _link(names: Collection[str]) -> str:
+    return link_options(names, lambda field: f"`{field.name}`")
 
 
 def _show(default: Any) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Collection, Iterable
+from itertools import chain
 
 from darkroom.kfp.interface import Interface, Parameter
 from darkroom.kfp.interfaces import INTERFACES
+from options_page import is_described, link_options
 from tables import escape, format_table
 
 _HEAD = """# Components without TFX
@@ -16,7 +20,18 @@ All are in `darkroom.kfp`, and as YAML files in `darkroom/kfp/yaml`.
 [The guide](../guides/kfp-components.md) shows how they are used. Artifacts have the `system.*`
 type of the same name. What is marked *run-time* is an input of `darkroom.kfp.make_pipeline` where
 its argument `parameters` names it; other options are constants of a compiled pipeline.
+
+[Options](options.md) have the defaults of their page. Where a default is not a value, an empty
+text, list or table, or 0 stands for it, and -1 for that of `fine_tune_epochs`.
+
+## In several components
 """
+_HEADS = (
+    ("input", "artifact", "meaning"),
+    ("parameter", "default", "meaning"),
+    ("output", "type", "meaning"),
+)
+_Row = tuple[str, str, str]
 
 
 def format_page(generated: str) -> str:
@@ -25,29 +40,50 @@ def format_page(generated: str) -> str:
     Args:
         generated: The sentence that says how the page is written.
     """
-    parts = [_HEAD.format(generated=generated), *map(_format_component, INTERFACES.values())]
-    return "".join(parts)
+    interfaces = list(INTERFACES.values())
+    tables = [_list_rows(each) for each in interfaces]
+    times = Counter(row for rows in chain(*tables) for row in rows)
+    shared = [
+        [row for row in dict.fromkeys(chain(*rows)) if times[row] > 1]
+        for rows in zip(*tables, strict=True)
+    ]
+    text = _HEAD.format(generated=generated) + _format_tables(shared)
+    return text + "".join(_format_component(each, list(chain(*shared))) for each in interfaces)
 
 
-def _format_component(interface: Interface) -> str:
+def _format_component(interface: Interface, shared: Collection[_Row]) -> str:
     image = "an image with TensorFlow" if interface.needs_tensorflow else "the small image, too"
     text = f"\n## {interface.name}\n\n{interface.help} It runs in {image}.\n"
+    tables = _list_rows(interface)
+    text += _format_tables([[row for row in rows if row not in shared] for rows in tables])
+    if names := [row[0] for rows in tables for row in rows if row in shared]:
+        text += f"\nAs [in several](#in-several-components): {', '.join(names)}.\n"
+    kinds = {each.name: each.kind.__name__ for each in interface.parameters if _is_option(each)}
+    return text + link_options(kinds, lambda field: f"`{field.name}`: {kinds[field.name]}")
+
+
+def _list_rows(interface: Interface) -> tuple[list[_Row], ...]:
+    """Returns the rows of each table, without the options that have their own page."""
     inputs = [
         (f"`{each.name}`", f"{each.kind}{', optional' if each.optional else ''}", escape(each.help))
         for each in interface.inputs
     ]
+    parameters = [_format_parameter(each) for each in interface.parameters if not _is_option(each)]
     outputs = [(f"`{each.name}`", each.kind, escape(each.help)) for each in interface.outputs]
     results = [
         (f"`{each.name}`", each.kind.__name__, escape(each.help)) for each in interface.results
     ]
-    for head, rows in (
-        (("input", "artifact", "meaning"), inputs),
-        (("parameter", "default", "meaning"), map(_format_parameter, interface.parameters)),
-        (("output", "type", "meaning"), [*outputs, *results]),
-    ):
-        table = list(rows)
-        text += "\n" + format_table(head, table) if table else ""
-    return text
+    return inputs, parameters, outputs + results
+
+
+def _is_option(parameter: Parameter) -> bool:
+    return is_described(parameter.name, parameter.help)
+
+
+def _format_tables(tables: Iterable[list[_Row]]) -> str:
+    return "".join(
+        "\n" + format_table(head, rows) for head, rows in zip(_HEADS, tables, strict=True) if rows
+    )
 
 
 def _format_parameter(each: Parameter) -> tuple[str, str, str]:

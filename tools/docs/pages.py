@@ -21,6 +21,7 @@ PAGES = {
     "command-line.md": "command_line_page",
     "components.md": "components_page",
     "kfp-components.md": "kfp_components_page",
+    "options.md": "options_page",
     "rejects.md": "rejects_page",
 }
 GENERATED = (

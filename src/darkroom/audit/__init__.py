@@ -1,1 +1,1 @@
-"""Looks into a finished dataset: is it whole, what is in it twice, what does it look like?"""
+"""Looks into a finished dataset: is it whole, which images are in it twice, how does it look?"""

@@ -1,4 +1,4 @@
-"""Shows what is in a dataset: a contact sheet of its first records, and their features as CSV."""
+"""Shows the content of a dataset: a contact sheet of its first records, and features as CSV."""
 
 from __future__ import annotations
 

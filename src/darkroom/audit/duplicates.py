@@ -41,7 +41,7 @@ from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
-# What a card shows: groups, and images of each.
+# Limits of a card: groups, and images of each.
 _MAX_GROUPS = _MAX_IMAGES = 3
 BYTES, PIXELS = "bytes", "pixels"
 

@@ -1,4 +1,4 @@
-"""What verification finds: files that are missing, extra, mixed up or damaged."""
+"""The findings of verification: files that are missing, extra, mixed up or damaged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FileFinding:
         kind: `missing`, `extra`, `swapped`, `renamed`, `doubled`, `truncated`, `too long`,
             `damaged`, `foreign` (shards), `commit` (dataset.json), `table` (all other files) or
             `unreadable` (the file cannot be read).
-        what: What is wrong; a sentence when it follows the path.
+        what: The problem; a sentence when it follows the path.
         hint: What to do.
     """
 
@@ -73,12 +73,12 @@ def format_findings(findings: Sequence[FileFinding]) -> str:
 def compare_shards(
     root: str, expected: Mapping[str, Shard], digests: Mapping[str, ShardDigest | OSError]
 ) -> list[FileFinding]:
-    """Returns what is wrong with the files of the splits, missing files first.
+    """Returns the problem with the files of the splits, missing files first.
 
     Args:
-        root: The dataset. A file with unknown content is read again, to say what is wrong with it.
+        root: The dataset. A file with unknown content is read again, to find the problem.
         expected: The shards of the commit, by file.
-        digests: Digest of each file that is there, or the error on reading it.
+        digests: Digest of each file that exists, or the error on reading it.
     """
     hashes = {
         file: "" if isinstance(digest, OSError) or not digest.size_bytes else digest.sha256
@@ -168,6 +168,6 @@ def _explain_mixed(shard: Shard, owner: Shard, hashes: Mapping[str, str]) -> Fil
 
 
 def _find_content(shard: Shard, hashes: Mapping[str, str]) -> str:
-    """Returns the file that contains the records of a shard; empty if there is none."""
+    """Returns the file that contains the records of a shard; empty if none does."""
     places = (file for file, sha256 in hashes.items() if sha256 == shard.sha256)
     return next(places, "") if shard.bytes else ""

@@ -41,7 +41,7 @@ class IndexCheck:
     """Checks the record index of a dataset while its shards are read.
 
     Attributes:
-        is_here: Whether the index is in the folder; in TFX it is an artifact of its own.
+        is_here: Whether the index is in the folder; in TFX it is a separate artifact.
     """
 
     def __init__(self, root: str, dataset: Dataset, sums: Sums) -> None:
@@ -60,7 +60,7 @@ class IndexCheck:
         self._own_files = set(dataset.index_files)
 
     def read_entries(self, file: str) -> list[IndexEntry] | None:
-        """Returns what the records of a shard must contain; None if the index does not say."""
+        """Returns the necessary content of a shard's records; None if the index does not say."""
         place = self._places.get(file)
         if place is None or place.file not in self._names:
             return None
@@ -88,7 +88,7 @@ class IndexCheck:
     def find_all(
         self, digests: Mapping[str, ShardDigest | OSError], damaged: Container[str]
     ) -> list[FileFinding]:
-        """Returns what is wrong with the index, after all shards were read.
+        """Returns the problem with the index, after all shards were read.
 
         Args:
             digests: Digest of each shard, or the error on reading it, by file.
@@ -113,7 +113,7 @@ class IndexCheck:
 
 
 class _Place(NamedTuple):
-    """The index file of a shard, and what each of its rows must say."""
+    """The index file of a shard, and the necessary content of its rows."""
 
     file: str
     split: str
@@ -132,7 +132,7 @@ def _place_index_files(dataset: Dataset) -> dict[str, _Place]:
 
 
 def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[IndexEntry] | None:
-    """Checks the index of a shard, and returns what its records must contain.
+    """Checks the index of a shard, and returns the necessary content of its records.
 
     Args:
         data: The index file.

@@ -21,12 +21,12 @@ from darkroom.errors import DataError
 TRUNCATED, TOO_LONG, DAMAGED, FOREIGN = "truncated", "too long", "damaged", "foreign"
 
 _BLOCK_BYTES = 1 << 20
-# Most bytes of an unfinished record that are kept. What comes after them can only be an image.
+# Most bytes of an unfinished record that are kept. Only an image can come after them.
 _KEPT_BYTES = 1 << 20
 _LENGTH = struct.Struct("<Q")
 _HEADER_BYTES, _FOOTER_BYTES = 12, 4
 
-# What a record must contain, byte for byte: the features that are in its row of the index, too.
+# The necessary content of a record, byte for byte: the features that its row of the index has.
 IndexEntry = tuple[bytes, ...]
 
 
@@ -46,7 +46,7 @@ class ShardDigest(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong with a damaged shard.
+    """The problem with a damaged shard.
 
     Attributes:
         kind: `truncated`, `too long`, `damaged` or `foreign`.
@@ -66,7 +66,7 @@ def digest_shard(
 
     Args:
         path: The file.
-        entries: What each record must contain, in order; None to compare no records.
+        entries: The necessary content of each record, in order; None to compare no records.
         tick: Called with the bytes read since the last call.
 
     Raises:
@@ -120,7 +120,7 @@ class _IndexWalk:
         return end - place
 
     def _check(self, buffer: bytearray, start: int, stop: int) -> None:
-        # The index may be shorter: the number of records is part of what the hash proves.
+        # The index may be shorter: the hash proves the number of records, too.
         expected = self._entries[self._number] if self._number < len(self._entries) else ()
         for entry in expected:
             if buffer.find(entry, start, stop) < 0:
@@ -130,7 +130,7 @@ class _IndexWalk:
 
 
 def diagnose_shard(path: str, shard: Shard, size_bytes: int) -> Diagnosis:
-    """Returns what is wrong with a shard that does not have the hash of the commit.
+    """Returns the problem with a shard that does not have the hash of the commit.
 
     Args:
         path: The file.

@@ -15,7 +15,7 @@ Sums = Mapping[str, FileSum]
 
 
 def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
-    """Returns the sums of the files beside the shards, and what is wrong with their list.
+    """Returns the sums of the files beside the shards, and the problem with their list.
 
     Args:
         root: The dataset.
@@ -40,7 +40,7 @@ def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
 
 
 def _find_contradiction(sums: Sums, dataset: Dataset) -> str:
-    """Returns what the list says otherwise than the commit; empty when nothing."""
+    """Returns a contradiction of the list and the commit; empty when nothing."""
     expected = {DATASET_FILE, LABELS_FILE, *(shard.file for shard in dataset.shards)}
     rejects = {name for name in dataset.files if name.startswith("rejects.")}
     # In TFX, index and rejects are not here. If one of the files is here, all are.
@@ -54,4 +54,4 @@ def _find_contradiction(sums: Sums, dataset: Dataset) -> str:
     hashed = {name: file.sha256 for name, file in dataset.files.items() if file.sha256}
     hashed |= {shard.file: shard.sha256 for shard in dataset.shards}
     wrong = [name for name, sha256 in hashed.items() if sums[name].sha256 != sha256]
-    return f"has other hashes than {DATASET_FILE} for {list_first(wrong)}" if wrong else ""
+    return f"differs in hashes from {DATASET_FILE} for {list_first(wrong)}" if wrong else ""

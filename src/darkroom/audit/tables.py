@@ -30,7 +30,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def check_labels(root: str, dataset: Dataset) -> Iterator[FileFinding]:
-    """Yields what is wrong with `labels.txt`: it must be the label map of the commit."""
+    """Yields the problems with `labels.txt`: it must be the label map of the commit."""
     try:
         what = compare_labels(root, dataset)
     except OSError as error:
@@ -41,13 +41,13 @@ def check_labels(root: str, dataset: Dataset) -> Iterator[FileFinding]:
 
 
 def has_rejects(root: str, sums: Sums) -> bool:
-    """Tells whether the rejects are in the folder; in TFX they are an artifact of their own."""
+    """Tells whether the rejects are in the folder; in TFX they are a separate artifact."""
     names = (*storage.list_folder(root), *sums)
     return not _REJECTS_FILES.isdisjoint(names)
 
 
 def check_reject_files(root: str, dataset: Dataset, sums: Sums) -> Iterator[FileFinding]:
-    """Yields what is wrong with the rejects, by their hashes if they are known.
+    """Yields the problems with the rejects, by their hashes if they are known.
 
     Without them: wrong is a wrong number of rows, or that the two files differ.
     """
@@ -65,7 +65,7 @@ def check_reject_files(root: str, dataset: Dataset, sums: Sums) -> Iterator[File
 
 
 def _compare_rejects(root: str, expected: int) -> Iterator[FileFinding]:
-    """Yields what is wrong with rejects whose hashes nobody knows."""
+    """Yields the problems with rejects whose hashes nobody knows."""
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         try:
             _check_rows(storage.join(root, layout.REJECTS_FILE), expected)

@@ -1,4 +1,4 @@
-"""`darkroom.verify`: is a dataset, bit for bit, what was committed?
+"""`darkroom.verify`: is a dataset, bit for bit, as it was committed?
 
 A TFRecord file contains neither its number of records nor the number of shards. So a reader does
 not notice that a file was cut between two records, or that one is missing. `dataset.json` has both
@@ -171,7 +171,7 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
 
 
 def format_verification(result: VerificationResult) -> str:
-    """Returns a result as text: all findings, then what was read."""
+    """Returns a result as text: all findings, then the counts."""
     lines = []
     for finding in result.findings:
         lines += [
@@ -222,7 +222,7 @@ def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None
 
 
 def _check_commit(root: str, dataset: Dataset) -> Iterator[FileFinding]:
-    """Checks what the fingerprint does not: the bytes of the file."""
+    """Checks the bytes of the file, which the fingerprint does not."""
     if storage.read_bytes(storage.join(root, DATASET_FILE)) != format_dataset(dataset).encode():
         what = "has the values of the commit, but is not byte for byte as it was written"
         yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])

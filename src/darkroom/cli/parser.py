@@ -14,7 +14,7 @@ from darkroom.version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises an error of ours for wrong arguments, so that it is reported like all others."""
+    """Raises a darkroom error for wrong arguments, so that it is reported like all others."""
 
     _given: Sequence[str] = ()
 
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Rejects what is not a choice here, where the choices are known."""
+        """Rejects a value that is not a choice here, where the choices are known."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -62,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Turns image datasets into verified TFRecords and trained models.",
         epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
-        "4 another process uses the output, or it contains other data, 70 a defect, "
+        "4 another process uses the output, or it contains unrelated files, 70 a defect, "
         "128+n ended by signal n. A standard stream that is closed, full or not read changes "
         "neither the work nor the exit code.",
     )

@@ -8,8 +8,8 @@ from typing import NoReturn
 class Signal:
     """The signal that ends the process, once there is one.
 
-    An exception that a signal handler raises may arrive as another one: Beam wraps what a worker
-    raises. So the exception alone is not enough.
+    An exception that a signal handler raises may arrive as another one: Beam wraps those that a
+    worker raises. So the exception alone is not enough.
     """
 
     number: int | None = None

@@ -1,7 +1,7 @@
 """The command `darkroom`: convert, verify, validate, train, run, compile, submit and others.
 
 Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 another process uses
-the output or it contains other data, 70 a defect of darkroom, 128 + n ended by signal n.
+the output or it contains unrelated files, 70 a defect of darkroom, 128 + n ended by signal n.
 
 The top layer: it may import everything. It does so inside its functions, so that `--help` starts
 fast.
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
-    """Answers a shell that asks how the words of a command may go on, and ends the process."""
+    """Answers a shell that asks how the words of a command may continue, and ends the process."""
     try:
         import argcomplete
     except ModuleNotFoundError:
@@ -94,7 +94,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         with collect_less_garbage():
             code: int = arguments.run(arguments)
             return code
-    except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
+    except Exception as error:  # noqa: BLE001  the last resort: a defect of darkroom must say so
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
         found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)

@@ -104,7 +104,7 @@ class Commit:
 
 
 def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardReport]) -> None:
-    """Checks that shards and index are still what their workers wrote.
+    """Checks that shards and index are still as their workers wrote them.
 
     Raises:
         StorageError: A file is missing, or is another one.
@@ -168,7 +168,7 @@ def _make_dataset(
 
 
 def describe_options(manifest: Manifest, options: RecordOptions) -> dict[str, Any]:
-    """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
+    """Returns all that the bytes depend on; re-encoded images also on the codecs' versions."""
     image = asdict(options.image)
     return {
         "checks": image.pop("image_check"),

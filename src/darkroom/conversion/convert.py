@@ -60,13 +60,13 @@ def convert(
         split_ratios: Percentages of train, eval and test for rows that do not name a split.
             80/10/10 if None.
         seed: Seed for everything random: splits, order, weights, augmentation. 0 if None.
-        exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+        exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or URIs.
             Keys or URIs may be in a text, CSV or Parquet file. Excluded rows count as deduplicated.
         num_shards: Number of shards per split. A number for each split, or numbers by split; None
             or 0 chooses from the size of the data.
         max_rejects: Share of rejected rows that is allowed. With more the conversion fails. None:
-            1 %, or what an earlier run allowed that wrote the same dataset.
-        overwrite: Whether to replace what another conversion left in `output_dir`. Files that
+            1 %, or the share of an earlier run that wrote the same dataset.
+        overwrite: Whether to replace another conversion's files in `output_dir`. Files that
             darkroom cannot prove it wrote are never deleted.
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
         project: Google Cloud project, for Dataflow.
@@ -80,7 +80,7 @@ def convert(
         DataError: The source cannot be used, or too many rows were rejected: then index and
             rejects are written, but no `dataset.json`.
         UsageError: An argument is wrong, or the output would replace the source or an image.
-        OutputError: Another run holds the output, or it has other data or files of others.
+        OutputError: Another run holds the output, or it has another dataset or unrelated files.
         OSError: Storage failed.
         KeyboardInterrupt: It was interrupted.
     """
@@ -115,7 +115,7 @@ def _start(
     beam_options = options.beam_options
     if options.engine is not None:
         if runner is not None:
-            raise UsageError("engine and runner exclude each other.", "Give engine alone.")
+            raise UsageError("engine and runner cannot be used together.", "Give engine alone.")
         runner = name_runner(options.engine)
         beam_options = find_options(options.engine_options, beam_options)
     job = replace(job, runner=parse_runner(runner), beam_options=beam_options)

@@ -76,7 +76,7 @@ class TensorFlowAccessor:
             exclude: List of images to leave out.
             num_shards: Number of shards per split.
             max_rejects: Share of rejected rows that is allowed.
-            overwrite: Whether to replace what another conversion left in `output_dir`.
+            overwrite: Whether to replace another conversion's files in `output_dir`.
             runner: Beam runner; in this process when None.
             project: Google Cloud project, for Dataflow.
             region: Google Cloud region, for Dataflow.
@@ -145,7 +145,7 @@ class TensorFlowAccessor:
         if tfrecorder_wheel is not None:
             warnings.warn("tfrecorder_wheel is not needed: darkroom stages itself.", stacklevel=2)
         beam_options = {} if dataflow_options is None else dataflow_options
-        # `convert` refuses what is not a table.
+        # `convert` refuses anything but a table.
         if job_label is not None and project is not None and isinstance(beam_options, Mapping):
             beam_options = {"job_name": job_label, **beam_options}
         if isinstance(num_shards, int) and num_shards < 0:

@@ -19,10 +19,10 @@ from darkroom.options.conversion import RecordOptions
 def describe_finished(
     manifest: Manifest, options: RecordOptions, folder: str, *, with_shards: bool = False
 ) -> ConversionResult | None:
-    """Returns the result of the dataset in a folder if it is what is asked for.
+    """Returns the result of the dataset in a folder if it is the wanted one.
 
     Args:
-        manifest: What is to be converted.
+        manifest: The rows to convert.
         options: How.
         folder: Where the dataset may be.
         with_shards: Whether the hashes of the shards are checked, too; this reads them all.

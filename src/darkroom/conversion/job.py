@@ -56,7 +56,7 @@ class ConversionJob:
     beam_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks what the options cannot check for themselves.
+        """Checks the rest, which the options cannot check for themselves.
 
         Raises:
             UsageError: A value is out of its range, or does not fit another one.
@@ -302,7 +302,7 @@ class ConversionJob:
     def _judge(self, result: ConversionResult) -> ConversionResult:
         """Returns a result, unless too many rows were rejected.
 
-        What an earlier run allowed and committed counts, unless another share is given now.
+        The share that an earlier run allowed and committed counts, unless another one is given.
 
         Raises:
             DataError: Too many rows were rejected, or all.

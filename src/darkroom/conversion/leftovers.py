@@ -1,4 +1,4 @@
-"""What runs left in an output, or still do there: attempts, what is known of them, and locks."""
+"""Attempts and locks of unfinished or running conversions in an output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from darkroom.storage.locks import FolderLock, describe_lock
 
 
 class State(str, Enum):
-    """What is known of an attempt: whether it can still write or commit."""
+    """The state of an attempt: whether it can still write or commit."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -45,10 +45,10 @@ class Leftover:
         why: How that is known.
         shards: Shards that it has finished.
         job: The command that ends its job on an engine, while that runs; else empty.
-        job_name: Name of its job on an engine; empty if there is none.
-        job_id: What the engine calls that job, as far as it was asked and knows it.
+        job_name: Name of its job on an engine; empty without one.
+        job_id: The engine's id of that job, as far as it was asked and knows it.
         engine: The address that was asked.
-        resumes: Whether the same command goes on after its finished shards.
+        resumes: Whether the same command resumes after its finished shards.
     """
 
     token: str
@@ -70,7 +70,7 @@ class Leftover:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What runs left in an output.
+    """The leftovers of runs in an output.
 
     Attributes:
         output_dir: The output.
@@ -98,7 +98,7 @@ def find_leftovers(directory: str | os.PathLike[str], *, remove: bool = False) -
         remove: Whether to delete the files of attempts that have ended, or can never commit.
 
     Returns:
-        What was there before anything was deleted.
+        The attempts before anything was deleted.
 
     Raises:
         UsageError: There is no such folder.
@@ -127,7 +127,7 @@ def note_running_jobs(output: str) -> None:
     """Says which runs still write into an output, as far as that can be known."""
     own = _name_client(os.getpid(), socket.gethostname())
     for each in _find(output):
-        # On a disk the lock of the output proves more than a process that is there.
+        # On a disk the lock of the output proves more than a running process.
         is_client = storage.is_remote(output) and own not in each.why
         if each.state is State.RUNNING and (each.job or is_client):
             what = "job" if each.job_name else "run"
@@ -150,7 +150,7 @@ def format_leftovers(found: Leftovers) -> str:
     if kept and not found.removed:
         verb = "is" if kept == 1 else "are"
         shards = format_count(kept, "finished shard")
-        lines.append(f"To go on, run the same command again: {shards} {verb} kept.")
+        lines.append(f"To resume, run the same command again: {shards} {verb} kept.")
     lines += found.locks
     if not lines:
         return f"No run has left anything in {found.output_dir}."
@@ -160,7 +160,7 @@ def format_leftovers(found: Leftovers) -> str:
         lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
     elif ended:
         start = "Or delete" if kept else "Delete"
-        lines.append(f"{start} what has ended: darkroom attempts {found.output_dir} --remove")
+        lines.append(f"{start} ended attempts: darkroom attempts {found.output_dir} --remove")
     return "\n".join(lines)
 
 
@@ -205,7 +205,7 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
 
 
 class _Verdict(NamedTuple):
-    """What is known of an attempt; see `Leftover`."""
+    """The state of an attempt; see `Leftover`."""
 
     state: State
     why: str
@@ -231,8 +231,8 @@ def _judge(output: str, record: Attempt | None) -> _Verdict:
 def _judge_job(record: Attempt) -> _Verdict:
     job = f"job {record.job} on {record.runner}"
     client = _name_client(record.process, record.host)
-    seen = f"{job} has a client that is there: {client}"
-    # This process itself may go on after its run, as one of a notebook does.
+    seen = f"{job} has a client that is running: {client}"
+    # This process itself may live on after its run, as one of a notebook does.
     is_other = record.process != os.getpid()
     is_seen = record.host == socket.gethostname() and is_other and _is_alive(record.process)
     engine = find_engine(record.runner)

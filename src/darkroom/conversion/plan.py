@@ -89,7 +89,7 @@ def plan_shards(manifest: Manifest, given: Mapping[str, int]) -> list[ShardRange
     """Returns all shards of a manifest, in its order.
 
     Args:
-        manifest: What is to be converted.
+        manifest: The rows to convert.
         given: Number of shards by split, as far as the user gave one.
     """
     counts = {

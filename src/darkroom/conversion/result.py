@@ -25,7 +25,7 @@ from darkroom.runtime.text import format_count
 
 @dataclass(frozen=True, repr=False)
 class ConversionResult:
-    """What a conversion did.
+    """The result of a conversion.
 
     Attributes:
         output_dir: The dataset.
@@ -39,10 +39,10 @@ class ConversionResult:
         classes: Records by split, then by label; "" means no label. Empty while nothing is
             written, and when the index cannot be read.
         fingerprint: Fingerprint of the dataset; empty while a remote job runs.
-        already_complete: Whether the output was there before, and nothing was done.
+        already_complete: Whether the output existed before, and nothing was done.
         job_id: Id of the remote job, when it was not waited for.
         excluded: How many of the deduplicated rows a list excludes.
-        merged: How many of them had other values in further columns than the row that was kept.
+        merged: How many of them had different values in further columns from the row that was kept.
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
             the same.
     """
@@ -146,7 +146,7 @@ class TooManyRejectsError(DataError):
     """Too many rows were rejected, so the conversion was not committed.
 
     Attributes:
-        result: What it did; nothing counts as written, except by an earlier run that allowed more.
+        result: Its result; nothing counts as written, except by an earlier run that allowed more.
     """
 
     def __init__(self, message: str, hint: str, result: ConversionResult) -> None:

@@ -1,4 +1,4 @@
-"""Starts an attempt at an output: takes it, plans the shards, and returns what writes them."""
+"""Starts an attempt at an output: takes it, plans the shards, and returns their writer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def start_attempt(
 
     Args:
         folders: The manifest, and the folders of the output.
-        attempt: What others can know of the attempt.
+        attempt: The public facts about the attempt.
         options: How records are made.
         max_rejects: Share of rejected rows over which nothing is committed; None for any.
         in_place: Whether the files go into the output itself on a store, too, because nobody else

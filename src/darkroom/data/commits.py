@@ -1,4 +1,4 @@
-"""The datasets that TFRecord files belong to, and what their commits say about the files."""
+"""The datasets that TFRecord files belong to, and the facts of their commits about the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_shared_labels(commits: Commits) -> list[str]:
             of its labels with its commit.
 
     Raises:
-        DataError: A folder is not a dataset of darkroom's, or two label maps differ.
+        DataError: A folder is not a darkroom dataset, or two label maps differ.
     """
     maps: dict[str, list[str]] = {}
     for folder, dataset in commits.items():

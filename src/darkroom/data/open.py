@@ -72,7 +72,7 @@ def open_data(
     eval_data: Sequence[AnySource] = (),
     manifest: ManifestOptions | None = None,
 ) -> OpenedData:
-    """Opens datasets, or one list or folder of images. It reads what they are, and no image.
+    """Opens datasets, or one list or folder of images. It reads their list, and no image.
 
     Args:
         data: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or

@@ -1,1 +1,1 @@
-"""What is in the folder of a dataset: names and forms of files, keys, splits, labels, columns."""
+"""The folder of a dataset: names and forms of files, keys, splits, labels, columns."""

@@ -26,7 +26,7 @@ _MAX_BYTES = 1 << 28
 
 
 class FileSum(NamedTuple):
-    """What identifies the content of a file.
+    """The identity of a file's content.
 
     Attributes:
         size_bytes: Its length.
@@ -38,7 +38,7 @@ class FileSum(NamedTuple):
 
 
 class SummedFile:
-    """Passes on what is written to an open file, and sums it.
+    """Passes on the bytes that are written to an open file, and sums them.
 
     Attributes:
         size_bytes: Bytes written so far.
@@ -122,7 +122,7 @@ def read_sums(folder: str) -> dict[str, FileSum]:
 def find_changed(
     folder: str, sums: Mapping[str, FileSum], names: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yields files that do not have their sums: their names, and what is wrong with them.
+    """Yields files that do not have their sums: their names, and the problem with each.
 
     A file of another length is not read.
 
@@ -135,7 +135,7 @@ def find_changed(
 
 
 def _compare(path: str, expected: FileSum) -> str:
-    """Returns what is wrong with a file; empty when nothing is."""
+    """Returns the problem with a file; empty when it has none."""
     try:
         size = storage.stat_file(path).size_bytes
         if size != expected.size_bytes:

@@ -35,7 +35,7 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 
 _MAX_COMMIT_BYTES = 1 << 26
 _COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
-# What a conversion writes beside the splits before it commits.
+# Files that a conversion writes beside the splits before it commits.
 _MARKS = frozenset((WORK_FOLDER, INDEX_FOLDER, LABELS_FILE, REJECTS_FILE))
 
 
@@ -85,7 +85,7 @@ class SideFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a dataset holds.
+    """The content of a dataset.
 
     Attributes:
         format_version: Version of this file's form.
@@ -100,7 +100,7 @@ class Dataset:
         deduplicated: Rows dropped because another row is the same.
         splits: Each split's shards, in the order train, eval, test.
         files: The files beside the shards, by their paths below the dataset. In TFX the index and
-            the rejects are in artifacts of their own, under the same names.
+            the rejects are in separate artifacts, under the same names.
         max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
             a part of the fingerprint.
     """
@@ -165,8 +165,8 @@ def write_commit(
 ) -> None:
     """Writes `SHA256SUMS`, and `dataset.json` last.
 
-    Index and rejects in the folder of the dataset are listed there. In TFX they are artifacts of
-    their own, each with a list of its own.
+    Index and rejects in the folder of the dataset are listed there. In TFX they are separate
+    artifacts, each with a list.
 
     Args:
         folders: The folders of the dataset.
@@ -289,7 +289,7 @@ def _parse(fields: Any) -> Dataset:
 
 
 def _find_contradictions(dataset: Dataset) -> Iterator[str]:
-    """Yields what cannot be true, although each field has a possible value."""
+    """Yields values that cannot be true, although each field has a possible value."""
     if dataset.with_fingerprint().fingerprint != dataset.fingerprint:
         yield "its fingerprint does not match its other fields"
     if strays := _find_strays(dataset):
@@ -340,7 +340,7 @@ def find_dataset(folder: str) -> Dataset | None:
     """Reads the commit of a folder of Examples, which another tool may have written.
 
     Returns:
-        The commit; None when there is none, and no sign that darkroom wrote into the folder.
+        The commit; None when it is missing without a sign that darkroom wrote into the folder.
 
     Raises:
         DataError: The commit is damaged, or darkroom wrote into the folder without a commit.

@@ -1,7 +1,7 @@
 """Checks the types and ranges of everything in a `dataset.json`, whoever wrote it.
 
 All readers get a commit through this check, so that none of them meets a value that it does not
-expect, and all agree on what is damaged.
+expect, and all agree which one is damaged.
 """
 
 from __future__ import annotations

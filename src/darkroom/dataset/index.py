@@ -70,7 +70,7 @@ def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
 
 
 class IndexRow(NamedTuple):
-    """What the index says about a record, except its place; see `PreparedImage`.
+    """The facts in the index about a record, except its place; see `PreparedImage`.
 
     Attributes:
         key: Key of the example.
@@ -88,7 +88,7 @@ class IndexRow(NamedTuple):
         format: `jpeg`, `png` or `RAW`.
         size_bytes: Bytes of the image as written.
         luminance: Mean luminance, 0 to 255.
-        changes: Codes of what was changed, joined by commas.
+        changes: Codes of the changes, joined by commas.
         source_format: Format of the file.
         source_height: Height in the file.
         source_width: Width in the file.
@@ -192,10 +192,10 @@ def find_index_files(folder: str) -> list[str]:
 
 
 def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> None:
-    """Checks that columns of an index file are there, with the types that `IndexWriter` gives them.
+    """Checks that an index file has columns, with the types that `IndexWriter` gives them.
 
     Raises:
-        DataError: They are not.
+        DataError: One is missing, or has another type.
     """
     types, found = dict(_COLUMNS), parquet.schema_arrow
     for name in names:
@@ -214,7 +214,7 @@ def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> Non
 
 
 def _suggest_verify(path: str) -> str:
-    # In TFX, the index has a folder of its own.
+    # In TFX, the index has a separate folder.
     folder, inside = os.path.split(os.path.dirname(path))
     return f"List all faults with: darkroom verify {folder if inside == INDEX_FOLDER else 'DIR'}."
 
@@ -228,7 +228,7 @@ def read_index_batches(
         path: The file.
         names: The columns to read.
         batch_rows: Most rows in a batch.
-        optional: Columns that are read where they are there.
+        optional: Columns that are read if they exist.
 
     Raises:
         DataError: It is damaged, or not an index.

@@ -121,7 +121,7 @@ def _list_data(folder: str) -> Iterator[str]:
 
 
 def find_outputs(folder: str) -> tuple[list[str], list[str]]:
-    """Returns the files below a folder without those of darkroom's outputs, and these outputs.
+    """Returns the files below a folder without those of darkroom outputs, and these outputs.
 
     Only files that a conversion writes into an output are left out, not images beside them.
 

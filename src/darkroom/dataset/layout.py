@@ -82,7 +82,7 @@ class Folders:
 
     @property
     def work(self) -> str:
-        """The attempt's own folder: its journal, its unfinished files, what it has finished.
+        """The attempt's own folder: its journal, its unfinished and finished files.
 
         A later attempt takes the folder by renaming it. From then on the earlier one, which may
         have workers elsewhere, cannot give any file its name.

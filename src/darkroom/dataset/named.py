@@ -47,7 +47,7 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
     try:
         found = read_dataset(folder).fingerprint if expected else ""
     except DataError:
-        return folder  # whoever reads it says what is wrong with it
+        return folder  # whoever reads it reports the problem
     if found != expected:
         raise StorageError(
             f"{storage.join(folder, DATASET_FILE)} has the fingerprint {found}, expected "

@@ -48,7 +48,7 @@ def read_unchanged(folders: Sequence[str], read: Callable[[], _Result]) -> _Resu
         read: Reads any of their files.
 
     Raises:
-        DataError: A dataset was replaced again and again; or what `read` raises.
+        DataError: A dataset was replaced again and again; or an error of `read`.
         OSError: As `read` raises it.
     """
     for _ in range(_MOST_TRIES):
@@ -78,7 +78,7 @@ def check_unchanged(
 
     Args:
         commits: The commits that were read, by folder; None for Examples of another tool.
-        states: What `identify_commit` said then. Commits of the same state are not read again.
+        states: The `identify_commit` of then. Commits of the same state are not read again.
 
     Raises:
         DataError: One was replaced, or is gone.
@@ -102,8 +102,8 @@ def check_unchanged(
 def identify_commit(folder: str) -> str:
     """Returns a text that changes when the dataset in a folder is replaced.
 
-    Empty when there is none. Also for a remote one: there a dataset is never exchanged, and each
-    look would cost a request.
+    Empty when it does not exist. Also for a remote one: there a dataset is never exchanged, and
+    each look would cost a request.
     """
     if storage.is_remote(folder):
         return ""
@@ -170,7 +170,7 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
     index = [name for name in sums if name.startswith(f"{INDEX_FOLDER}/")]
     if dataset.shards and not index:
         raise UsageError(
-            f"The index of {folder} is elsewhere: in a TFX pipeline it is an artifact of its own.",
+            f"The index of {folder} is elsewhere: in a TFX pipeline it is a separate artifact.",
             "Give a dataset that darkroom convert wrote: of the same source it makes the same.",
         )
     _check_sums(folder, sums, [*index, *(name for name in others if name in sums)])
@@ -205,7 +205,7 @@ def check_outside(folder: str, target: str, what: str) -> None:
     Args:
         folder: The dataset.
         target: The folder to write to.
-        what: What is written there, for the error.
+        what: The file that is written there, for the error.
 
     Raises:
         OutputError: The target is the dataset, or below it.
@@ -225,7 +225,7 @@ def _read_list(folder: str) -> dict[str, FileSum]:
 
 
 def compare_labels(folder: str, dataset: Dataset) -> str:
-    """Returns what is wrong with the label file of a dataset; empty when nothing is.
+    """Returns the problem with the label file of a dataset; empty when it has none.
 
     The text is a sentence when it follows the path.
 

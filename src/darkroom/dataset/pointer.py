@@ -1,7 +1,7 @@
 """The `dataset.json` of an output on a store: it names the folder that holds the dataset.
 
 A store cannot rename folders, and a worker of an earlier attempt may still write there. So each
-attempt has a folder of its own in the output, and a dataset becomes the output's by one write of
+attempt has a separate folder in the output, and a dataset becomes the output's by one write of
 this small file. The folder that it names is a dataset as on a local disk, with a `dataset.json` of
 its own.
 """
@@ -56,5 +56,5 @@ def find_data(folder: str) -> str:
         data = storage.read_bytes(storage.join(folder, DATASET_FILE), _MAX_BYTES)
         fields = parse_pointer(json.loads(data))
     except (*storage.UNUSABLE, ValueError, RecursionError):
-        return folder  # whoever reads the commit says what is wrong with it
+        return folder  # whoever reads the commit reports the problem
     return storage.join(folder, fields["dataset"]) if fields else folder

@@ -22,13 +22,13 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
 HINTS: Mapping[str, str] = {
-    "animated": "Save one frame as a file of its own.",
+    "animated": "Save one frame as a separate file.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
     "characters.",
     "bad_value": "Correct the cell, or give the column another kind with --columns "
     "(columns= in Python).",
     "conflict": "Keep one row for the image (or id), with the right label and split.",
-    "corrupt_transfer": "Copy the image again: what arrived differs from what the store announced.",
+    "corrupt_transfer": "Copy the image again: it arrived with wrong bytes.",
     "decoder_crash": "Save the image again with another program.",
     "decoder_memory": "Save the image again, smaller.",
     "decoder_timeout": "Save the image again with another program.",
@@ -40,7 +40,7 @@ HINTS: Mapping[str, str] = {
     "multi_label": "Give the image one label.",
     "no_image": "Give the row the path of an image.",
     "not_a_file": "Name a file.",
-    "not_an_image": "Get the image itself: this file is of another kind.",
+    "not_an_image": "Get the image itself: this file is something else.",
     "not_unicode": "Rename the file in UTF-8.",
     "nul_byte": "Remove the NUL byte; it often comes from a truncated or UTF-16 file.",
     "outside_layout": "Put each image into a folder that is named after its label, as in "
@@ -95,7 +95,7 @@ class Reject(NamedTuple):
         label: Its label as in the source, empty if missing; None in a source without labels.
         stage: Where it was rejected: `manifest` or `convert`.
         reason: Reason code.
-        detail: What is wrong, for a person.
+        detail: The problem, in words for a person.
         id: Text that the key of the example is the hash of, so that a rerun gives the same key.
         extra: Its input columns by name; the text of the cells when they are wrong.
     """
@@ -235,7 +235,7 @@ def format_hint(rejected: Mapping[str, int]) -> str:
 
 
 def list_rejects(folder: str) -> str:
-    """Returns the first rejects of a folder for a message, each on a line of its own."""
+    """Returns the first rejects of a folder for a message, each on a separate line."""
     first = read_first_rejects(storage.join(folder, REJECTS_FILE), MAX_LISTED_ROWS + 1)
     texts = [f"row {each.row}: {each.reason} ({each.detail}) {each.uri}" for each in first]
     lines = [make_visible(text) for text in texts[:MAX_LISTED_ROWS]]

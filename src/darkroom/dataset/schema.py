@@ -1,4 +1,4 @@
-"""What each column of a source is: the split, the image, the label, an id, or an input feature."""
+"""The kind of each column of a source: the split, the image, the label, an id, or a feature."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
         kinds: Kind of each column that is an input; text for columns that are not in it.
 
     Raises:
-        DataError: No column has images, a name is there twice, or a name is a likely misspelling
+        DataError: No column has images, a name occurs twice, or a name is a likely misspelling
             of a known one.
     """
     _check_unique(names)
@@ -199,7 +199,7 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
 
 
 def _check_unambiguous(names: Sequence[str]) -> None:
-    """Checks that no known name is there twice, apart from letter case and white space."""
+    """Checks that no known name occurs twice, apart from letter case and white space."""
     seen: dict[str, str] = {}
     known = {name for names_of_kind in KNOWN_NAMES.values() for name in names_of_kind}
     for name in names:
@@ -277,4 +277,4 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
 
 def _check_unique(names: Sequence[str]) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"Columns are there twice: {repeated}.", "Give each column its own name.")
+        raise DataError(f"Columns occur twice: {repeated}.", "Give each column its own name.")

@@ -1,4 +1,4 @@
-"""What a job on an engine needs, looked at before it is submitted."""
+"""Checks the needs of a job on an engine before it is submitted."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_java(kind: str) -> None:
     home = os.environ.get("JAVA_HOME")
     if not shutil.which(os.path.join(home, "bin", "java") if home else "java"):
         raise StorageError(
-            f"The job server of {kind} needs Java, and there is none.",
+            f"The job server of {kind} needs Java, which is not installed.",
             "Install Java 17, or give job_endpoint=HOST:PORT of a job server that runs.",
         )
 
@@ -93,7 +93,7 @@ def _connect(option: str, address: str, what: str) -> None:
 
 
 def _ask_job_server(endpoint: str) -> None:
-    """Checks that what listens speaks as a job server does: an engine's web page listens, too."""
+    """Checks that the server speaks as a job server does: an engine's web page listens, too."""
     import grpc
 
     with grpc.insecure_channel(endpoint) as channel:
@@ -101,7 +101,7 @@ def _ask_job_server(endpoint: str) -> None:
             grpc.channel_ready_future(channel).result(_JOB_SERVER_SECONDS)
         except grpc.FutureTimeoutError as error:
             raise StorageError(
-                f"What listens at {endpoint} did not answer as a job server of Beam in "
+                f"The server at {endpoint} did not answer as a job server of Beam in "
                 f"{_JOB_SERVER_SECONDS} s.",
                 "Check the port in job_endpoint: the engine and its worker pools have others.",
             ) from error

@@ -1,4 +1,4 @@
-"""What Beam must be told of an engine, found out from its name and its address."""
+"""The options of Beam for an engine, found out from its name and its address."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any
     if str(given_slots).isdigit() and int(str(given_slots)) > cluster.slots:
         progress.warn(
             f"parallelism is {given_slots}, and {where} has {format_count(cluster.slots, 'slot')}: "
-            "the job waits until there are as many. Leave parallelism out to take what is there."
+            "the job waits until there are as many. Leave parallelism out to take all."
         )
     # A job server beside the cluster is not enough: the workers must reach this process, too.
     is_here = all(map(_is_here, (_find_host(url), *cluster.task_managers)))
@@ -105,7 +105,7 @@ def _choose_workers(
     is_here: bool,
     hosts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns the options that say what runs darkroom on the machines of an engine.
+    """Returns the options that say how darkroom runs on the machines of an engine.
 
     Raises:
         UsageError: Nobody said it, or several machines would share one worker pool.
@@ -132,7 +132,7 @@ def _choose_workers(
 
 
 def make_environment(kind: str, value: str) -> dict[str, Any]:
-    """Returns Beam's options for what runs darkroom on the machines of an engine."""
+    """Returns Beam's options for the workers of darkroom on the machines of an engine."""
     if kind == COMMAND:
         return {"environment_type": "PROCESS", "environment_config": {"command": value}}
     return {"environment_type": _ENVIRONMENTS[kind], "environment_config": value}
@@ -158,7 +158,7 @@ def _find_host(address: str) -> str:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine: one can listen only at addresses of one's own."""
+    """Whether a host is this machine: one can listen only at addresses of this machine."""
     try:
         for family, kind, _, _, address in socket.getaddrinfo(host or "-", 0):
             with socket.socket(family, kind) as tried:

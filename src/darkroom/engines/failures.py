@@ -1,4 +1,4 @@
-"""What an engine says when a job fails becomes one error of ours."""
+"""Turns the output of an engine whose job failed into one darkroom error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WRAPPERS = {
     "ProgramInvocationException",
     "ClientExecutionException",
 }
-# An error that is not ours, raised by a function of ours, at the end of a traceback. A user's
+# An error that is not ours, raised by darkroom's code, at the end of a traceback. A user's
 # folder may have our name, too.
 _DEFECT = re.compile(
     r'File "[^"]*/(?:src|(?:site|dist)-packages)/darkroom/[^"]*", line \d+, in \S+\n'
@@ -45,11 +45,11 @@ _CREDENTIALS = (
 
 
 def find_cause(runner: str, error: Exception, text: str, where: str) -> DarkroomError | None:
-    """Returns the error of ours for what an engine raised, from the lines that it printed.
+    """Returns the darkroom error for an engine's error, from the lines that it printed.
 
     Args:
         runner: Beam's name of the runner.
-        error: What was raised here.
+        error: The error that was raised here.
         text: The engine's lines.
         where: A sentence that says where these lines are.
 
@@ -73,11 +73,11 @@ def find_cause(runner: str, error: Exception, text: str, where: str) -> Darkroom
 
 
 def _find_last(text: str, known: Known | None = None) -> str:
-    """Returns the last error that tells why something failed; nothing if there is none.
+    """Returns the last error that tells why something failed; nothing if none does.
 
     Args:
         text: The engine's lines.
-        known: What they stand for: an error that says this tells more than a later one.
+        known: Their meaning: an error that says this tells more than a later one.
     """
     causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
     telling = [each for each in causes if each[0] not in _WRAPPERS] or causes

@@ -1,4 +1,4 @@
-"""Flink's REST interface: which cluster answers at an address, and what became of a job there."""
+"""Flink's REST interface: which cluster answers at an address, and the state of a job there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPENER = build_opener(ProxyHandler({}))
 
 @dataclass(frozen=True)
 class FlinkCluster:
-    """What a cluster says of itself.
+    """The facts about a cluster.
 
     Attributes:
         version: Version of Flink, as 1.19.3.
@@ -80,7 +80,7 @@ def read_cluster(url: str) -> FlinkCluster:
     """Asks a cluster for its version, slots and task managers.
 
     Raises:
-        StorageError: It does not answer, or what answers is not Flink.
+        StorageError: It does not answer, or is not Flink.
     """
     overview = _ask(url, "/overview")
     version, slots = overview.get("flink-version"), overview.get("slots-total")
@@ -165,7 +165,7 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
 
 
 def _not_flink(url: str) -> StorageError:
-    what = f"What answers at {format_url(url)} is not the REST interface of Flink."
+    what = f"The server at {format_url(url)} is not the REST interface of Flink."
     return StorageError(what, _EXAMPLE)
 
 

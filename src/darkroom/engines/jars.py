@@ -17,7 +17,7 @@ def find_jar(artifact: str, option: str) -> str:
     """Returns the path of a job server of the version of Beam that is installed.
 
     It is looked for in the folder that `DARKROOM_JARS` names and in Maven's local repository; else
-    Beam downloads it, into a folder of its own.
+    Beam downloads it, into a separate folder.
 
     Args:
         artifact: Its name in Maven's repositories, as beam-runners-flink-1.19-job-server.
@@ -40,7 +40,7 @@ def find_jar(artifact: str, option: str) -> str:
     try:
         with progress.step("Loading Beam's job server"):
             return str(JavaJarJobServer.local_jar(url))
-    except Exception as error:  # Beam raises what its library for files does
+    except Exception as error:  # Beam raises the errors of its library for files
         raise StorageError(
             f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded "
             f"from {url}: {_describe(error)}.",
@@ -50,7 +50,7 @@ def find_jar(artifact: str, option: str) -> str:
 
 
 def _describe(error: BaseException) -> str:
-    """Returns what went wrong first: Beam's own text has addresses and advice of several lines."""
+    """Returns the first error: Beam's own text has addresses and advice of several lines."""
     while error.__context__:
         error = error.__context__
     said = getattr(error, "strerror", None) or error

@@ -87,7 +87,7 @@ class JobServerEngine:
             except (KeyboardInterrupt, SystemExit) as interrupt:
                 progress.note(f"Ending the job {job_name}. This may take {_CANCEL_SECONDS} s.")
                 # For a second one, which may end the wait below.
-                explain_end(interrupt, f"The job {job_name} may go on.")
+                explain_end(interrupt, f"The job {job_name} may still run.")
                 explain_end(interrupt, _end_job(options, job_name, submitted))
                 raise
             except Exception as error:
@@ -115,7 +115,7 @@ def _name_job(pipeline: beam.Pipeline, name: str) -> None:
 
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{name}" if named.job_name else name
-    # Beam calls pip to log what is installed. Without pip, Python complains to the user.
+    # Beam calls pip to log the installed packages. Without pip, Python complains to the user.
     if not find_spec("pip"):
         pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
 
@@ -142,12 +142,12 @@ def _sigint_kept() -> Iterator[Callable[[], object]]:
 
 
 def _end_job(options: Mapping[str, Any], name: str, submitted: Any) -> str:
-    """Ends a job, wherever it runs; returns what to tell of it, or an empty text."""
+    """Ends a job, wherever it runs; returns a message about it, or an empty text."""
     try:
         if told := _end_on_flink(options, name, _APPEAR_SECONDS if submitted else 0):
             return told
     except StorageError as error:
-        return f"Whether the job {name} goes on is not known: {error}"
+        return f"Whether the job {name} still runs is not known: {error}"
     if not submitted:
         return ""
     is_done = call_in_time(submitted.cancel, _CANCEL_SECONDS)
@@ -157,7 +157,7 @@ def _end_job(options: Mapping[str, Any], name: str, submitted: Any) -> str:
     if is_done:
         return (
             f"The job server at {endpoint} was told to cancel the job {name}. If that runs on "
-            "Flink, it goes on: cancel it there, and next time give flink_master, too."
+            "Flink, it keeps running: cancel it there, and next time give flink_master, too."
         )
     return (
         f"The job {name} could not be cancelled: the job server at {endpoint} did not do it. Stop "
@@ -170,11 +170,11 @@ def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> 
 
     Args:
         options: Beam's options.
-        name: What only the name of the job contains.
+        name: A text that only the name of the job contains.
         seconds: How long to wait for the job to appear.
 
     Returns:
-        What became of it; empty if it does not run on a cluster.
+        Its end; empty if it does not run on a cluster.
 
     Raises:
         StorageError: Flink does not answer.
@@ -190,10 +190,10 @@ def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> 
     with suppress(StorageError):
         job = flink.cancel_job(master, job.id, _CANCEL_SECONDS)
     if job.state == flink.CANCELED:
-        return f"The job {name} on Flink was cancelled; run the same command again to go on."
+        return f"The job {name} on Flink was cancelled; run the same command again to resume."
     if job.has_ended:
         return f"The job {name} on Flink had ended before: {job.state}."
     return (
-        f"The job {name} could not be cancelled: it goes on on Flink as job {job.id}, "
+        f"The job {name} could not be cancelled: it keeps running on Flink as job {job.id}, "
         f"{job.state}. Stop it with: {job.stop}"
     )

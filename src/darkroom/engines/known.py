@@ -1,4 +1,4 @@
-"""What engines say when something is wrong, and what that stands for."""
+"""Messages of engines about failures, and their meaning."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from darkroom.errors import DarkroomError, StorageError, UsageError
 
-# What a user may have given to say what runs darkroom on the engine's machines.
+# The options that say how darkroom runs on the engine's machines.
 WORKERS = "--engine-workers or environment_config"
 
 
 class Known(NamedTuple):
-    """What some lines of an engine stand for.
+    """The meaning of some lines of an engine.
 
     Attributes:
         pattern: A text in them.
-        what: What is wrong, and what to do: `hint`.
+        what: The problem, and what to do: `hint`.
         kind: The error that it becomes.
     """
 
@@ -30,13 +30,13 @@ class Known(NamedTuple):
         return bool(re.search(self.pattern, text, re.DOTALL | re.MULTILINE))
 
 
-# It comes as an error of ours, which would only name a path.
+# It comes as a darkroom error, which would only name a path.
 NOT_SHARED = Known(
     r"\.part['\"]? does not exist|/\.attempt\S* does not exist",
     "The engine's workers do not see the output folder",
     "Give an output that all machines reach at this path: a store, or a shared file system.",
 )
-# From what tells most to what may only follow from something else.
+# From causes to errors that may only follow from something else.
 KNOWN = (
     Known(
         r"No module named '?darkroom['.]\S+\.|Can't get attribute \S+ on <module 'darkroom"
@@ -84,7 +84,7 @@ KNOWN = (
     ),
     Known(
         r"IllegalAccessError.{0,400}sun\.nio\.ch",
-        "Java hides from Spark what its job server needs",
+        "Java hides parts that the job server of Spark needs",
         "Take --engine spark, or start the job server with this option of Java: "
         "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED.",
     ),
@@ -122,22 +122,22 @@ KNOWN = (
         r"|The TaskExecutor is shutting down"
         r"|Connection unexpectedly closed by remote task manager|ExecutorLostFailure",
         "The engine lost a worker",
-        "With a restart strategy it goes on by itself. Else run this again: finished shards are "
+        "With a restart strategy it resumes by itself. Else run this again: finished shards are "
         "kept.",
     ),
     Known(
         r"Process died with exit code|Failed to start external process|Cannot run program"
         r"|process failed (?:to start|while running)|error=(?:2|13), ",
         "The engine could not start a worker process",
-        f"Check on the engine's machines that the program is there and may be run: {WORKERS}.",
+        f"Check on the engine's machines that the program exists and may be run: {WORKERS}.",
     ),
     Known(
         "StatusRuntimeException: CANCELLED",
         "A worker process ended while it worked",
         "Perhaps something ended it, or its machine had too little memory. With a restart strategy "
-        "the job goes on by itself. Else run this again: finished shards are kept.",
+        "the job resumes by itself. Else run this again: finished shards are kept.",
     ),
-    # Also where a task of Spark has failed, and went on.
+    # Also where a task of Spark has failed and was repeated.
     Known(
         r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
         r"|IncompatibleClassChangeError|ClassNotFoundException",

@@ -1,4 +1,4 @@
-"""What Beam and its job server say while a job runs: it goes to a file, and not to the terminal."""
+"""The log of Beam and its job server: it goes to a file, and not to the terminal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class EngineLog:
         self.was_told = False
 
     def add(self, text: str) -> None:
-        """Adds what the engine said in another way."""
+        """Adds messages of the engine from elsewhere."""
         with open(self.path, "a", encoding="utf-8", errors="replace") as file:
             file.write(f"{text}\n")
 
     def read(self) -> str:
-        """Returns what was said so far."""
+        """Returns the log so far."""
         with open(self.path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
@@ -41,7 +41,7 @@ class EngineLog:
 
 @contextmanager
 def collect_lines() -> Iterator[EngineLog]:
-    """Sends to a file what Beam and its job server say while the block runs."""
+    """Sends the messages of Beam and its job server to a file while the block runs."""
     with ExitStack() as restored:
         file = restored.enter_context(
             tempfile.NamedTemporaryFile(

@@ -1,6 +1,6 @@
 """A worker that an engine starts as a process: the command `darkroom-worker`.
 
-It takes the place of Beam's program `boot`, which also installs what a job brings with it. Nothing
+It takes the place of Beam's program `boot`, which also installs the packages of a job. Nothing
 is installed or downloaded here: this Python has darkroom. Flink and Spark start it with
 `environment_type=PROCESS`, and a pool of workers with `--container_executable`.
 """
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _ask_engine(endpoint: str, worker_id: str) -> Any:
-    """Returns what the engine's provision service says about the job."""
+    """Returns the answer of the engine's provision service about the job."""
     from apache_beam.portability.api import beam_provision_api_pb2 as messages
     from apache_beam.portability.api import beam_provision_api_pb2_grpc as services
     from apache_beam.runners.worker.channel_factory import GRPCChannelFactory

@@ -1,1 +1,1 @@
-"""How good a trained model is: numbers, a page and a model card; and what it says of new images."""
+"""How good a trained model is: numbers, a page and a model card; and its predictions."""

@@ -51,7 +51,7 @@ def evaluate(
     from_logits: bool = False,
     judge: Callable[[Evaluation], Sequence[str]] | None = None,
 ) -> Evaluation:
-    """Says how good an exported model is, by what a server would answer.
+    """Evaluates an exported model by the answers that a server would give.
 
     All images of the split go through the model's own serving signature. No image is left out.
 
@@ -85,7 +85,7 @@ def evaluate(
     if target is not None:
         _check_target(target, given)
     load_tensorflow()
-    # The model says what a label is.
+    # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL))
     named = data.find_split(name)
     facts = read_facts(os.path.dirname(folder))

@@ -1,4 +1,4 @@
-"""What a server would say of new images, as `darkroom predict` writes it."""
+"""The predictions of a server for new images, as `darkroom predict` writes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of an image.
+    """The prediction of a model for an image.
 
     Attributes:
         path: Path or URI of the image.
@@ -57,7 +57,7 @@ class FailedImage:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of images.
+    """The predictions of a model for images.
 
     Attributes:
         model_dir: The folder of the SavedModel.
@@ -96,7 +96,7 @@ def predict(
     from_logits: bool = False,
     overwrite: bool = False,
 ) -> Predictions:
-    """Says what an exported model predicts for images, by what a server would answer.
+    """Predicts the labels of images with an exported model, as a server would.
 
     Args:
         model: A SavedModel that darkroom exported, or the folder of a training.
@@ -280,7 +280,7 @@ def _predict_batch(
 
 
 def _describe(data: bytes) -> str:
-    """Returns what is wrong with an image that the model cannot decode."""
+    """Returns the problem with an image that the model cannot decode."""
     import tensorflow as tf
 
     from darkroom.input.graph.file_forms import GIF, describe_form

@@ -43,7 +43,7 @@ class ImagePreparer:
             self._idle.put(process)
 
     def prepare(self, data: bytes) -> PreparedImage:
-        """Returns what is written for the bytes of an image file.
+        """Returns the record's values for the bytes of an image file.
 
         Raises:
             RejectError: The bytes are not an image, damaged, of an unsupported kind or too large;

@@ -1,4 +1,4 @@
-"""What the bytes of an image file say without decoding: format, size, damage."""
+"""Reads format, size and damage of an image file without decoding it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def find_foreign_format(data: bytes) -> str | None:
 
 
 def describe_bytes(data: bytes) -> str:
-    """Returns what a file that is not an image seems to be, for a message."""
+    """Returns the likely kind of a file that is not an image, for a message."""
     start = data[:512].lstrip().lower()
     for magic, name in ((b"<!doctype html", "HTML"), (b"<html", "HTML"), (b"%pdf", "PDF")):
         if start.startswith(magic):
@@ -149,7 +149,7 @@ def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def find_png_damage(data: bytes) -> str | None:
-    """Returns what is wrong with a PNG, or None.
+    """Returns the problem with a PNG, or None.
 
     It finds faults that Pillow accepts and TensorFlow's decoder does not: wrong checksums, unknown
     chunks, compressed pixels without their end, a file without its end.
@@ -164,7 +164,7 @@ def find_png_damage(data: bytes) -> str | None:
             return f"the checksum of its chunk {shown} is wrong"
         is_header = name == b"IHDR" and end - start == 13 and data[26] == 0
         if is_header != (number == 0) or not (name[0] & 0x20 or name in _PNG_CRITICAL):
-            return f"its chunk {shown} is not what the format expects"
+            return f"its chunk {shown} is not as the format expects"
         if name == b"IDAT" and (damage := pixels.find_damage(data[start:end])):
             return damage
     return None if name == b"IEND" and pixels.is_complete else "it ends early"
@@ -183,7 +183,7 @@ class _PixelStream:
         return self._stream.eof and self._missing_bytes <= 0
 
     def find_damage(self, data: bytes) -> str | None:
-        """Inflates a part; returns what is wrong with it, or None."""
+        """Inflates a part; returns the problem with it, or None."""
         try:
             while data and not self._stream.eof:
                 self._missing_bytes -= len(self._stream.decompress(data, _INFLATED_BYTES))

@@ -1,7 +1,7 @@
-"""What a JPEG says before its pixels: which way up it is, its profile, how often it is scanned.
+"""The headers of a JPEG: which way up it is, its profile, the number of its scans.
 
 Where several places say which way up an image is, Pillow's order counts: the first EXIF block, then
-XMP. What is usual is read here. The rest is left to Pillow, which has read more odd files.
+XMP. Usual data are read here. The rest is left to Pillow, which has read more odd files.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 class JpegTraits(NamedTuple):
-    """What a JPEG says about itself before its first scan.
+    """The facts in a JPEG before its first scan.
 
     Attributes:
         orientation: EXIF orientation, 1 to 8; 1 when it has none; None when only Pillow can tell.
@@ -71,7 +71,7 @@ class JpegTraits(NamedTuple):
 
 
 def parse_jpeg_traits(data: bytes) -> JpegTraits:
-    """Returns what a JPEG says about itself before its first scan."""
+    """Returns the facts in a JPEG before its first scan."""
     has_profile, num_scans, components = False, _UNKNOWN_SCANS, 0
     exif: list[bytes] = []
     xmp = b""
@@ -106,7 +106,7 @@ def parse_exif_orientation(tiff: bytes) -> int | None:
     """Returns the orientation in an EXIF block (a TIFF header and its first directory).
 
     Returns:
-        1 to 8; 0 when there is none, and None when the block is damaged or unusual.
+        1 to 8; 0 when it has none, and None when the block is damaged or unusual.
     """
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(tiff[:4])
     if order is None:
@@ -132,6 +132,6 @@ def parse_exif_orientation(tiff: bytes) -> int | None:
 
 
 def parse_xmp_orientation(xmp: bytes) -> int:
-    """Returns the orientation in an XMP packet, 1 to 8; 1 when there is none."""
+    """Returns the orientation in an XMP packet, 1 to 8; 1 when it has none."""
     found = _XMP_ORIENTATION.search(xmp)
     return int(found[1]) if found else 1

@@ -28,7 +28,7 @@ _BYTES_PER_PIXEL |= {"avif": 20, "heic": 18}
 
 
 class Need(NamedTuple):
-    """What an image takes while it is prepared.
+    """The memory of an image while it is prepared.
 
     Attributes:
         num_bytes: Memory.

@@ -1,4 +1,4 @@
-"""Decoding with Pillow: all images other than plain JPEGs."""
+"""Decoding with Pillow: all images that are not plain JPEGs."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _MISSING = {
     "heic": "HEIC images need the extra 'heic' (pillow-heif), which is not installed",
 }
 
-# Pillow warns about what is checked here. Threads share filters, so there is one for all calls.
+# Pillow warns of things checked here. Threads share filters, so there is one for all calls.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class Header(NamedTuple):
-    """What an image file says about itself.
+    """The facts in the header of an image file.
 
     Attributes:
         height: Its height in pixels, as stored.
@@ -75,7 +75,7 @@ class Decoded(NamedTuple):
 
     Attributes:
         pixels: uint8 [height, width], or [height, width, 3] RGB.
-        changes: Codes of what was changed; empty when the file has exactly these pixels.
+        changes: Codes of the changes; empty when the file has exactly these pixels.
         profile: ICC profile of RGB pixels that are not known to be sRGB.
     """
 
@@ -85,7 +85,7 @@ class Decoded(NamedTuple):
 
 
 def parse_header(data: bytes, source_format: str) -> Header:
-    """Returns what an image file says about itself, without decoding it.
+    """Returns the facts in the header of an image file, without decoding it.
 
     Raises:
         RejectError: The file is damaged.

@@ -46,7 +46,7 @@ def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def convert_to_rgb(image: Any, changes: list[str], deep_bits: int = 16) -> Pixels:
-    """Returns the pixels of a Pillow image in gray or RGB, and adds the codes of what was changed.
+    """Returns the pixels of a Pillow image in gray or RGB, and adds the codes of the changes.
 
     Transparent images are put on white. Of more than 8 bits, the upper eight remain. Colors other
     than RGB are converted by the image's profile; RGB images with a profile are left for
@@ -54,7 +54,7 @@ def convert_to_rgb(image: Any, changes: list[str], deep_bits: int = 16) -> Pixel
 
     Args:
         image: The image.
-        changes: Codes of what was changed before.
+        changes: Codes of the changes before.
         deep_bits: Bits of a value of gray that Pillow gives as 16 bits.
 
     Raises:
@@ -228,7 +228,7 @@ def _has_equal_channels(pixels: Pixels) -> bool:
 
 
 def _cut_strips(pixels: Pixels) -> Iterator[Pixels]:
-    """Yields views of some rows each, so that what is made of them needs little memory."""
+    """Yields views of some rows each, so that their results need little memory."""
     rows = max(1, _STRIP_PIXELS // max(pixels.shape[1], 1))
     for top in range(0, pixels.shape[0], rows):
         yield pixels[top : top + rows]

@@ -78,7 +78,7 @@ class PreparedImage(NamedTuple):
         height: Its height in pixels.
         width: Its width in pixels.
         channels: 1 (grayscale) or 3 (RGB).
-        changes: Codes of what was changed; empty when the bytes are the file's own.
+        changes: Codes of the changes; empty when the bytes are the file's own.
         source_format: Format of the file.
         source_height: Height in the file, upright, before any resizing.
         source_width: Width in the file, upright, before any resizing.
@@ -106,7 +106,7 @@ class PreparedImage(NamedTuple):
 def prepare_image(
     data: bytes, options: ImageOptions, reserve: Reserve = reserve_nothing
 ) -> PreparedImage:
-    """Returns what is written for the bytes of an image file.
+    """Returns the record's values for the bytes of an image file.
 
     Args:
         data: The file.
@@ -134,7 +134,7 @@ def prepare_plain(
     `header`, also a PNG that stays as it is.
 
     Returns:
-        What is written; None when the image needs another decoder.
+        The prepared image; None when the image needs another decoder.
 
     Raises:
         RejectError: As by `prepare_image`.
@@ -152,7 +152,7 @@ def _sniff(data: bytes) -> str:
     source_format = sniff_format(data)
     if source_format is None:
         if name := find_foreign_format(data):
-            detail = f"the image is of the format {name}, which is not read: convert it to PNG"
+            detail = f"the image has the format {name}, which is not read: convert it to PNG"
             raise RejectError("unsupported_format", detail)
         raise RejectError("not_an_image", describe_bytes(data))
     return source_format

@@ -200,7 +200,7 @@ def _build_start_error(how: str, errors: str) -> DecoderStartError:
     last = (errors.strip().splitlines() or ["it said nothing"])[-1]
     python = sys.executable or "Python, whose path is not known,"
     return DecoderStartError(
-        f"Images other than plain JPEGs are decoded in a process of their own, and {python} {how} "
-        f"when started as one: {last}.",
+        f"Images that are not plain JPEGs are decoded in a separate process, and {python} "
+        f"{how} when started as one: {last}.",
         "Run darkroom with a Python interpreter that sys.executable names.",
     )

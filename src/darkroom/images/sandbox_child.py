@@ -126,7 +126,7 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
 
 
 def _confine() -> int:
-    """Limits this process to what decoding needs; returns its bytes of address space, or 0."""
+    """Limits this process to the needs of decoding; returns its bytes of address space, or 0."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the parent decides when this process ends
     with suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""TIFFs: which kinds Pillow reads as they are meant, and what its values mean.
+"""TIFFs: which kinds Pillow reads as they are meant, and the meaning of its values.
 
 Pillow opens some kinds and gives wrong pixels without a word. They are rejected here.
 """

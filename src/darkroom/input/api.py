@@ -23,7 +23,7 @@ def input_fn(
     epoch: int | None = None,
     skip_batches: int = 0,
 ) -> tf.data.Dataset:
-    """Makes batches from TFRecords or images, for example in a `run_fn` of your own.
+    """Makes batches from TFRecords or images, for example in your own `run_fn`.
 
     TFRecords may be those of any TFX Examples artifact. If darkroom made them, they must be a
     finished dataset with the shards of its commit.

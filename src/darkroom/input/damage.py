@@ -78,13 +78,13 @@ def explain_damage(
             model.fit(data["train"], validation_data=data["eval"])
 
     Args:
-        data: What the block reads: the result of `load`, datasets of `input_fn` or datasets that
+        data: The data of the block: the result of `load`, datasets of `input_fn` or datasets that
             were made from them, or open sources.
 
     Raises:
         DataError: The block ended with an error of TensorFlow, and some files cannot be decoded, a
             shard is missing or a record is damaged; or a dataset was replaced or deleted meanwhile.
-        UsageError: `data` is not made from a dataset of darkroom's.
+        UsageError: `data` is not made from a darkroom dataset.
     """
     return _Explanation(data)
 
@@ -170,7 +170,7 @@ def _check_images(sources: list[ImageSource]) -> None:
 
 
 def _list_sources(data: Any) -> Iterator[ImageSource]:
-    """Yields the sources of what `explain_damage` takes, each once."""
+    """Yields the sources of the data of `explain_damage`, each once."""
     if isinstance(data, RecordSource | FileSource):
         yield data
         return
@@ -181,8 +181,8 @@ def _list_sources(data: Any) -> Iterator[ImageSource]:
     found = [source for each in inputs for source in _list_sources(each)]
     if not found:
         raise UsageError(
-            f"explain_damage got {data!r:.80}, which is not made from a dataset of darkroom's.",
-            "Pass what darkroom.load or darkroom.input.input_fn returned.",
+            f"explain_damage got {data!r:.80}, which is not made from a darkroom dataset.",
+            "Pass the result of darkroom.load or darkroom.input.input_fn.",
         )
     yield from found
 

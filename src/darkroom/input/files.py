@@ -207,7 +207,7 @@ def open_images(
     Raises:
         DataError: The source cannot be used, has no images or no labels, or too many of its rows
             are rejected.
-        UsageError: The source is of an unknown kind, an option does not fit it, or images are in a
+        UsageError: The source has an unknown kind, an option does not fit it, or images are in a
             store that TensorFlow cannot read.
     """
     labels, splits = list_images(source, options, max_rejects)

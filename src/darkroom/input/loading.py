@@ -31,7 +31,7 @@ else:
 
 
 class LoadedSplits(dict[str, "tf.data.Dataset"]):
-    """What `load` returns: a `tf.data.Dataset` for each split, and what is known of the images.
+    """The result of `load`: a `tf.data.Dataset` for each split, and facts about the images.
 
     A split has all names that a source may have for it: `data["val"]` is `data["eval"]`.
 
@@ -106,7 +106,7 @@ def load(
             for both. Needed without `options`.
         batch_size: Images per batch. 32 if None.
         training: Shuffle the train split, and augment it as `augment` says.
-        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+        augment: Random augmentation of training images: none, or parts such as crop,flip,color=0.4.
             `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
             default.
         verify: Read every shard first and check its SHA-256, which finds any damage.
@@ -164,7 +164,7 @@ def load(
 
 
 def _load_tensorflow() -> None:
-    """Imports TensorFlow, without what it prints.
+    """Imports TensorFlow, without its output.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -201,7 +201,7 @@ def _open_source(
         )
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        # Asked for each time: on a store, a new dataset has a folder of its own.
+        # Asked for each time: on a store, a new dataset has a new folder.
         data = open_data([source], manifest=manifest)
         sources = open_splits(data.splits, verify=verify, stage=stage, cache_dir=cache_dir)
         return data.labels, sources

@@ -279,7 +279,7 @@ def _set_options(batches: tf.data.Dataset, options: InputOptions) -> tf.data.Dat
     settings = tf.data.Options()
     settings.deterministic = options.deterministic
     settings.threading.private_threadpool_size = _count_threads(options)
-    # Images are decoded in parallel, so the kernels need no threads of their own.
+    # Images are decoded in parallel, so the kernels need no threads.
     settings.threading.max_intra_op_parallelism = 1
     # There is nothing to tune. In one of four epochs, the end of an iterator waits for its sleeping
     # tuner: until 10 ms times the next power of two since the epoch began.

@@ -42,7 +42,7 @@ class RecordSource:
     Attributes:
         files: Paths of TFRecord files in order, gzip-compressed when they end in `.gz`.
         commits: The commits of their datasets.
-        states: What `identify_commit` says of each of them.
+        states: The `identify_commit` of each of them.
         element_bytes: Mean size of a record.
     """
 
@@ -152,7 +152,7 @@ class RecordSource:
         check_unchanged(self.commits, self.states)
 
     def check_records(self) -> None:
-        """Reads all records, to name what TensorFlow could not read.
+        """Reads all records, to name those that TensorFlow could not read.
 
         TensorFlow's own error names neither the file nor the record.
 

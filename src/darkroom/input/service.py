@@ -160,7 +160,7 @@ def run_worker(
     if host in _LOOPBACK and dispatcher_host not in _LOOPBACK:
         # Readers elsewhere would look for the worker on their own machine, and wait forever.
         raise UsageError(
-            f"host is {host!r}, which is another machine for who is not on this one.",
+            f"host is {host!r}, which other machines take for themselves.",
             "Give a name of this machine that the dispatcher and the readers know (--host).",
         )
     check_dispatcher(dispatcher, timeout_seconds)

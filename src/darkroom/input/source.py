@@ -45,7 +45,7 @@ class EpochOrder:
         return self.shuffle(tf.data.Dataset.from_tensor_slices(files), len(files))
 
     def number(self, elements: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns each element with a number of its own: (int64 [], element)."""
+        """Returns each element with its number: (int64 [], element)."""
         if self.by_service:
             # A second dataset beside the elements would be split among the workers as well.
             return elements.map(

@@ -38,7 +38,7 @@ SECRETS_HINT = (
     "Many people see compiled pipelines and logs. Give it by a Secret, as in "
     "kfp.kubernetes.use_secret_as_env, or on Vertex by the service account."
 )
-# What kfp puts into a text for a value that only a run knows.
+# The placeholder of kfp in a text for a value that only a run knows.
 _PLACEHOLDER = "{{"
 
 
@@ -48,8 +48,8 @@ def make_component(name: str, image: str | None = None) -> Any:
     Args:
         name: Its name, as in "convert_images".
         image: The container image with darkroom; from the environment if None: DARKROOM_CORE_IMAGE
-            for a component that needs no TensorFlow, DARKROOM_IMAGE for all, else what `make image`
-            builds.
+            for a component that needs no TensorFlow, DARKROOM_IMAGE for all, else the one that
+            `make image` builds.
 
     Raises:
         UsageError: There is no such component, or the name of the image is empty.
@@ -84,7 +84,7 @@ def _warn(texts: Iterable[str]) -> None:
 
 
 class _Component(ContainerComponent):
-    """A component that checks what is known of its parameters when a pipeline is made."""
+    """A component that checks its known parameters when a pipeline is made."""
 
     def __init__(self, component_spec: Any, pipeline_func: Any, interface: Interface) -> None:
         super().__init__(component_spec, pipeline_func)
@@ -100,10 +100,10 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
 
     Args:
         interface: The component.
-        given: What a pipeline gives it, by name; kfp checks the names.
+        given: The arguments of a pipeline, by name; kfp checks the names.
 
     Raises:
-        UsageError: A value is wrong, contains a credential or what Kubernetes replaces, or is a
+        UsageError: A value is wrong, contains a credential or a text Kubernetes replaces, or is a
             path that no container sees.
     """
     check_credentials(given, SECRETS_HINT)  # before a message shows a value
@@ -125,7 +125,7 @@ def check_task(task: dsl.PipelineTask) -> None:
     It warns of a GPU that the image of the task may not be able to use.
 
     Raises:
-        UsageError: One is or has the name of one, or has what Kubernetes replaces.
+        UsageError: One is or has the name of one, or has a text that Kubernetes replaces.
     """
     variables = dict(task.container_spec.env or {})
     check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
@@ -148,7 +148,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def find_image(interface: Interface) -> str:
-    """Returns the image of a component from the environment, or what `make image` builds."""
+    """Returns the image of a component from the environment, or that of `make image`."""
     variables = [] if interface.needs_tensorflow else [CORE_IMAGE_VARIABLE]
     found = (os.environ.get(each) for each in (*variables, IMAGE_VARIABLE))
     return next(filter(None, found), DEFAULT_IMAGE)

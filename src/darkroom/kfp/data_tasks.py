@@ -1,6 +1,6 @@
-"""What the components of datasets do: they call darkroom's functions, and write what KFP shows.
+"""The tasks of the components of datasets: they call darkroom, and write KFP's outputs.
 
-Each task writes its outputs before it fails: on Vertex they stay, and on Kubeflow the log has what
+Each task writes its outputs before it fails: on Vertex they stay, and on Kubeflow the log
 explains the failure.
 """
 
@@ -138,7 +138,7 @@ def _count_rows(report: DatasetReport) -> dict[str, float]:
 
 
 def dataset_statistics(execution: Execution) -> None:
-    """Counts what is in a dataset; where TFDV is installed, its statistics are beside that."""
+    """Counts the content of a dataset; where TFDV is installed, its statistics are beside that."""
     place, outputs = execution.find_dataset(), execution.outputs
     result = validate(place, policies=dict.fromkeys(CHECKS, OFF))
     report, folder = result.report, outputs["statistics"].path
@@ -194,7 +194,7 @@ def find_duplicates(execution: Execution) -> None:
     """Lists the images that are in a dataset more than once."""
     place, duplicates = execution.find_dataset(), execution.outputs["duplicates"]
     storage.make_folder(duplicates.path)
-    # The folder is the task's: what a first try left there goes.
+    # The folder is the task's: the files of a first try go.
     path = storage.join(duplicates.path, layout.DUPLICATES_FILE)
     found = list_duplicates(place, path, overwrite=True)
     numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}

@@ -20,8 +20,8 @@ def report_error(error: Exception, **task: str) -> int:
     The viewer of Kubeflow does not wrap lines, so the line of JSON shows little of the message.
 
     Args:
-        error: What a task raised.
-        task: What else the line says of the task, by name.
+        error: The error of a task.
+        task: More values of the line, by name.
     """
     if isinstance(error, OSError):
         error = storage.convert_os_error(error)  # with the name that may be meant

@@ -1,4 +1,4 @@
-"""One run of a component: KFP's ExecutorInput as values, and what becomes its ExecutorOutput."""
+"""One run of a component: KFP's ExecutorInput as values, and its ExecutorOutput."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ArtifactPlace:
         storage.write_bytes(self.path, data)
 
     def describe(self, values: Mapping[str, Any]) -> None:
-        """Adds metadata. What KFP cannot store is left out: values that are None or not finite."""
+        """Adds metadata. Values that KFP cannot store are left out: None and not finite ones."""
         self.metadata |= {
             name: value
             for name, value in values.items()
@@ -198,7 +198,7 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
 
 
 def _read_numbers(parameter: Parameter, value: Any) -> Any:
-    """Returns a value with numbers where it has their text: what the SDK puts together is text."""
+    """Returns a value with numbers where it has their text: the SDK puts together text."""
     if parameter.kind in (int, float):
         return _read_number(value)
     if parameter.has_numbers and isinstance(value, list):
@@ -221,7 +221,7 @@ def parse_value(parameter: Parameter, value: Any) -> Any:
     """Returns a value as the kind of its parameter.
 
     Raises:
-        UsageError: It is of another kind, or is missing.
+        UsageError: It has another kind, or is missing.
     """
     if parameter.optional and (value is None or value == parameter.blank):
         return None
@@ -249,7 +249,7 @@ def _as_whole(value: Any) -> Any:
 
 
 def _check_names(execution: Execution, interface: Interface) -> None:
-    """Checks that a task gets what its component declares: a file of another version may not.
+    """Checks that a task gets its component's inputs: a file of another version may not.
 
     Raises:
         UsageError: It does not.

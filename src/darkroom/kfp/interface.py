@@ -1,4 +1,4 @@
-"""What the interface of a component is made of: parameters, artifacts, options as parameters."""
+"""The parts of a component's interface: parameters, artifacts, options as parameters."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Parameter:
     Attributes:
         name: Its name.
         kind: str, int, float, bool, list or dict.
-        help: What it is, in sentences.
+        help: Its meaning, in sentences.
         default: Its default; REQUIRED if it must be given.
         optional: Whether the core takes None for it. Not every backend carries None, so another
             value stands for it: `blank`.
-        zero_counts: Whether 0 is a value of its own, so that -1 stands for None.
+        zero_counts: Whether 0 has a meaning, so that -1 stands for None.
         runtime: Whether a pipeline takes it for each run.
         has_numbers: Whether a list is one of numbers, and not of texts.
     """
@@ -70,7 +70,7 @@ class Artifact:
     Attributes:
         name: Its name.
         kind: Its type among KFP's `system.*`.
-        help: What it is, in sentences.
+        help: Its meaning, in sentences.
         optional: Whether an input may be left out.
     """
 
@@ -82,17 +82,17 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a component takes and makes.
+    """The inputs and outputs of a component.
 
     Attributes:
         name: Its name, also as the argument of `python -m darkroom.kfp.task`.
-        help: What it does, in sentences.
+        help: Its work, in sentences.
         parameters: Its parameters.
         inputs: The artifacts that it takes.
         outputs: The artifacts that it makes.
         results: Its output parameters.
         needs_tensorflow: Whether its image needs TensorFlow.
-        checks: What checks the values: each is called with the parameters that it takes, and
+        checks: The checks of the values: each is called with the parameters that it takes, and
             raises UsageError.
         partial_checks: The same, where the values of some parameters are not known yet; () if
             `checks` can do that.

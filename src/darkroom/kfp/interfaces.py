@@ -1,4 +1,4 @@
-"""The interface of each component: what it takes and what it makes, told once.
+"""The interface of each component, its inputs and outputs, told once.
 
 KFP's components, their YAML files, the page of the reference and the tasks are made from it. Its
 options are fields of the options classes, so it loads neither kfp nor TensorFlow.
@@ -70,7 +70,7 @@ _FAIL = Parameter(
 _PASSED = Parameter("passed", bool, "Whether it passed, for dsl.If.")
 
 
-# A UI shows the name of an artifact alone, so it says what it is of.
+# A UI shows the name of an artifact alone, so it says whose page it is.
 def _name_page(what: str) -> Artifact:
     return Artifact(f"{what}_page", HTML, "A page for people.")
 
@@ -98,7 +98,7 @@ CONVERT_IMAGES = Interface(
             "transfer",
             str,
             "Who writes the dataset into the store: KFP after the task (launcher), or the task "
-            "itself with credentials of its own (direct), which needs no room on the node. On "
+            "itself with its own credentials (direct), which needs no room on the node. On "
             f"Vertex always the task. One of {', '.join(TRANSFERS)}.",
             LAUNCHER,
         ),
@@ -181,7 +181,7 @@ DATASET_STATISTICS = Interface(
 )
 VERIFY_DATASET = Interface(
     "verify_dataset",
-    "Reads a whole dataset, and compares every byte with what was committed.",
+    "Reads a whole dataset, and compares every byte with its commit.",
     (_URI, _FAIL),
     inputs=(_EITHER,),
     outputs=(_name_page("verification"), _name_metrics("verification")),
@@ -215,15 +215,15 @@ INSPECT_DATASET = Interface(
 )
 TRAIN_CLASSIFIER = Interface(
     "train_classifier",
-    "Trains a model, exports it, and says how good it is.",
+    "Trains a model, exports it and evaluates it.",
     (
         _URI,
         *take_options(TrainingFields),
         Parameter(
             "checkpoint_dir",
             str,
-            "Folder in a store or a volume where checkpoints outlive the task, so that a training "
-            "that was killed goes on. Each run needs its own.",
+            "Folder in a store or a volume where checkpoints outlive the task, so that a killed "
+            "training resumes. Each run needs a separate folder.",
             "",
         ),
     ),
@@ -245,7 +245,7 @@ TRAIN_CLASSIFIER = Interface(
 )
 EVALUATE_CLASSIFIER = Interface(
     "evaluate_classifier",
-    "Says how good an exported model is, by what a server would answer.",
+    "Evaluates an exported model by the answers that a server would give.",
     (
         _URI,
         Parameter(

@@ -1,4 +1,4 @@
-"""What the components of models do; TensorFlow is loaded when one of them runs."""
+"""The tasks of the components of models; TensorFlow is loaded when one of them runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEXTS = (".json", ".md", ".html")
 
 
 def train_classifier(execution: Execution) -> None:
-    """Trains a model in a folder of its own, and hands over what is worth keeping of it."""
+    """Trains a model in a separate folder, and hands over the files worth keeping."""
     place, options = execution.find_dataset(), dict(execution.parameters)
     checkpoint_dir = options.pop("checkpoint_dir")
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
@@ -69,7 +69,7 @@ def _hand_over(result: TrainingResult, execution: Execution, *, is_scratch: bool
 
 
 def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) -> None:
-    """Copies a file of a training; texts name what is kept by where it is then."""
+    """Copies a file of a training; texts name kept files by their new place."""
     source, path = storage.join(folder, name), storage.join(target, name)
     storage.make_folder(os.path.dirname(path))
     if name.endswith(_TEXTS):

@@ -1,4 +1,4 @@
-"""What Kubeflow's and Vertex's UI show of a result: pages that load nothing, and Markdown."""
+"""Results for the UI of Kubeflow and Vertex: pages that load nothing, and Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_REJECTS = 10
 
 
 def encode_card(title: str, result: Any) -> str:
-    """Returns a page with what a notebook shows of a result, with artifacts by their URIs."""
+    """Returns a page with the notebook's view of a result, with artifacts by their URIs."""
     return make_page(title, STYLE, Html(name_uris(result._repr_html_())))
 
 
@@ -50,7 +50,7 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
 
 
 def encode_summary(result: ConversionResult) -> str:
-    """Returns what a conversion did as Markdown, with all text of the user escaped."""
+    """Returns the result of a conversion as Markdown, with all text of the user escaped."""
     counts = [
         ("Rows in", result.rows),
         ("Written", result.written),

@@ -31,10 +31,10 @@ from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.pipeline import RUN_PARAMETERS
 
 PIPELINE_NAME = "darkroom-images"
-# What the pipeline decides itself.
+# Options that the pipeline decides itself.
 _OWN = frozenset({"dataset_uri", "fail", "overwrite"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
-# What people change between runs. Nothing is pushed here.
+# Options that people change between runs. Nothing is pushed here.
 _INPUTS = (*(name for name in RUN_PARAMETERS if name != "push_to"), "source_fingerprint")
 
 

@@ -58,15 +58,15 @@ def name_uris(text: str, places: Mapping[str, str] = NO_PLACES) -> str:
 
 
 def check_files(inputs: Iterable[tuple[str, str]], how: str = "") -> None:
-    """Checks that each input of a task has files: all artifacts of darkroom's and TFX's have.
+    """Checks that each input of a task has files: all artifacts of darkroom and TFX have.
 
     A store may delete files by its own rules, while the metadata store and the cache still list the
-    artifact. KFP's launcher downloads what is left below the URI, and succeeds in any case. Where
+    artifact. KFP's launcher downloads the rest below the URI, and succeeds in any case. Where
     an artifact lists its files, all of them must be there.
 
     Args:
         inputs: URI and place of each input.
-        how: What a user gives to turn the cache off, in brackets; "" for nothing.
+        how: The flag that turns the cache off, in brackets; "" for nothing.
 
     Raises:
         StorageError: An input has no files, or not all.
@@ -94,6 +94,6 @@ def _list_lost(place: str) -> list[str]:
     try:
         sums = read_sums(folder)
     except (FileNotFoundError, NotADirectoryError, DataError):
-        return []  # whoever reads the artifact says what is wrong with it
+        return []  # whoever reads the artifact reports the problem
     there = storage.list_everything(folder)
     return [name for name in sums if name not in there]

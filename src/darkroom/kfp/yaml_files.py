@@ -62,7 +62,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def _remove_copies(spec: dict[str, Any], name: str) -> None:
-    """Removes what kfp 2.5 adds: each output of metrics a second time, under a longer name."""
+    """Removes the additions of kfp 2.5: each output of metrics again, under a longer name."""
     root = spec["root"]
     for part in (root["dag"].get("outputs", {}), root.get("outputDefinitions", {})):
         artifacts = part.get("artifacts", {})

@@ -18,7 +18,7 @@ def check_form(cell: str, uri: str) -> None:
 
     Args:
         cell: The cell.
-        uri: What it was resolved to. A file with exactly that name is fine, even with a `\` in it.
+        uri: Its absolute form. A file with exactly that name is fine, even with a `\` in it.
 
     Raises:
         RejectError: It holds one of them.

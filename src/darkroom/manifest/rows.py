@@ -98,7 +98,7 @@ class _RowParser:
         """Parses a common row in a third of the time of `_parse_any`; returns None for other rows.
 
         A common row has an image with a plain path, a split and a label that were seen before, and
-        no id of its own. `_parse_any` returns the same entry for it.
+        no declared id. `_parse_any` returns the same entry for it.
         """
         path = values[self._image]  # type: ignore[index]
         declared = "" if self._split is None else self._declared.get(values[self._split])
@@ -218,7 +218,7 @@ class _RowParser:
         return label
 
     def _show(self, values: list[Any], place: int | None) -> str | None:
-        """Returns a cell of a rejected row as it was given; None where there is none."""
+        """Returns a cell of a rejected row as it was given; None if it has none."""
         if place is None or not values:
             return None
         value = values[place]

@@ -3,7 +3,7 @@
     FOLDER/
       manifest.parquet   one row for each example, ordered by (split, hash(seed, key), key)
       labels.txt         one label a line, in the order of their numbers
-      manifest.json      counts, and what the columns are
+      manifest.json      counts, and the kinds of the columns
 
 A contiguous range of rows is a shard and a random sample of its split.
 """
@@ -47,7 +47,7 @@ class SplitSize:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known about a manifest without reading its rows.
+    """The facts about a manifest without its rows.
 
     Attributes:
         rows: Rows of the source.
@@ -63,7 +63,7 @@ class Manifest:
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
             excluded ones; empty when images are remote, where that is not known.
         excluded: How many of the deduplicated rows a list excludes.
-        merged: How many of them had other values in further columns than the row that is kept.
+        merged: How many of them had different values in further columns from the row that is kept.
     """
 
     rows: int
@@ -102,7 +102,7 @@ def write_manifest_info(folder: str, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: str) -> Manifest:
-    """Reads what is known about a manifest without its rows.
+    """Reads the facts about a manifest without its rows.
 
     Raises:
         DataError: The folder has no manifest, or one of another format.

@@ -125,7 +125,7 @@ def write_manifest(
         options: How rows become entries.
 
     Returns:
-        What the manifest holds.
+        The content of the manifest.
 
     Raises:
         DataError: The source as a whole cannot be used.

@@ -1,4 +1,4 @@
-"""What training does to images, as a value and as the text that travels; without TensorFlow."""
+"""Augmentation of training images, as a value and as the text that travels; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from darkroom.runtime.text import suggest
 NO_AUGMENTATION = "none"
 # Windows that lose most of an image need more epochs and images than most trainings have.
 DEFAULT_AUGMENTATION = "flip"
-# The two parts that may be left out with True and False, and what their strengths are called.
+# The two parts that may be left out with True and False, and the names of their strengths.
 _SWITCHES = {"crop": "crop_area", "flip": "flip_share"}
-# What a part without a strength takes, and the most that it may be.
+# The strength of a part without one, and the greatest.
 _DEFAULTS = {"color": 0.4, "rotate": 10.0, "cutout": 0.25, "mixup": 0.2}
 _MAXIMA = {"flip_share": 1, "color": 1, "rotate": 180, "cutout": 1, "mixup": 10}
 _HINT = "An example: crop=0.5-1,flip,color=0.4,rotate=15,cutout=0.25,mixup=0.2."
@@ -22,7 +22,7 @@ _HINT = "An example: crop=0.5-1,flip,color=0.4,rotate=15,cutout=0.25,mixup=0.2."
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What training does to images; checked when made. Nothing, unless told.
+    """Augmentation of training images; checked when made. Nothing, unless told.
 
     Attributes:
         crop: Cut out a random window.
@@ -52,7 +52,7 @@ class Augmentation:
         """Checks the values.
 
         Raises:
-            UsageError: A value is of another type or out of its range.
+            UsageError: A value has the wrong type or is out of its range.
         """
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
@@ -72,7 +72,7 @@ del Augmentation.__annotations__["_"]
 def parse_augmentation(text: str) -> Augmentation:
     """Parses parts joined by `,` or `_`, each with a strength after `=` if it takes one.
 
-    Without a strength, parts take what is common: windows of 8 to 100 % of the area with ratios
+    Without a strength, parts take usual values: windows of 8 to 100 % of the area with ratios
     from 3/4 to 4/3 (Szegedy et al., "Going deeper with convolutions", 2014), color=0.4
     (`color_jitter` of timm's training script), rotate=10 (`aug_transforms` of fastai), cutout=0.25
     (DeVries and Taylor, "Improved regularization", 2017, for CIFAR-100), mixup=0.2 (Zhang et al.,
@@ -87,7 +87,7 @@ def parse_augmentation(text: str) -> Augmentation:
         UsageError: A part is unknown, there twice, or its strength is wrong.
     """
     if not isinstance(text, str):
-        raise UsageError(f"augment is {text!r}, expected a text.", _HINT)
+        raise UsageError(f"augment is {text!r}, expected text.", _HINT)
     if text == NO_AUGMENTATION:
         return Augmentation()
     values: dict[str, Any] = {}

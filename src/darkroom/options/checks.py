@@ -119,6 +119,6 @@ def check_count(name: str, value: object, least: float | None, most: float | Non
 
 def encode_json(values: Any) -> str:
     """Returns values as JSON text that no service changes on its way into a container."""
-    # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container gets,
+    # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in texts of a container,
     # and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
     return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")

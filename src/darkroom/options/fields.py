@@ -1,4 +1,4 @@
-"""What a field of an options class says about itself.
+"""The description of an option, in the field of its class.
 
 Its metadata holds the help text, the limits, the group and the flag of the option, and whether a
 compiled pipeline takes it as a run-time parameter. Command-line flags, TOML keys, run-time
@@ -32,7 +32,7 @@ _Default = TypeVar("_Default")
 
 @dataclass(frozen=True)
 class Option:
-    """What an option is, apart from its name, type and default.
+    """The description of an option, apart from its name, type and default.
 
     Attributes:
         help: One sentence; `--help`, docstrings and the reference page show it.
@@ -68,7 +68,7 @@ class OptionField(NamedTuple):
         name: Its name: the keyword in Python, the key in TOML.
         type: Its annotation, as text.
         default: Its default; `dataclasses.MISSING` when it must be given.
-        option: What else is known of it.
+        option: Its description.
     """
 
     name: str
@@ -83,7 +83,7 @@ class OptionField(NamedTuple):
 
     @property
     def flag(self) -> str | None:
-        """The flag on the command line; None when there is none."""
+        """The flag on the command line; None if it has none."""
         return f"--{self.name.replace('_', '-')}" if self.option.flag == "" else self.option.flag
 
 
@@ -91,7 +91,7 @@ def describe(help: str, *, group: str, **details: Any) -> dict[str, Option]:
     """Returns the metadata of a field that is an option.
 
     Args:
-        help: One sentence that says what the option does.
+        help: One sentence about the effect of the option.
         group: One of `GROUPS`.
         details: More attributes of `Option`.
     """
@@ -106,7 +106,7 @@ def option(default: _Default, help: str, *, group: str, **details: Any) -> _Defa
 
     Args:
         default: Its default; each instance gets a copy of a table.
-        help: One sentence that says what the option does.
+        help: One sentence about the effect of the option.
         group: One of `GROUPS`.
         details: More attributes of `Option`.
     """

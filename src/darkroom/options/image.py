@@ -63,8 +63,8 @@ class ImageFields:
         group="conversion",
         choices=DECODED_COPIES,
         runtime=True,
-        more="`auto` does so when the source names other files than JPEGs. It needs `full` checks, "
-        "and takes about 1 ms of processor time for a JPEG of 500 x 375.",
+        more="`auto` does so when the source names files that are not JPEGs. It needs `full` "
+        "checks, and takes about 1 ms of processor time for a JPEG of 500 x 375.",
     )
 
 

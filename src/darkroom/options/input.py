@@ -11,11 +11,11 @@ from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe
 from darkroom.options.source import SEED_HELP
 
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
-# What a center crop leaves of the sides, as 224 of 256.
+# The share of the sides that a center crop keeps, as 224 of 256.
 CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
-# TensorFlow makes room for a batch, and starts threads, before it knows what there is to read.
+# TensorFlow makes room for a batch, and starts threads, before it knows how much it will read.
 MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
@@ -53,7 +53,7 @@ class ReadingFields:
     )
     augment: str = option(
         DEFAULT_AUGMENTATION,
-        "Random changes of training images: none, or parts such as crop,flip,color=0.4.",
+        "Random augmentation of training images: none, or parts such as crop,flip,color=0.4.",
         group="training",
         metavar="PARTS",
         runtime=True,
@@ -197,7 +197,7 @@ class InputOptions(ReadingFields):
         "Trainings with the same name share the passes of the service.",
         group="training",
         metavar="NAME",
-        more="Each batch then goes to one of them. None: each has passes of its own. Use a name "
+        more="Each batch then goes to one of them. None: each has separate passes. Use a name "
         "once in the life of a dispatcher.",
     )
 
@@ -241,7 +241,7 @@ class InputOptions(ReadingFields):
 
     @property
     def augmentation(self) -> Augmentation:
-        """What training does to images, as values."""
+        """The augmentation of training images, as values."""
         return parse_augmentation(self.augment)
 
 
@@ -252,7 +252,7 @@ del InputOptions.__annotations__["_"]
 def choose_short_side(image_size: tuple[int, int]) -> int:
     """Returns the short side, in pixels, of which a center crop leaves the longer one of a view.
 
-    Rounded as the crop is: a pixel more, and what is cut out of a square has to be resized.
+    Rounded as the crop is: a pixel more, and the cut-out of a square has to be resized.
     """
     share, parts = CENTER_SHARE
     return (2 * parts * max(image_size) + share) // (2 * share)

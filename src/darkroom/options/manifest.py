@@ -95,7 +95,7 @@ class ManifestOptions:
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
-        """Makes options from what users give. Reads no file: see `resolve`.
+        """Makes options from users' values. Reads no file: see `resolve`.
 
         Args:
             columns: Kind of each column by name, as in {"path": "image", "age": "integer"}.
@@ -105,12 +105,13 @@ class ManifestOptions:
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
-            label_kind: What a text in the column of labels is.
-            merge_rows: What becomes of an image whose rows differ in further columns.
-            subfolders: What becomes of images in folders below that of a label, as
+            label_kind: Meaning of a text in the column of labels.
+            merge_rows: How to treat an image whose rows differ in further columns.
+            subfolders: How to treat images in folders below that of a label, as
                 cat/persian/1.jpg.
             allowed_roots: Folders that may contain images; images elsewhere are rejected.
-            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+            exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
+                URIs.
 
         Raises:
             UsageError: An argument is wrong.

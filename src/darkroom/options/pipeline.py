@@ -1,4 +1,4 @@
-"""What a pipeline is told besides the options of its stages."""
+"""The options of a pipeline besides those of its stages."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from darkroom.options.source import DATA_HELP
 # Arguments of Beam for TFX. Without an image named it would build a source package of itself for
 # every component that uses Beam; the in-process runner never looks at the name.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
-# An argument of the entrypoint: no property of the pipeline is a run-time parameter of darkroom's.
+# An argument of the entrypoint: no property of the pipeline is a run-time parameter.
 OWN_PIPELINE = "--own-pipeline"
-# What people change between runs. The form of a new run in Kubeflow's UI shows these and those that
-# `darkroom submit` sets, twelve together.
+# Options that change between runs. The form of a new run in Kubeflow's UI shows these and those
+# that `darkroom submit` sets, twelve together.
 RUN_PARAMETERS = (
     "data",
     "seed",
@@ -33,7 +33,7 @@ RUN_PARAMETERS = (
 @document
 @dataclass(frozen=True, kw_only=True)
 class ClusterFields:
-    """What any pipeline is told of the cluster that runs it."""
+    """The options of the cluster that runs any pipeline."""
 
     root: str = option(
         "",
@@ -43,7 +43,7 @@ class ClusterFields:
         shown="on Kubeflow the administrator's; elsewhere it must be given",
     )
     cache: bool = option(
-        True, "Reuse what earlier runs made, where nothing has changed.", group="run"
+        True, "Reuse the results of earlier runs where nothing has changed.", group="run"
     )
     beam_args: tuple[str, ...] = option(
         LOCAL_BEAM_ARGS,
@@ -64,7 +64,7 @@ class ClusterFields:
         group="cluster",
         metavar="VERSION",
         shown="any from 2.5 on",
-        more="What that version cannot do is an error or a warning.",
+        more="A feature that this version lacks is an error or a warning.",
     )
     env: Mapping[str, str] = option(
         {}, "Environment variables of the containers.", group="cluster", flag=None
@@ -90,7 +90,7 @@ class ClusterFields:
     )
     vertex: Mapping[str, Any] = option(
         {},
-        "What Google's client is told of a run on Vertex, by the names of its arguments.",
+        "Arguments of Google's client for a run on Vertex, by their names.",
         group="cluster",
         flag=None,
         more="Those of `aiplatform.PipelineJob` and of its `submit`, as labels and network; and "
@@ -101,7 +101,7 @@ class ClusterFields:
 @document
 @dataclass(frozen=True, kw_only=True)
 class PipelineFields(ClusterFields):
-    """What a pipeline is told besides the options of its stages."""
+    """The options of a pipeline besides those of its stages."""
 
     data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
     name: str = option(
@@ -149,7 +149,7 @@ class PipelineFields(ClusterFields):
     )
     max_recall_drop: float | None = option(
         None,
-        "The same of the recall, in each class.",
+        "The same for the recall of each class.",
         group="model",
         least=0,
         most=1,

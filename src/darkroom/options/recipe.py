@@ -1,4 +1,4 @@
-"""How a model learns: the rate and its course, the loss, and what rare labels count."""
+"""How a model learns: the learning-rate schedule, the loss, and the balance of labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RecipeFields:
     )
     schedule: str = option(
         COSINE,
-        "Course of the learning rate: down to nothing, or constant.",
+        "Learning-rate schedule: down to a hundredth along a cosine, or constant.",
         group="training",
         choices=SCHEDULES,
         runtime=True,
@@ -33,7 +33,7 @@ class RecipeFields:
     )
     warmup_ratio: float = option(
         0.1,
-        "Share of all batches in which the learning rate rises from 0.",
+        "Share of all batches in which the learning rate warms up from 0.",
         group="training",
         least=0,
         most=1,
@@ -52,7 +52,7 @@ class RecipeFields:
     )
     clip_norm: float = option(
         1.0,
-        "Largest norm of the gradient of all weights together; 0 for any.",
+        "Gradient clipping: the largest global norm of the gradients; 0 for any.",
         group="training",
         least=0,
         most=1e6,
@@ -61,7 +61,7 @@ class RecipeFields:
     )
     label_smoothing: float = option(
         0.0,
-        "Share of a label that counts for all labels alike.",
+        "Label smoothing: the share of each label spread evenly over all labels.",
         group="training",
         least=0,
         most=0.9,
@@ -70,8 +70,8 @@ class RecipeFields:
     )
     balance: str = option(
         NO_BALANCE,
-        "What rare labels count: as they come (none), or as much as others, by weights of the "
-        "loss, by sampling, or by the prior of each label.",
+        "Balance of rare labels: none, class weights in the loss, more frequent sampling, or the "
+        "prior of each label.",
         group="training",
         choices=BALANCES,
         runtime=True,

@@ -53,7 +53,7 @@ class SourceFields:
     )
     label_kind: str = option(
         AUTO_LABEL,
-        "What a text in the column of labels is.",
+        "Meaning of a text in the column of labels.",
         group="data",
         choices=LABEL_KINDS,
         more="With `label` each is one label. `auto` refuses texts that look like several labels "
@@ -61,7 +61,7 @@ class SourceFields:
     )
     merge_rows: str = option(
         REFUSE_MERGE,
-        "What becomes of an image whose rows differ in further columns.",
+        "How to treat an image whose rows differ in further columns.",
         group="data",
         choices=MERGES,
         more="`first` keeps the row whose values come first in their order, wherever it is in the "
@@ -69,7 +69,7 @@ class SourceFields:
     )
     subfolders: str = option(
         JOIN_SUBFOLDERS,
-        "What becomes of images in folders below that of a label, as cat/persian/1.jpg.",
+        "How to treat images in folders below that of a label, as cat/persian/1.jpg.",
         group="data",
         choices=SUBFOLDERS,
         more="They have the `label` of the folder above, as in Keras; `reject` rejects them. "
@@ -86,7 +86,7 @@ class SourceFields:
     )
     exclude: str | None = option(
         None,
-        "List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.",
+        "List of images to leave out: the file of `darkroom duplicates`, or keys or URIs.",
         group="data",
         metavar="FILE",
         more="Keys or URIs may be in a text, CSV or Parquet file. "

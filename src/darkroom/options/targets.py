@@ -1,4 +1,4 @@
-"""Where a conversion or a compiled pipeline runs, and as what."""
+"""The options of the place where a conversion or a compiled pipeline runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CRON_FIELDS = 5
 @document
 @dataclass(frozen=True, kw_only=True)
 class SubmissionFields:
-    """What every service is told about a run."""
+    """The options of a run on every service."""
 
     run_name: str | None = option(
         None, "Name of the run.", group="cluster", metavar="NAME", shown="from pipeline and time"
@@ -32,7 +32,7 @@ class SubmissionFields:
     )
     experiment: str | None = option(
         None,
-        "Experiment of the run; made if there is none of that name.",
+        "Experiment of the run; created if it does not exist.",
         group="cluster",
         metavar="NAME",
         shown="on Kubeflow Default, on Vertex none",
@@ -51,7 +51,7 @@ class SubmissionFields:
 @document
 @dataclass(frozen=True, kw_only=True)
 class KubeflowFields(SubmissionFields):
-    """Where and as what Kubeflow Pipelines runs a pipeline."""
+    """The options of a run on Kubeflow Pipelines."""
 
     host: str = field(
         metadata=describe("URL of Kubeflow Pipelines.", group="cluster", metavar="URL")
@@ -74,7 +74,7 @@ class KubeflowFields(SubmissionFields):
 @document
 @dataclass(frozen=True, kw_only=True)
 class VertexOptions(SubmissionFields):
-    """Where and as what Vertex AI Pipelines runs a pipeline."""
+    """The options of a run on Vertex AI Pipelines."""
 
     project: str = field(
         metadata=describe("Google Cloud project, for Vertex.", group="cluster", metavar="NAME")
@@ -86,7 +86,7 @@ class VertexOptions(SubmissionFields):
     )
 
     def __post_init__(self) -> None:
-        """Checks what does not go together.
+        """Checks the combination of the values.
 
         Raises:
             UsageError: A value is wrong, or excludes another one.
@@ -95,7 +95,7 @@ class VertexOptions(SubmissionFields):
         check_cron(self.cron)
         if self.cron and self.experiment:
             raise UsageError(
-                "experiment and cron exclude each other.", "Vertex's schedules have none."
+                "experiment and cron cannot be used together.", "Vertex's schedules have none."
             )
 
 
@@ -122,7 +122,7 @@ class EngineFields:
 
     engine: str | None = option(
         None,
-        "Engine that writes the dataset; what Beam must be told of it is found out.",
+        "Engine that writes the dataset; darkroom finds the options of Beam for it.",
         group="cluster",
         choices=ENGINE_NAMES,
         shown="in this process",
@@ -135,7 +135,7 @@ class EngineFields:
     )
     engine_workers: str | None = option(
         None,
-        "What runs darkroom on the machines of the engine: image=NAME, pool=HOST:PORT or "
+        "How darkroom runs on the machines of the engine: image=NAME, pool=HOST:PORT or "
         "command=PATH.",
         group="cluster",
         metavar="KIND=VALUE",

@@ -37,7 +37,7 @@ APPLICATIONS = (  # noqa: SIM905
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
-# What a trained model can be exported as, besides the SavedModel and Keras's file.
+# The formats of an exported model, besides the SavedModel and Keras's file.
 FORMATS = ("tflite", "tflite-float16", "tflite-dynamic", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
@@ -61,7 +61,7 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 @document
 @dataclass(frozen=True, kw_only=True)
 class TrainingFields(RecipeFields, ReadingFields):
-    """What is trained, and how."""
+    """The options of a training."""
 
     # None until the model is known, which decides it.
     image_size: tuple[int, int] = field(default=None, metadata=_SIZE_METADATA)  # type: ignore[assignment]
@@ -80,18 +80,18 @@ class TrainingFields(RecipeFields, ReadingFields):
         group="model",
         metavar="FILE",
         runtime=True,
-        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is made "
-        "again where the labels are others.",
+        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is "
+        "new where the labels differ.",
     )
     freeze: str = option(
         AUTO,
-        "Train the head of the model alone (base), all of it (none), or what fits the weights.",
+        "Train only the head (base), the whole model (none), or as fits the weights (auto).",
         group="model",
         choices=FREEZES,
         runtime=True,
-        more="`auto` freezes a base that comes with weights. What it makes of the images, their "
-        "features, is computed once. Of `augment` the parts flip and crop then count: training "
-        "sees each image mirrored, too, and its center beside the whole.",
+        more="`auto` freezes a base that comes with weights. Its features of each "
+        "image are computed once. Of `augment` the parts flip and crop then count: training sees "
+        "each image mirrored, too, and its center beside the whole.",
     )
     batch_size: int = option(
         16,
@@ -128,7 +128,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         "Epochs after those of a frozen base, in which its last blocks are trained, then all.",
         group="training",
         least=0,
-        shown="6 with a GPU, what fits into fit_minutes, else 0",
+        shown="6 with a GPU, as many as fit into fit_minutes, else 0",
         more="With a smaller rate, on images with all of `augment` but mixup.",
         resume=FREE,
     )
@@ -152,7 +152,7 @@ class TrainingFields(RecipeFields, ReadingFields):
     )
     early_stopping_patience: int = option(
         0,
-        "Epochs without a lower eval loss after which training stops; 0 for never.",
+        "Early stopping: epochs without a lower eval loss until training ends; 0 for never.",
         group="training",
         least=0,
         runtime=True,
@@ -189,7 +189,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         choices=STRATEGIES,
         runtime=True,
         more="`mirrored` takes all devices of this machine, `multi_worker` those of every "
-        "process that TF_CONFIG names, and `auto` what there is.",
+        "process that TF_CONFIG names, and `auto` all that it finds.",
         resume=FREE,
     )
     loop: str = option(
@@ -228,10 +228,10 @@ class _ChosenSize(tuple[int, int]):
 @document
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(TrainingFields):
-    """What is trained, and how; checked when created."""
+    """The options of a training; checked when created."""
 
     def __post_init__(self) -> None:
-        """Checks the values, and chooses an image size if there is none.
+        """Checks the values, and chooses an image size if none is given.
 
         Raises:
             UsageError: A value is out of its range, or two do not go together.
@@ -364,5 +364,5 @@ def _suggest_model(spec: str) -> str:
         return f"Did you mean {names.get(near[0], near[0])}?"
     return (
         f"Networks of Keras are named as in {APPLICATIONS_PREFIX}MobileNetV2. Any other model, as "
-        "a vision transformer, is a function of your own: package.module:function."
+        "a vision transformer, is your own function: package.module:function."
     )

@@ -1,4 +1,4 @@
-"""Which checks a dataset must pass, and what each finding does to a run."""
+"""The checks that a dataset must pass, and the effect of each finding on a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEFAULT_MAX_REJECTS = 0.01
 
 
 def describe_default_policies() -> str:
-    """Returns what the default policies do, for the help of a command."""
+    """Returns the default policies, for the help of a command."""
     checks = {
         policy: [check for check, found in DEFAULT_POLICIES.items() if found == policy]
         for policy in (FAIL, WARN)
@@ -44,11 +44,11 @@ def describe_default_policies() -> str:
 @document
 @dataclass(frozen=True, kw_only=True)
 class ValidationFields:
-    """What is judged, and how strictly."""
+    """The checks, and how strict they are."""
 
     policies: Mapping[str, str] = option(
         {},
-        "What a finding of a check does to the run, by check: fail, warn or off.",
+        "Effect of each check's findings on the run: fail, warn or off.",
         group="checks",
         metavar="CHECK=POLICY",
         shown=describe_default_policies(),
@@ -93,7 +93,7 @@ class ValidationFields:
 @document
 @dataclass(frozen=True, kw_only=True)
 class ValidationOptions(ValidationFields):
-    """What is judged, and how strictly; checked when created.
+    """The checks, and how strict they are; checked when created.
 
     After construction `policies` has every check.
     """

@@ -1,1 +1,1 @@
-"""Measures what input costs, what limits it, and how much faster it would be stored differently."""
+"""Measures the cost of input, its limit, and how much faster it would be stored differently."""

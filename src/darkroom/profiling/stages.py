@@ -1,4 +1,4 @@
-"""Measures what each stage of an input pipeline costs: reading, parsing, decoding and the rest."""
+"""Measures the cost of each stage of an input pipeline: reading, parsing, decoding and the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What slows down a training, in one sentence with a number; without TensorFlow."""
+"""The bottleneck of a training, in one sentence with a number; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredForm:
 
 @dataclass(frozen=True)
 class StageCosts:
-    """What the stages of an input pipeline cost.
+    """The costs of the stages of an input pipeline.
 
     Attributes:
         seconds: Seconds per image for each stage, with all threads and nothing else running.
@@ -108,7 +108,7 @@ def judge_input(
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
         images_per_second: Images that the training takes per second; 0 if there were too few images
             to measure it.
-        costs: What the stages cost, if they were measured.
+        costs: The costs of the stages, if they were measured.
         forms: Other forms of the images, the smallest first.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}

@@ -1,1 +1,1 @@
-"""What runs while darkroom works: progress, logs, ordered threads, text for people."""
+"""Services for a run of darkroom: progress, logs, ordered threads, text for people."""

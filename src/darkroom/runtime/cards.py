@@ -1,6 +1,6 @@
 """The HTML form of results in a notebook: small, without scripts, and nothing is loaded.
 
-A card shows what a result's `to_dict()` returns. The text of the user is escaped by
+A card shows the values of a result's `to_dict()`. The text of the user is escaped by
 `darkroom.runtime.markup`. Colors are translucent or those of the text, so that a card is readable
 on a light and on a dark page.
 """
@@ -15,7 +15,7 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
 
 GOOD, FAIR, BAD = "good", "fair", "bad"
 _MAX_CELL_ROWS = 3
-# Notebooks have rules of their own for tables, which are more specific than those of a class.
+# Notebooks style tables by rules that are more specific than those of a class.
 _STYLE = Html(
     "<style>"
     ".darkroom-card{font:13px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;"
@@ -43,9 +43,9 @@ def make_card(title: str, values: Mapping[str, Any], *parts: str | None, tone: s
     """Returns a card.
 
     Args:
-        title: What the result says in a few words.
+        title: The result in a few words.
         values: The values of the result, as JSON knows them. Empty ones are left out. Rows of
-            values, and numbers by two names, become tables of their own.
+            values, and numbers by two names, become separate tables.
         *parts: Texts and HTML between the title and the values; empty ones are left out.
         tone: `GOOD`, `FAIR` or `BAD`, the color of the title.
     """

@@ -60,7 +60,7 @@ def count_totals(classes: ClassCounts, names: Sequence[str]) -> dict[str, int]:
 
 
 def choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]:
-    """Returns all classes in order, or the largest and the smallest where there are too many."""
+    """Returns all classes in order, or the largest and the smallest if there are too many."""
     if len(names) <= MAX_CLASSES:
         return list(names)
     by_size = sorted(names, key=lambda name: -totals[name])

@@ -39,7 +39,7 @@ class Step:
         self, done: int, total: int | None, unit: str, before: int, detail: str, now: float
     ) -> None:
         """Keeps how much is done, and how much of it an earlier run did."""
-        if unit != self.unit:  # A new unit has a rate of its own.
+        if unit != self.unit:  # A new unit needs a new rate.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
         if done <= before:  # An engine may take a minute before it does anything.
             self.count_started = now
@@ -56,7 +56,7 @@ class Step:
         if self.total is not None and not (final and self.done == self.total):
             amount, last = f"{amount}/{self.total:,}", self.total
         unit = self.unit.removesuffix("s") if last == 1 else self.unit
-        # At the end, the rate belongs to what is new, and to the time that is shown beside it.
+        # At the end, the rate belongs to the new part, and to the time that is shown beside it.
         is_resumed = final and self.before > 0
         new = f", {self.done - self.before:,} of them new," if is_resumed else ""
         seconds = now - (self.started if is_resumed else self.count_started)

@@ -53,11 +53,11 @@ def explain_idle_gpu(version: str, packages: str, system: str = "/") -> str | No
     solver = os.path.join(packages, _SOLVER)
     known = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     if not os.path.isdir(os.path.join(packages, _LIBRARIES)):
-        advice = f"To install what it needs: pip install 'tensorflow[and-cuda]=={version}'."
+        advice = f"To install its libraries: pip install 'tensorflow[and-cuda]=={version}'."
     elif version.startswith(_LOST_SOLVER) and os.path.isdir(solver) and solver not in known:
         advice = (
             f"Version {version} does not find cuSOLVER: start it with {solver} in LD_LIBRARY_PATH."
         )
     else:
-        advice = "TF_CPP_MIN_LOG_LEVEL=0 with TF_CPP_MAX_VLOG_LEVEL=1 shows what it does not find."
+        advice = "TF_CPP_MIN_LOG_LEVEL=0 with TF_CPP_MAX_VLOG_LEVEL=1 shows the missing libraries."
     return f"{found}finds none and uses the processor. {advice}"

@@ -1,4 +1,4 @@
-"""Values of a type from JSON: a file of darkroom's is read by the type of what it holds.
+"""Values of a type from JSON: a file is read by the type of its content.
 
 Whoever wrote the file, no reader meets a value of another type than its annotations say.
 """
@@ -18,7 +18,7 @@ _MAX_INT = 1 << 63
 
 
 def parse_json(data: bytes, kind: type[_Kind]) -> _Kind:
-    """Returns what a file holds.
+    """Returns the content of a file.
 
     Args:
         data: Its content.

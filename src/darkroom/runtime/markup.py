@@ -65,7 +65,7 @@ def _escape_attribute(value: str) -> str:
 def escape_markdown(text: str) -> str:
     """Returns `text` as Markdown, also GitHub's, without emphasis, links, HTML or ends of cells.
 
-    Other text must come before it in its line: what has a meaning only at the start of a line
+    Other text must come before it in its line: marks that count only at the start of a line
     (headings, lists) is left alone, so that file names stay readable.
     """
     return _MARKDOWN_ACTIVE.sub(_escape_active, make_visible(text))

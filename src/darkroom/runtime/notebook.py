@@ -18,14 +18,14 @@ from darkroom.runtime.markup import Html, element, join_html
 CELL_INTERVAL_SECONDS = 0.2
 _BAR_CHARACTERS = 20
 
-# Data by MIME type, and whether it replaces what was shown before.
+# Data by MIME type, and whether it replaces the earlier output.
 Show = Callable[[dict[str, str], bool], None]
 
 
 class CellProgress(StepSink):
     """Shows the step that runs and then, at its end, how long it took.
 
-    What a step remarked at its end stays below that, as notes do.
+    The remark of a step at its end stays below that, as notes do.
     """
 
     is_live = True

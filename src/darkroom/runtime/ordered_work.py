@@ -139,7 +139,7 @@ class Crew:
         """Returns when a work is done; raises its error.
 
         After an error, threads may still work on items that they have begun: call `close` before
-        you close what they use.
+        you close the resources that they use.
         """
         with self._changed:
             if self._is_closed:

@@ -63,7 +63,7 @@ def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P,
     A library may raise another exception instead, which `except Exception` of a caller would take.
 
     Args:
-        message: What happened, and what to do.
+        message: The event, and what to do.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -98,12 +98,12 @@ def call_in_time(function: Callable[[], object], seconds: float) -> bool:
 
 
 def explain_end(error: BaseException, text: str) -> None:
-    """Gives an interrupt or an error what is told at the end of its process, or in its hint."""
+    """Gives an interrupt or an error a text for the end of its process, or for its hint."""
     error.explanation = text  # type: ignore[attr-defined]
 
 
 def find_explanation(error: BaseException) -> str:
-    """Returns what `explain_end` gave an exception, or the one before it; else nothing."""
+    """Returns the text that `explain_end` gave an exception, or the one before it; else nothing."""
     found: BaseException | None = error
     while found is not None and not hasattr(found, "explanation"):
         found = found.__context__
@@ -141,7 +141,7 @@ def _note_interrupts() -> Iterator[list[BaseException]]:
 def begin_at_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Makes the traceback of a public function's errors begin at its call; a decorator.
 
-    Our message has what the frames below the call and the cause would say. The cause stays in
+    Our message says the same as the frames below the call and the cause. The cause stays in
     `__context__`. A defect keeps all.
     """
 
@@ -181,7 +181,7 @@ def _explain_arguments(function: Callable[..., Any], error: TypeError) -> TypeEr
     import inspect
 
     said = str(error)
-    wrong = re.search(r"unexpected keyword argument '(\w+)'$", said)  # 3.13 goes on by itself
+    wrong = re.search(r"unexpected keyword argument '(\w+)'$", said)  # 3.13 adds one by itself
     hint = suggest(wrong[1], inspect.signature(function).parameters) if wrong else ""
     return TypeError(f"{said}. {hint}" if hint else said)
 

@@ -1,4 +1,4 @@
-"""Progress of a run: what runs, how far, how fast.
+"""Progress of a run: the step, how far, how fast.
 
 Code reports with `step`, `advance` and `note`, whether or not anyone listens: without a sink the
 calls cost almost nothing. To see progress, install one sink for the process:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from darkroom.runtime.display import StepSink as Sink
 
 VARIABLE = "DARKROOM_PROGRESS"
-# For what a notebook starts: it keeps every line.
+# For processes of a notebook, which keeps every line.
 _SLOW_SECONDS = 10.0
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -71,7 +71,7 @@ def step(name: str, number: int | None = None, of: int | None = None) -> Iterato
     """Marks the block as a step, shown as `name [number/of]`.
 
     Args:
-        name: What runs.
+        name: The name of the step.
         number: Its number, from 1, when the steps are counted.
         of: How many steps there are.
     """
@@ -96,9 +96,9 @@ def advance(
     Args:
         done: Units done since the step began (not since the last call), and those of `before`.
         total: Units to do, when known.
-        unit: What is counted, in the plural: "images", "epochs".
+        unit: The counted things, in the plural: "images", "epochs".
         before: Units that an earlier run has done; the rate does not count them.
-        detail: What else is known, shown beside the count as long as the step runs.
+        detail: More words, shown beside the count as long as the step runs.
     """
     if _sink is not None:
         _sink.advance(done, total, unit, before, detail)
@@ -161,7 +161,7 @@ def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _make_own_sink() -> Sink | None:
     asked = os.environ.get(VARIABLE, "")
-    # IPython is there before a kernel runs a cell; without it there is nothing to load.
+    # A kernel loads IPython before it runs a cell; without it nothing needs loading.
     if asked == "0" or (asked != "1" and "IPython" not in sys.modules):
         return None
     from darkroom.runtime.notebook import CellProgress, is_cell

@@ -23,7 +23,7 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 
 class _PatientFile(io.FileIO):
-    """A file whose writes always succeed; what cannot be written is dropped.
+    """A file whose writes always succeed; text that cannot be written is dropped.
 
     Attributes:
         loss: Why something was dropped; None when nothing was, or when its reader has gone, as
@@ -62,7 +62,7 @@ def open_patiently(
     Args:
         descriptor: Where it writes.
         encoding: Of the text.
-        errors: What is done with text that cannot be encoded.
+        errors: How to treat text that cannot be encoded.
         closes: Whether the descriptor is closed with it.
         line_buffering: Whether each line is written at its end.
         write_through: Whether everything is written at once, as `python -u` asks for.
@@ -79,7 +79,7 @@ def secure_streams() -> None:
     """Makes the standard streams of this process ones that never stop the work.
 
     Call it first: a file that is opened while descriptor 1 or 2 is closed gets that number, and
-    then what libraries print.
+    then the output of libraries.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(_NAMES):
         os.set_inheritable(descriptor, True)
@@ -113,7 +113,7 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
     Yields:
         A text stream on the original standard output, for progress and summary; `isatty()` answers
-        as for the original, and what it cannot write is dropped. When the block ends, also by an
+        as for the original, and text it cannot write is dropped. When the block ends, also by an
         exception, the stream is closed and both descriptors are restored.
 
     Raises:
@@ -146,7 +146,7 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 def quiet_tensorflow() -> None:
     """Keeps the start of TensorFlow to errors, if it is not imported yet.
 
-    Without a GPU, its errors are only about GPUs: that there is none, and that parts of CUDA are
+    Without a GPU, its errors are only about GPUs: that none is found, and that parts of CUDA are
     registered twice. There, it is silent. A level that the user has set stays. No file descriptor
     is redirected: a library must not take the output of others.
     """

@@ -99,7 +99,7 @@ def write_bytes(path: str, data: bytes, part: str | None = None) -> None:
             only one process may write it at a time. None for a new name. A store needs none.
 
     Raises:
-        OSError: It cannot be written; the error names this file, or its folder if there is none.
+        OSError: It cannot be written; the error names this file, or its folder if that is missing.
     """
     if is_remote(path):
         with open_write(path) as file:
@@ -182,7 +182,7 @@ def walk_files(
         marks: Names of files or folders. A folder below `path` is marked when one of them is
             directly in it.
         is_left_out: Called with the relative path of a marked folder and a name in it; tells
-            whether to leave out what has that name.
+            whether to leave out the entry of that name.
 
     Raises:
         OSError: A folder cannot be read.
@@ -193,7 +193,7 @@ def walk_files(
 
 
 def look_up_files(path: str) -> dict[str, FileInfo]:
-    """Returns what is known of all files below a folder, by their path relative to it.
+    """Returns the facts about all files below a folder, by their path relative to it.
 
     Hidden files are included, and links are followed: a copy of the folder has these files. There
     are none when the folder does not exist.
@@ -215,8 +215,8 @@ def list_everything(path: str) -> dict[str, int]:
     which are not followed.
 
     Returns:
-        The lengths; `NOT_REGULAR` for what is not a regular file. For a file, its own length under
-        the empty path. Empty when nothing is there.
+        The lengths; `NOT_REGULAR` for anything but a regular file. For a file, its own length under
+        the empty path. Empty when nothing exists.
 
     Raises:
         OSError: A folder cannot be read.
@@ -255,8 +255,7 @@ def is_pattern(path: str) -> bool:
 def match_pattern(pattern: str) -> list[str]:
     """Returns the sorted paths that match a wildcard pattern.
 
-    What exists under its beginning is meant by that: in `data[1]/*`, the folder `data[1]`, if there
-    is one.
+    A beginning that exists is taken literally: in `data[1]/*`, the folder `data[1]`, if it exists.
 
     Raises:
         OSError: A store cannot be asked.
@@ -332,7 +331,7 @@ def replace_file(source: str, destination: str) -> None:
 
 
 def delete(path: str) -> None:
-    """Deletes a file, or a folder with all that is in it; no error when there is none."""
+    """Deletes a file, or a folder with all that is in it; no error when it does not exist."""
     (remote if is_remote(path) else local).delete(local_path(path))
 
 
@@ -347,7 +346,7 @@ def delete_files(paths: Iterable[str]) -> None:
 
 
 def delete_file(path: str) -> None:
-    """Deletes one file, never a folder; no error when there is none."""
+    """Deletes one file, never a folder; no error when it does not exist."""
     if is_remote(path):
         remote.delete_files([path])
     else:

@@ -93,7 +93,7 @@ def use_local_copy(path: str) -> Iterator[str]:
     """Gives a file or a folder to libraries that open no stores, and take names for patterns.
 
     Yields:
-        The path on this machine. What is in a store is copied, and what has a name that is a
+        The path on this machine. Files in a store are copied, and one whose name is a
         pattern gets a link; both are deleted at the end of the block, and have the same endings.
 
     Raises:
@@ -104,7 +104,7 @@ def use_local_copy(path: str) -> Iterator[str]:
         yield storage.local_path(path)
         return
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        # The endings say what kind of file it is.
+        # The endings tell the kind of the file.
         copy = storage.join(folder, re.sub(r"[*?[]", "_", posixpath.basename(path)))
         if local is not None:
             os.symlink(local, copy)
@@ -135,14 +135,14 @@ def _copy_file(source: str, destination: str) -> _Content:
 
 
 def _check_copy(path: str, content: _Content) -> None:
-    hint = "The disk or the store does not keep what is written: check it, and run again."
+    hint = "The disk or the store loses written data: check it, and run again."
     try:
         found = _Content(storage.stat_file(path).size_bytes, storage.hash_file(path))
     except FileNotFoundError as error:
         raise StorageError(f"{path} does not exist after it was written.", hint) from error
     if found != content:
         raise StorageError(
-            f"{path} differs from what was written: it has {found.size_bytes} bytes with SHA-256 "
+            f"{path} differs from the written bytes: it has {found.size_bytes} bytes with SHA-256 "
             f"{found.sha256}, expected {content.size_bytes} bytes with {content.sha256}.",
             hint,
         )

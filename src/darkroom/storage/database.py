@@ -15,9 +15,9 @@ from darkroom import storage
 from darkroom.errors import DataError, StorageError
 from darkroom.storage.parquet import report_damage
 
-# Each thread needs memory of its own, so more threads would need a higher limit.
+# Each thread needs memory, so more threads would need a higher limit.
 _MEMORY = "112MB"
-# What a column of a file may be, by DuckDB's type for it. Casting anything else may give nonsense;
+# The allowed types of a column, by DuckDB's type for it. Casting anything else may give nonsense;
 # that of lists in lists takes longer the deeper they are, twice as long for each.
 _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
     "VARCHAR": lambda kind: types.is_string(kind) or types.is_large_string(kind),
@@ -101,7 +101,7 @@ def _check_columns(what: str, local: str, columns: Mapping[str, str]) -> None:
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():
-        # A column that is there twice has no place.
+        # A column that occurs twice has no place.
         place = found.get_field_index(name)
         actual = found.field(place).type if place >= 0 else "missing"
         # A column without any value may have lost its type.

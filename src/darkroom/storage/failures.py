@@ -1,4 +1,4 @@
-"""Says what is wrong with a path that cannot be used, and which one may be meant instead."""
+"""Explains why a path cannot be used, and which one may be meant instead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_SIMILAR = 10
 
 
 def find_near(path: str) -> str | None:
-    """Returns the existing local path that a missing one may stand for; None if there is none.
+    """Returns the existing local path that a missing one may stand for; None without a similar one.
 
     Of the first name of the path that does not exist, the nearest one in its folder counts.
     """
@@ -76,13 +76,13 @@ def build_missing_error(path: str, what: str = "") -> MissingPathError:
 
     Args:
         path: The path.
-        what: What should be there, to begin the message with, as in "The source".
+        what: The missing thing, to begin the message with, as in "The source".
     """
     return MissingPathError(f"{what} {path} does not exist.".lstrip(), suggest_near(path))
 
 
 def convert_os_error(error: OSError) -> StorageError:
-    """Returns any error of the system as one of ours; `except FileNotFoundError` still takes it."""
+    """Returns any error of the system as darkroom's; `except FileNotFoundError` still takes it."""
     if isinstance(error, StorageError):
         return error
     said = describe_os_error(error)

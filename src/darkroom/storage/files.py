@@ -1,4 +1,4 @@
-"""What is known of a file, and what is wrong with a path that is not one; for every store."""
+"""The facts about a file, and the problem with a path that is not one; for every store."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 # Begins the name of a file that is not complete; such files remain when a process is killed.
 PART_PREFIX = ".part-"
-# In a listing, the length of what is not a regular file: a link, a FIFO, a device.
+# In a listing, the length of anything but a regular file: a link, a FIFO, a device.
 NOT_REGULAR = -1
 
 
 class FileInfo(NamedTuple):
-    """What is known of a file without reading it.
+    """The facts about a file without reading it.
 
     Attributes:
         size_bytes: Its length.

@@ -1,9 +1,9 @@
 """Which files outside of datasets may be replaced: the ledger of a folder, and one rule for a file.
 
-A name proves nothing: a folder of the user's may have a `report.html` or a `model` of its own. So a
-command asks the ledger before it replaces a file, and lists what comes before it writes the first
+A name proves nothing: the user's folder may have another `report.html` or `model`. So a
+command asks the ledger before it replaces a file, and lists its files before it writes the first
 one. A file that is not listed, or whose content changed since, is the user's. A file that the user
-names needs no ledger: what exists is replaced only when asked for.
+names needs no ledger: a file that exists is replaced only when asked for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
 
     Args:
         folder: The folder; it is made if it does not exist.
-        files: The SHA-256 of what will be written, by name relative to the folder, or `ANY`. A name
+        files: The SHA-256 of the files to write, by name relative to the folder, or `ANY`. A name
             that ends in `/` is that of a folder with all that is in it, which has `ANY`.
         hint: What to do when the files are not darkroom's.
 
@@ -136,7 +136,7 @@ def check_output_file(path: str, *, overwrite: bool) -> None:
 
 
 def check_folder(folder: str) -> None:
-    """Checks that a path for files of darkroom's is a folder, or is free.
+    """Checks that a path for darkroom's files is a folder, or is free.
 
     Raises:
         OutputError: It is a file.
@@ -146,7 +146,7 @@ def check_folder(folder: str) -> None:
 
 
 def check_alone(folder: str, names: Collection[str], hint: str) -> None:
-    """Checks that a folder has nothing but what a command writes; hidden files do not count.
+    """Checks that a folder has only the files that a command writes; hidden files do not count.
 
     Args:
         folder: The folder, which may not exist.
@@ -161,7 +161,7 @@ def check_alone(folder: str, names: Collection[str], hint: str) -> None:
     there = storage.list_folder(folder)
     foreign = [name for name in there if name not in own and not name.startswith(".")]
     if foreign:
-        raise OutputError(f"{folder} has other data: {list_first(foreign)}.", hint)
+        raise OutputError(f"{folder} contains unrelated files: {list_first(foreign)}.", hint)
 
 
 def is_listed(folder: str, name: str) -> bool:
@@ -187,7 +187,7 @@ def _read(folder: str) -> _Entries | None:
 
 
 def _look(path: str) -> str | None:
-    """Returns what is at a path: the SHA-256 of a file, a folder, or something that is neither.
+    """Returns the content of a path: the SHA-256 of a file, a folder, or something that is neither.
 
     None when there is nothing to lose: nothing at all, an empty file, or an empty folder.
     """

@@ -99,7 +99,7 @@ def write_blocks(path: str, blocks: Iterable[bytes], part: str | None = None) ->
         part: Path of the unfinished file; a new name in the same folder when None.
 
     Raises:
-        OSError: It cannot be written; the error names this file, or its folder if there is none.
+        OSError: It cannot be written; the error names this file, or its folder if that is missing.
     """
     folder = os.path.dirname(path) or "."
     try:
@@ -225,7 +225,7 @@ def list_everything(root: str) -> dict[str, int]:
 
 
 def delete(path: str) -> None:
-    """Deletes a file, a link, or a folder with all that is in it; no error when there is none."""
+    """Deletes a file, a link, or a folder with its content; no error when it does not exist."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
@@ -233,7 +233,7 @@ def delete(path: str) -> None:
 
 
 def delete_file(path: str) -> None:
-    """Deletes a file or a link, never a folder; no error when there is none."""
+    """Deletes a file or a link, never a folder; no error when it does not exist."""
     if os.path.lexists(path):
         os.unlink(path)
 

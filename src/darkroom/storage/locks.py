@@ -59,7 +59,7 @@ class FolderLock:
 
 
 def describe_lock(folder: str) -> str:
-    """Returns who holds the lock of a folder, or left it behind; empty when there is none."""
+    """Returns who holds the lock of a folder, or left it behind; empty if nobody did."""
     path = os.path.join(storage.local_path(folder), LOCK_FILE)
     if storage.is_remote(folder) or not os.path.isfile(path) or not is_lock(path):
         return ""

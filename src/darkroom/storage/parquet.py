@@ -19,7 +19,7 @@ def report_damage(message: str, hint: str) -> Iterator[None]:
     """Turns any error of pyarrow about a damaged file into a `DataError`.
 
     Args:
-        message: What is wrong, without the reason and a full stop.
+        message: The problem, without the reason and a full stop.
         hint: What to do.
     """
     try:

@@ -182,7 +182,7 @@ def _list_page(path: str, prefix: str, delimiter: str, token: str | None, after:
 
 
 def replace(path: str, data: bytes, version: str) -> None:
-    """Writes a small object if it has a version now, or, for an empty one, if there is none.
+    """Writes a small object if it has a version now, or, for an empty one, if it does not exist.
 
     Raises:
         ChangedError: It has another version, maybe because an answer to this request was lost.
@@ -207,7 +207,7 @@ def rename(source: str, destination: str) -> None:
 
 
 def delete(path: str) -> None:
-    """Deletes an object and all below it; no error when there is none."""
+    """Deletes an object and all below it; no error when it does not exist."""
     _, bucket, name = split_path(path)
     names = [name] if name else []
     for page in _list_pages(path, _below(path)):

@@ -1,6 +1,6 @@
 """Requests to remote stores: one client for each store, and its errors told apart.
 
-What is missing or denied is reported at once; what may pass is tried again
+A missing or denied object is reported at once; a failure that may pass is tried again
 (`darkroom.storage.stores.retries`).
 """
 
@@ -49,13 +49,13 @@ def request(
     """Makes a request, again and again while its errors may pass.
 
     Args:
-        path: What it is about.
-        verb: What it does, for messages: "Reading".
+        path: The path that it is for.
+        verb: Its action, for messages: "Reading".
         action: Makes it, once.
         size_bytes: How much it transfers, where that is known.
 
     Returns:
-        What `action` returned.
+        The result of `action`.
 
     Raises:
         FileNotFoundError: There is no such object.
@@ -80,7 +80,7 @@ def request(
 
 def _translate(path: str, verb: str, store: Store, error: Exception) -> Exception:
     problem = store.judge(error)
-    # Some libraries' messages have many lines; the first one says what is wrong.
+    # Some libraries' messages have many lines; the first one names the problem.
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if problem is Problem.TRANSIENT:
         return retries.TransientError(text.rstrip("."))

@@ -1,4 +1,4 @@
-"""URIs and paths as users write them: what each one is, and what it resolves to.
+"""URIs and paths as users write them: the kind of each one, and the place it resolves to.
 
 Nothing here reads a disk or a store.
 """

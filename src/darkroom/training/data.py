@@ -72,7 +72,7 @@ class ImageBatches:
         training: The images of the train split.
         evaluation: The images of the eval split.
         meter: Measures the time that the training waits for batches.
-        balance: What each label counts; None: as many images as it has.
+        balance: The class weights; None: each label counts as many images as it has.
     """
 
     placement: Placement

@@ -67,7 +67,7 @@ def export_model(
     `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
     returns `probabilities`, float32 [N, C].
 
-    What `tf.saved_model.load` returns has two functions besides: `classify` takes pixels, uint8
+    The result of `tf.saved_model.load` has two functions besides: `classify` takes pixels, uint8
     [N, height, width, 3], to probabilities, float32 [N, C]; `describe_resize` returns how images
     become that size. Other formats are made of them.
 
@@ -129,7 +129,7 @@ def export_model(
         except tf.errors.OpError as error:
             if str(error):
                 raise
-            # On a full disk, TensorFlow says neither what is wrong nor where.
+            # On a full disk, TensorFlow names neither the problem nor the place.
             message = f"The model cannot be written to {directory}: {type(error).__name__}."
             raise StorageError(message, STORAGE_HINT) from error
 
@@ -178,7 +178,7 @@ def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHas
 def measure_accuracy(model_dir: str, files: Sequence[str]) -> float:
     """Returns the share of records of which the model finds the label.
 
-    The records go through the model's own signature, so this measures what will be served.
+    The records go through the model's own signature, so this measures the served model.
 
     Args:
         model_dir: The folder of a SavedModel that `export_model` wrote.

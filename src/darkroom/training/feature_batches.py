@@ -30,9 +30,9 @@ def use_features(
     """Computes the features of all images for a training of the head alone.
 
     Args:
-        data: What a training of the whole model would read.
+        data: The images that a training of the whole model would read.
         base: A Keras model from images to features.
-        options: What is trained and how.
+        options: The options of the training.
 
     Yields:
         Batches of features.
@@ -43,7 +43,7 @@ def use_features(
         cache = choose_folder(options.feature_cache)
         computer = Computer(base, name, data.options, cache, scratch)
         training = computer.compute(data.training, "train", views)
-        # Evaluation sees what the exported model will see.
+        # Evaluation sees images as the exported model will.
         evaluation = computer.compute(data.evaluation, "eval", views[:1])
         data.check_not_replaced()
         seconds = computer.measure_view(must_run=options.fit_minutes is not None)
@@ -55,7 +55,7 @@ class FeatureBatches:
     """Batches of features. An epoch has each view of each image once.
 
     Attributes:
-        images: What a training of the whole model would read.
+        images: The images that a training of the whole model would read.
         train_features: Features of the train split, in all views.
         eval_features: Those of the eval split, in the view of serving.
         view_seconds: How long the base takes for a view; 0 if that was not measured.

@@ -20,7 +20,7 @@ from darkroom.training.recipe.prior import add_prior
 
 
 class Parts(NamedTuple):
-    """A model, and what of it is trained.
+    """A model, and the part of it that is trained.
 
     Attributes:
         model: uint8 [B, height, width, 3] to probabilities [B, C]. It has the layers of the others.
@@ -42,17 +42,17 @@ def make_parts(
     labels: Sequence[str] = (),
     counts: Counts | None = None,
 ) -> Parts:
-    """Builds the model, and compiles what is trained of it.
+    """Builds the model, and compiles the trained part of it.
 
     Args:
-        options: What is trained and how.
+        options: The options of the training.
         num_classes: C, the number of labels.
         num_steps: Number of batches in an epoch.
         labels: The labels in the order of their numbers, where they are known.
         counts: Training images of each label, int64 [C], for their prior; None for no prior.
 
     Returns:
-        The parts. What is trained has all variables that a checkpoint restores. Its loss takes
+        The parts. The trained one has all variables that a checkpoint restores. Its loss takes
         labels int64 [B]; with mixup float32 [B, C].
 
     Raises:
@@ -85,7 +85,7 @@ def make_parts(
 def split_head(model: Any) -> Parts:
     """Splits a model that ends in a dropout and a layer for the classes; they are its head."""
     *_, dropout, classes = model.layers
-    # Before the head is made: a layer that is called twice has no input of its own.
+    # Before the head is made: a layer that is called twice has no single input.
     base = keras.Model(model.inputs, dropout.input, name="base")
     features = keras.Input(base.output_shape[1:], dtype="float32")
     head = keras.Model(features, classes(dropout(features)), name="head")
@@ -97,7 +97,7 @@ def compile_model(parts: Parts, options: TrainingOptions, num_classes: int, opti
 
     Args:
         parts: The model, its head and its base.
-        options: What is trained and how.
+        options: The options of the training.
         num_classes: C, the number of labels.
         optimizer: Its optimizer.
 

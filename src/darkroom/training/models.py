@@ -53,7 +53,7 @@ def build_model(
         image_size: (height, width) in pixels.
         weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
             new head, the weights without it; else of the whole model. `efficientnet-lite0` also
-            takes the file of torch's (`.pth`) of its package, and without a path does so itself. Or
+            takes the torch file (`.pth`) of its package, and without a path does so itself. Or
             the folder of an earlier training; or `imagenet`, for `keras.applications`.
         labels: The labels in the order of their numbers, for weights of an earlier training: its
             head is taken over if they are the same.
@@ -142,7 +142,7 @@ def _build_application(
     build = getattr(keras.applications, name)
     from_keras = weights if weights == IMAGENET else None
     try:
-        # Keras says what it downloads; standard output is for the result.
+        # Keras prints its downloads; standard output is for the result.
         with contextlib.redirect_stdout(sys.stderr):
             network = build(
                 include_top=False, weights=from_keras, input_shape=(*image_size, 3), pooling="avg"
@@ -168,7 +168,7 @@ def _build_application(
 def _end_network(
     network: Any, preprocess: Callable[[Any], Any], num_classes: int, image_size: tuple[int, int]
 ) -> Any:
-    """Returns a model from pixels to probabilities: a network, and a head of its own."""
+    """Returns a model from pixels to probabilities: a network, and a new head."""
     inputs = keras.Input((*image_size, 3), dtype="uint8")
     features = network(preprocess(keras.layers.Rescaling(1.0)(inputs)))
     return keras.Model(inputs, _add_head(features, num_classes), name=network.name.lower())
@@ -179,7 +179,7 @@ def check_model(spec: str, weights: str | None = None) -> None:
 
     Raises:
         MissingExtraError: The package of the weights is not installed.
-        StorageError: It has other weights than those that darkroom knows.
+        StorageError: Its weights differ from those that darkroom knows.
         UsageError: One of them does not exist.
     """
     check_model_name(spec)

@@ -46,9 +46,9 @@ class Phases:
         parts: The model, its head and its base.
         num_classes: C, the number of labels.
         num_images: Number of images of the train and of the eval split.
-        state: How far it is; `state.options` say what is trained and how.
+        state: How far it is; `state.options` are the options of the training.
         runs: The run of each phase that has begun, by its name.
-        fine_tuning: What fine-tuning would take, where it was left out; else empty.
+        fine_tuning: The cost of fine-tuning, where it was left out; else empty.
     """
 
     placement: Placement
@@ -87,7 +87,7 @@ class Phases:
         if self._is_over:
             seconds = format_seconds(self.state.budget.epoch_seconds.get(run.phase, 0.0))
             progress.note(
-                f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than what "
+                f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than "
                 f"is left of --fit-minutes {self.state.budget.minutes:g}."
             )
         return not self._is_over
@@ -144,7 +144,7 @@ class Phases:
     def _restore_best(self, last: TrainingRun) -> None:
         found = next((run for run in self.runs.values() if run.has_best), last)
         if is_head(found.phase) and self.parts.base is not None and self._initial is not None:
-            # Fine-tuning made nothing better.
+            # Fine-tuning did not help.
             self.parts.base.set_weights(self._initial)
         found.restore_best()
 
@@ -173,7 +173,7 @@ class Phases:
         return TrainingRun(model, self.state, phase, is_chief=is_chief)
 
     def _decide(self, run: TrainingRun) -> None:
-        """Decides how many epochs follow those of the head, and what to say of those left out."""
+        """Decides how many epochs follow those of the head, and the hint about those left out."""
         budget, asked = self.state.budget, self.state.options.fine_tune_epochs
         most = DEFAULT_EPOCHS if asked is None else asked
         phases = plan_phases(self.state.options, most)[1:]
@@ -198,7 +198,7 @@ class Phases:
         return 0
 
     def _suggest(self, most: int, seconds: float) -> str:
-        """Says what fine-tuning would take that is left out."""
+        """Says how long the omitted fine-tuning would take."""
         # Features that are all known say nothing about the speed of this machine.
         takes = "fine-tuning may make the model better"
         if self.state.budget.view_seconds:

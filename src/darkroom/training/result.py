@@ -37,7 +37,7 @@ class TrainingResult:
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
             left to train, or the head alone was trained.
         already_complete: Whether an earlier run had done everything.
-        hints: What would make the model better, a sentence each.
+        hints: Hints how to improve the model, a sentence each.
     """
 
     epochs: int
@@ -79,7 +79,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What `training.json` holds."""
+    """The content of `training.json`."""
 
     plan: Mapping[str, Any]
     result: Mapping[str, Any]
@@ -104,7 +104,7 @@ def write_result(folder: str, plan: Mapping[str, Any], result: TrainingResult) -
 
     Args:
         folder: Its folder.
-        plan: Values for JSON that decide what the model is.
+        plan: Values for JSON that decide the model.
         result: The result.
     """
     text = json.dumps({"plan": plan, "result": result.to_dict()}, indent=1) + "\n"
@@ -112,7 +112,7 @@ def write_result(folder: str, plan: Mapping[str, Any], result: TrainingResult) -
 
 
 def read_result(folder: str, plan: Mapping[str, Any]) -> TrainingResult | None:
-    """Returns the result of an earlier run with the same plan; None if there is none.
+    """Returns the result of an earlier run with the same plan; None if none finished.
 
     A result without its model does not count: the model is then exported again from the checkpoint.
     """

@@ -51,7 +51,7 @@ class TrainedModel:
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
             None if nothing was left to train, or the head alone was trained.
-        hints: What would make the model better, a sentence each.
+        hints: Hints how to improve the model, a sentence each.
     """
 
     model: Any
@@ -79,7 +79,7 @@ def train(
     """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
     Args:
-        options: What is trained and how.
+        options: The options of the training.
         placement: Where it is trained: the result of `make_placement(options.strategy)`, which must
             be called before any image is opened.
         training: The images of the train split.
@@ -136,7 +136,7 @@ def train(
 
 
 def _train_phases(phases: Phases, data: ImageBatches) -> InputTiming | None:
-    """Trains what is left of each phase; returns the timing of those that read images, if any."""
+    """Trains the rest of each phase; returns the timing of those that read images, if any."""
     options, placement = phases.state.options, data.placement
     total: InputTiming | None = None
     is_trained = False

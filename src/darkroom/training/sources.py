@@ -1,4 +1,4 @@
-"""Opens and checks what a user names for a training: datasets, a list, or a folder of images."""
+"""Opens and checks the user's data for a training: datasets, a list, or a folder of images."""
 
 from __future__ import annotations
 

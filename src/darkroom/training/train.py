@@ -41,7 +41,7 @@ Paths = str | os.PathLike[str]
 
 
 @storage.report_failures
-@report_interrupts("The training was interrupted; call it again: it goes on after its checkpoint.")
+@report_interrupts("The training was interrupted; call it again: it resumes from its checkpoint.")
 @progress.shown
 def train(
     records: Paths | Sequence[Paths],
@@ -57,7 +57,7 @@ def train(
     tune: int = 0,
     options: TrainingOptions | None = None,
 ) -> TrainingResult | None:
-    """Trains a model, exports it, and says how good it is; a training that was stopped goes on.
+    """Trains a model, exports it and evaluates it; a training that was stopped resumes.
 
     Args:
         records: A dataset, a pattern of datasets, several of them, or one list or folder of images.
@@ -71,7 +71,7 @@ def train(
         epochs: Passes over the training data. 30 if None.
         batch_size: Images per batch. 16 if None.
         learning_rate: Highest learning rate of the AdamW optimizer. 0.003 if None.
-        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+        augment: Random augmentation of training images: none, or parts such as crop,flip,color=0.4.
             `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
             default.
         eval_records: The same as `records`, to use its eval split instead; () for that of
@@ -87,7 +87,7 @@ def train(
     Raises:
         DataError: There is no dataset, label maps differ, or a split has no records.
         OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
-            not write, or a training on other data.
+            not write, or a training on different data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
@@ -122,7 +122,7 @@ def train_datasets(
         data: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
             folder of images, as `darkroom convert` takes it. The train and eval splits are used.
             All datasets must have the same label map.
-        options: What is trained and how.
+        options: The options of the training.
         checkpoint_dir: The folder for checkpoints, history, TensorBoard's files and the SavedModel,
             `model`.
         eval_data: The same, to use its eval splits instead.
@@ -135,7 +135,7 @@ def train_datasets(
         DataError: No folder matches, one is not a dataset, label maps differ, or a split has no
             records.
         OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
-            not write, or a training on other data.
+            not write, or a training on different data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         MissingExtraError: KerasTuner is needed and not installed.
         StorageError: Something cannot be read or written, or another worker is gone.
@@ -151,7 +151,7 @@ def train_datasets(
             tune,
             lambda tried, place: _train_model(found, tried, place).history,
         )
-    # Everything that decides what the model is.
+    # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}
     is_chief = read_cluster().is_chief
     if done := read_result(folder, plan):
@@ -171,7 +171,7 @@ def train_datasets(
 
 
 def make_options(values: Mapping[str, Any]) -> TrainingOptions:
-    """Returns the options of a training by name, after what can be checked without TensorFlow.
+    """Returns the options of a training by name, after the checks that need no TensorFlow.
 
     Raises:
         UsageError: A name is unknown, a value is wrong, or Keras has another backend.
@@ -215,7 +215,7 @@ def _export(
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
 
-    # What is said of the earlier model is not true of the next one.
+    # The files about the earlier model are not true of the next one.
     for name in (RESULT_FILE, *REPORT_FILES):
         storage.delete_file(storage.join(folder, name))
     write_keras_file(trained.model, storage.join(folder, KERAS_FILE))

@@ -1,7 +1,7 @@
 """`run_fn`, the entry point of TFX's Trainer, and the folders where its trainings are kept.
 
 TFX gives every execution a new folder. So checkpoints are in a folder that the pipeline names, in
-one of its own for each training, and are copied when the training is done.
+a separate one for each training, and are copied when the training is done.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from darkroom.training.state.folder import (
 )
 from darkroom.training.state.history import BEST_FOLDER, read_history
 
-# Written last: the training was done, and what it wrote is copied.
+# Written last: the training was done, and its files are copied.
 DONE_FILE = "done.json"
 _EPOCHS = "epochs"
-# What only says when a training ends.
+# Options that only say when a training ends.
 _ENDS = (_EPOCHS, "fit_minutes")
 _LOGGER = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
         fn_args: TFX's FnArgs. `custom_config["darkroom"]` is `TrainingOptions.to_dict()`.
-            `custom_config["checkpoint_dir"]`, if it is there, is a folder that keeps checkpoints
+            `custom_config["checkpoint_dir"]`, if given, is a folder that keeps checkpoints
             until the training is done. `custom_config` may be JSON text, as on Kubeflow.
             `labels.txt` is read from the root of the Examples artifact.
 
@@ -60,7 +60,7 @@ def run_fn(fn_args: Any) -> None:
         DataError: A split has no records, the label map is missing, or shards are damaged.
         UsageError: An option is wrong.
     """
-    # The Trainer has no terminal: its log is what one sees of it.
+    # The Trainer has no terminal: only its log is seen.
     logging.getLogger("darkroom.training").setLevel(logging.INFO)
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
@@ -106,7 +106,7 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
         file_patterns: Paths or patterns like `ROOT/Split-train/*`.
 
     Raises:
-        DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
+        DataError: No file matches, a root is not a finished darkroom dataset, two label maps
             differ, or the label map or shards are damaged.
     """
     [split] = list_examples({TRAIN: file_patterns}).values()
@@ -115,9 +115,9 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
 
 
 def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
-    """Returns the folder of a training, with the checkpoint to go on from if there is one.
+    """Returns the folder of a training, with the checkpoint to resume from, if any.
 
-    A training that was stopped goes on. One that was done goes on when all is the same but more
+    A training that was stopped resumes. One that was done resumes when all is the same but more
     epochs are asked for. One that is asked for again, as it was, is done again.
 
     Args:
@@ -136,16 +136,16 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
         # It may have ended before the last epoch that it was to do.
         if trained := len(read_history(earlier)):
             several = format_count(trained, "epoch")
-            progress.note(f"Goes on from {several}, which an earlier run trained.")
+            progress.note(f"Resumes from {several}, which an earlier run trained.")
         storage.delete_file(storage.join(earlier, DONE_FILE))
         _move_folder(earlier, folder)
     return folder
 
 
 def finish_folder(folder: str, destination: str) -> None:
-    """Copies what a training tells, and marks it as done.
+    """Copies the results of a training, and marks it as done.
 
-    What it would go on from stays in `folder` alone: checkpoints are twice as large as the model.
+    Its checkpoints stay in `folder` alone: they are twice as large as the model.
     """
     copies.copy_folder(folder, destination, leave_out=_is_kept)
     storage.write_bytes(storage.join(folder, DONE_FILE), b"{}\n")
@@ -171,7 +171,7 @@ def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
 
 
 def _is_kept(name: str) -> bool:
-    """Tells whether a file is of a checkpoint, or of the weights of the best epoch."""
+    """Tells whether a file belongs to a checkpoint, or to the weights of the best epoch."""
     folder, _, file = name.partition("/")
     return folder == CHECKPOINTS_FOLDER or (folder == BEST_FOLDER and not file.endswith(".json"))
 
@@ -185,7 +185,7 @@ def _clear_folder(folder: str) -> None:
 
 def _move_folder(source: str, destination: str) -> None:
     if storage.is_remote(source):
-        # The list of checkpoints leads nowhere until all files of the newest are there.
+        # The list of checkpoints leads nowhere until all files of the newest exist.
         copies.move_folder(source, destination)
     else:
         storage.rename(source, destination)

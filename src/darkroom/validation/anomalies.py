@@ -1,4 +1,4 @@
-"""What does not match a schema: TFDV's anomalies, as plain text."""
+"""The data that do not match a schema: TFDV's anomalies, as plain text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from darkroom.validation.statistics import list_splits, write_statistics
 
 
 def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
-    """Finds what does not match a schema, by statistics of the index: no image is read.
+    """Finds data that do not match a schema, by statistics of the index: no image is read.
 
-    It does what ImageStatisticsGen, ImportSchemaGen and ExampleValidator do in a pipeline.
+    It does the same as ImageStatisticsGen, ImportSchemaGen and ExampleValidator in a pipeline.
 
     Args:
         index_dir: Folder of the index's Parquet files.

@@ -1,4 +1,4 @@
-"""What the checks are given."""
+"""The input of the checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Context:
     Attributes:
         connection: Database with the views `records`, `rejects` and `manifest`.
         counts: How many rows, records and rejects the dataset has.
-        anomalies: What TFDV's example validation found.
+        anomalies: The findings of TFDV's example validation.
         options: Policies and limits.
     """
 

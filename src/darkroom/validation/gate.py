@@ -1,4 +1,4 @@
-"""The gate: it stops what comes after the validation when the report is not blessed."""
+"""The gate: it stops the steps after the validation when the report is not blessed."""
 
 from __future__ import annotations
 

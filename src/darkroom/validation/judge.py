@@ -43,7 +43,7 @@ class JudgedFiles:
         rejects_path: `rejects.parquet` of the conversion; it contains those of the manifest, too.
         source: Folder of `manifest.parquet`, `manifest.json` and `labels.txt`. Or the commit of a
             finished dataset, which keeps no manifest: then a lost row is counted, but not named.
-        anomalies: What TFDV's example validation found.
+        anomalies: The findings of TFDV's example validation.
     """
 
     index_dir: str

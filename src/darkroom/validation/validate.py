@@ -41,7 +41,7 @@ class ValidationResult:
 
     Attributes:
         directory: The dataset.
-        report: Its counts, and what the checks found.
+        report: Its counts, and the findings of the checks.
         report_path: The report's page for people; None when none was written.
     """
 
@@ -61,12 +61,12 @@ class ValidationResult:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found; findings that stop a run come first."""
+        """The findings; those that stop a run come first."""
         return self.report.findings
 
     @begin_at_call
     def check(self) -> None:
-        """Does what the gate of the pipeline does.
+        """Does the same as the gate of the pipeline.
 
         Raises:
             GateError: The dataset is not blessed; a `DataError`.
@@ -124,7 +124,7 @@ def validate(
 
     Args:
         directory: A folder that `darkroom.convert` wrote; local or remote.
-        policies: What a finding of a check does to the run, by check: fail, warn or off. A check
+        policies: Effect of each check's findings on the run: fail, warn or off. A check
             that is not named keeps its default: `darkroom.options.validation.DEFAULT_POLICIES`.
         max_rejects: Share of rejected rows that is allowed. None: that of the conversion if it was
             given one below 1, else 0.01.

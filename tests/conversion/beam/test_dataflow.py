@@ -287,7 +287,7 @@ def test_a_job_that_is_not_cancelled_with_its_client_is_named(submit):
     with pytest.raises(KeyboardInterrupt) as stop:
         submit(wait=True, end=KeyboardInterrupt(), is_cancelled=False)
     assert find_explanation(stop.value) == (
-        "The Dataflow job 2024-02-29_job goes on. Stop it with: "
+        "The Dataflow job 2024-02-29_job keeps running. Stop it with: "
         "gcloud dataflow jobs cancel 2024-02-29_job --project=my-project --region=europe-west4"
     )
 

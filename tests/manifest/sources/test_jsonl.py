@@ -29,8 +29,8 @@ def test_a_key_that_is_there_twice_rejects_its_line(read):
     nested = '{"image_uri": "c.jpg", "label": "cat", "box": {"x": 1, "x": 2}}'
     _, *bad = read(GOOD, twice, nested).rows()
     assert [type(row) for row in bad] == [BadRow, BadRow]
-    assert bad[0][:3] == (2, "bad_value", "line 2: the key 'label' is there twice")
-    assert bad[1].detail == "line 3: the key 'x' is there twice"
+    assert bad[0][:3] == (2, "bad_value", "line 2: the key 'label' occurs twice")
+    assert bad[1].detail == "line 3: the key 'x' occurs twice"
 
 
 def test_a_file_without_objects_says_what_its_first_line_is(read):

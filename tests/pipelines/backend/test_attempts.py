@@ -211,7 +211,7 @@ def test_files_swept_from_the_store_are_missed_though_the_cache_knows_them(
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     assert error["code"] == "environment"
     assert error["message"] == f"The store no longer has any file of the input {manifest}."
-    assert "--no-cache" in error["hint"]
+    assert "--set cache=false" in error["hint"]
     [execution] = launcher.store.client.get_executions_by_id([failed.execution])
     assert execution.last_known_state == mlmd.Execution.FAILED
     assert failed.outputs.keys() == ({LOGS} if release is V2_17 else set())

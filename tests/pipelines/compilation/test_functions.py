@@ -143,7 +143,7 @@ def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
             "absent:make",
             "absent cannot be imported: ModuleNotFoundError: No module named 'absent'.",
         ),
-        ("absent:make", "Install the package and what it imports, or add its folder to PYTHONPATH"),
+        ("absent:make", "Install the package and its imports, or add its folder to PYTHONPATH"),
         ("flowershop.absent:make", "No module named 'flowershop.absent'."),
         ("flowershop.half:make", "No module named 'absent_package' (FOLDER/half.py:2)."),
         ("flowershop.unfinished:make", "SyntaxError: expected ':' (FOLDER/unfinished.py:2)."),
@@ -172,7 +172,7 @@ def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
 
 @pytest.mark.parametrize("option", ["data", "epochs", "push_to", "engine", "name"])
 def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path, option: str):
-    with pytest.raises(UsageError, match=f"A pipeline of your own has no option {option!r}"):
+    with pytest.raises(UsageError, match=f"Your own pipeline has no option {option!r}"):
         run(tmp_path, "flowershop.own:make_without_root", **{option: "1"})
 
 

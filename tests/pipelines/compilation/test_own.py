@@ -266,11 +266,11 @@ def test_a_stock_example_gen_is_not_cached_nor_a_node_whose_driver_does_not_run(
     examples = ImportExampleGen("gs://photos/records")
     statistics = StatisticsGen(examples.outputs["examples"])
     node = photolab.make_node(photolab.Table, driver=photolab.Driver, executor=BaseExecutor)
-    with pytest.warns(UserWarning, match="Node has a driver") as warnings:
+    with pytest.warns(UserWarning, match="Node has its own driver") as warnings:
         cached = list_cached(make_pipeline(examples, statistics, node), "vertex")
     assert cached == {"ImportExampleGen": False, "StatisticsGen": True, "Node": False}
     assert [str(each.message) for each in warnings if each.category is UserWarning] == [
-        "Node has a driver of its own, Driver, and vertex runs no drivers. The node runs each time."
+        "Node has its own driver, Driver, and vertex runs no drivers. The node runs each time."
     ]
 
 
@@ -364,7 +364,7 @@ def test_arguments_of_beam_are_the_pipelines_unless_the_configuration_has_some()
     ("argument", "message"),
     [
         ("--job_name=$$y$(HOME)", "is '--job_name=$$y$(HOME)'. "),
-        ("--url=https://me:hunter2hunter2@host/", "contains what looks like a credential"),
+        ("--url=https://me:hunter2hunter2@host/", "seems to contain a credential"),
     ],
 )
 @pytest.mark.parametrize("target", ["kubeflow", "vertex"])
@@ -483,7 +483,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     (
         "vertex",
         lambda p: make_table(p, data="https://me:hunter2hunter2@host/"),
-        "MakeTable.data contains what looks like a credential: password in a URL",
+        "MakeTable.data seems to contain a credential: password in a URL",
     ),
     (
         "kubeflow",

@@ -72,7 +72,7 @@ def check_stopped(launcher: Launcher, task: str, missing: list[str], capfd: Any)
     assert (error["code"], error["exit_code"]) == ("environment", 3)
     listed = ", ".join(missing)
     assert error["message"] == f"The store no longer has any file of the input {listed}."
-    assert "Run again with caching off (--no-cache)" in error["hint"]
+    assert "Run again with caching off (--set cache=false)" in error["hint"]
 
 
 def test_the_list_of_tasks_that_read_an_artifact_is_complete(spec: dict[str, Any], tmp_path: Path):

@@ -140,7 +140,7 @@ def test_a_file_that_somebody_changed_is_kept(demo, name):
 
 def test_a_folder_of_photos_gets_no_digits(tmp_path):
     (tmp_path / "holiday.jpg").write_bytes(b"mine")
-    with pytest.raises(OutputError, match=r"has other data: holiday\.jpg"):
+    with pytest.raises(OutputError, match=r"contains unrelated files: holiday\.jpg"):
         write_demo_dataset(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
 

@@ -76,8 +76,8 @@ def test_only_the_component_that_writes_the_dataset_uses_the_engine(flink):
     assert "ImageStatisticsGen" in runners["FnApiRunner"]
 
 
-def test_an_engine_and_a_runner_exclude_each_other():
-    with pytest.raises(UsageError, match="engine and the runner of beam_args exclude each other"):
+def test_an_engine_and_a_runner_cannot_be_used_together():
+    with pytest.raises(UsageError, match="the runner of beam_args cannot be used together"):
         find_engine_args(_config(engine="prism", beam_args=("--runner=PrismRunner",)))
 
 

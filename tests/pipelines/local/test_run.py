@@ -66,7 +66,7 @@ def test_a_file_of_the_user_under_a_name_of_a_run_stops_it(tmp_path, start, name
 def test_other_data_stays_with_overwrite_and_stops_a_run_without(tmp_path, start):
     root = tmp_path / "root"
     before = _write(root, "thesis.txt")
-    with pytest.raises(OutputError, match=r"has other data: thesis\.txt"):
+    with pytest.raises(OutputError, match=r"contains unrelated files: thesis\.txt"):
         start(root)
     assert _read(root) == before
     assert start(root, overwrite=True) == 0

@@ -127,7 +127,7 @@ def test_other_data_in_the_folder_of_the_run_is_left_alone(tmp_path, capsys):
     own.parent.mkdir(parents=True)
     own.write_text("mine")
     assert main(["demo", "--root", f"{tmp_path}/demo", "--without-tfx"]) == 4
-    assert "has other data: thesis.txt." in capsys.readouterr().err
+    assert "contains unrelated files: thesis.txt." in capsys.readouterr().err
     assert own.read_text() == "mine"
 
 

@@ -93,14 +93,14 @@ def test_its_cache_can_be_switched_off(server: Server, compiled: str):
     [
         (
             ["--pipeline={compiled}", "--set=epochs=3"],
-            "epochs is not an option of own, a pipeline of",
+            "epochs is not an option of own, your own",
         ),
         (
             ["--pipeline={compiled}", "--set=root=runs"],
             "root is 'runs', which kubeflow cannot keep",
         ),
         (["--pipeline=flowers.own:make"], "--pipeline is 'flowers.own:make', expected a compiled"),
-        (["--config={config}"], "pipeline in the configuration is a function of your own"),
+        (["--config={config}"], "pipeline in the configuration is your own function"),
     ],
 )
 def test_what_cannot_be_submitted_is_an_error_before_a_request(

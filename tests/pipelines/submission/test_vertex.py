@@ -246,7 +246,10 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cron": "0 4 * * *", "experiment": "cats"}, "experiment and cron exclude"),
+        (
+            {"cron": "0 4 * * *", "experiment": "cats"},
+            "experiment and cron cannot be used together",
+        ),
         ({"cron": "daily"}, "expected five fields of cron"),
     ],
 )

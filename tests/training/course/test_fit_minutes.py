@@ -58,8 +58,7 @@ def test_there_is_always_one_epoch(tmp_path, train_in, limited, notes):
     trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 0.01})
     assert _list_phases(trained) == ["head"]
     assert notes == [
-        "Ends after epoch 1: another one takes 10.0 s, more than what is left of "
-        "--fit-minutes 0.01.",
+        "Ends after epoch 1: another one takes 10.0 s, more than is left of --fit-minutes 0.01.",
     ]
     assert trained.hints == [
         "fine-tuning for 6 epochs would take about 40.5 s, and 0.01 minutes have time for 0: "

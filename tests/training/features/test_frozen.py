@@ -205,7 +205,7 @@ def test_an_epoch_has_each_view_of_each_image(
 @pytest.mark.usefixtures("quick_loop")
 def test_a_training_of_the_head_is_not_resumed_as_one_of_all(dataset, tmp_path, values):
     _train(dataset, tmp_path / "run", values)
-    with pytest.raises(OutputError, match=r"of another training: freeze was base, now none\."):
+    with pytest.raises(OutputError, match=r"another training: freeze was base, now none\."):
         _train(dataset, tmp_path / "run", {**values, "freeze": "none", "epochs": 3})
 
 

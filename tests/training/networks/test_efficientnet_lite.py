@@ -86,7 +86,7 @@ def test_a_model_takes_a_file_of_torch_or_of_keras(tmp_path, weights):
     )
     assert second(np.zeros((1, 32, 32, 3), np.uint8)).shape == (1, 2)
     (tmp_path / "w.pth").write_bytes(b"PK\3\4")
-    with pytest.raises(UsageError, match=r"w\.pth is not the file of torch's"):
+    with pytest.raises(UsageError, match=r"w\.pth is not the file of torch"):
         build_model("efficientnet-lite0", 3, (32, 32), path)
 
 
@@ -105,7 +105,7 @@ def test_another_file_in_the_package_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "efficientnet-lite0-57934424.pth").write_bytes(b"other")
     with pytest.raises(
-        StorageError, match=r"57934424\.pth is not the file of torch's that"
+        StorageError, match=r"57934424\.pth is not the file of torch that"
     ) as caught:
         find_weights()
     assert "--force-reinstall" in caught.value.hint

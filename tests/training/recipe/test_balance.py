@@ -82,7 +82,7 @@ def test_an_epoch_has_as_many_images_of_each_label(source):
     for images in epochs:
         assert Counter(label for _, label in images) == {0: 10, 1: 9}
         times = Counter(images)
-        # Each rare image is there twice or three times, each frequent one once at most.
+        # Each rare image occurs twice or three times, each frequent one once at most.
         assert {times[each] for each in times if each[1] == 1} <= {2, 3}
         assert {times[each] for each in times if each[1] == 0} == {1}
     # All images are used in the end, and no two epochs are the same.

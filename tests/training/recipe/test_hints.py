@@ -105,7 +105,7 @@ def test_after_fine_tuning_its_epochs_are_named_and_not_those_of_the_head():
     # From the head to now accuracy rose, but no longer.
     assert _list_tuned([0.9, 0.9, 0.9, 0.9, 0.9, 0.9], 6) == []
     assert _list_tuned(rising, 6, best=6) == [
-        "fine-tuning made nothing better, so the head is as good: --fine-tune-epochs 0"
+        "fine-tuning did not help, so the head alone is as good: --fine-tune-epochs 0"
     ]
 
 

@@ -58,6 +58,6 @@ def test_a_model_with_a_loss_or_step_of_its_own_takes_no_prior():
     inputs = keras.Input((3,))
     own = Stepping(inputs, keras.layers.Softmax()(inputs))
     for model in (compiled, own):
-        with pytest.raises(UsageError, match="a loss or a step of its own") as raised:
+        with pytest.raises(UsageError, match="its own loss or training step") as raised:
             add_prior(model, COUNTS)
         assert raised.value.hint == "Use --balance weights."

@@ -2,7 +2,7 @@
 
 A module has `add(commands)`, which adds the parser of the command, and `run(arguments)`, which
 returns its exit code. `QUIET = True` hides warnings and errors that TensorFlow logs. All modules
-are imported for `--help`, so each loads what takes time inside `run`.
+are imported for `--help`, so each loads slow packages inside `run`.
 """
 
 COMMANDS = (

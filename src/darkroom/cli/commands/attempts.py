@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
         page="guides/convert-on-a-cluster",
         examples=("darkroom attempts s3://bucket/records --remove",),
         epilog="An attempt is running, ended, superseded (another run has written the dataset "
-        "since), or unknown: its job may go on where it cannot be seen from here.",
+        "since), or unknown: its job may still run where it cannot be seen from here.",
     )
     parser.add_argument("directory", metavar="DIR", help="Output of a conversion")
     parser.add_argument(

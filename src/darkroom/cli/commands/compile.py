@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
         "compile",
         "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
         page="guides/kubeflow",
-        epilog="For Vertex see docs/guides/vertex.md, for a pipeline of your own "
+        epilog="For Vertex see docs/guides/vertex.md, for your own pipeline "
         "docs/guides/own-pipeline.md, and docs/guides/submit.md to submit the file.",
         usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
         "[--set NAME=VALUE ...] [--pipeline MODULE:FUNCTION]",
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "run",
         "--pipeline",
         metavar="MODULE:FUNCTION",
-        help="Function that returns a TFX pipeline of your own, as package.module:function; only "
+        help="Function that returns your own TFX pipeline, as package.module:function; only "
         "options of the cluster, root and cache go with it (default: darkroom's pipeline)",
     )
     flags.add(

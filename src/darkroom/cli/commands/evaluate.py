@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "evaluate",
-        "Say how good an exported model is on a split that it was not trained on.",
+        "Evaluate an exported model on a held-out split.",
         page="guides/evaluate",
         usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
         examples=(

@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "predict",
-        "Say what an exported model predicts for images, as a server would.",
+        "Predict the labels of images with an exported model, as a server would.",
         page="guides/evaluate",
         usage="darkroom predict MODEL IMAGES [IMAGES ...] [options]",
         examples=(

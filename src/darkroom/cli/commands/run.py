@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
         "--overwrite",
         action="store_true",
         default=False,
-        help="Use the root even if it contains other data, which stays as it is",
+        help="Use the root even if it contains unrelated files, which stay as they are",
     )
 
 

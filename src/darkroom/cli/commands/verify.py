@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
         "verify",
         "Read a whole dataset and compare every byte with its commit.",
         page="guides/verify",
-        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 nothing is there, or "
+        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 nothing exists there, or "
         "something cannot be read.",
     )
     add_dataset(parser)

@@ -1,1 +1,1 @@
-"""What several commands share: their flags, and what they print."""
+"""The common flags and output of several commands."""

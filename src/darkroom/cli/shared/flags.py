@@ -25,7 +25,7 @@ PIPELINE_CLASSES = (
     ValidationFields,
     TrainingFields,
 )
-# What `build_parser` and `add_command` add to the arguments of every command.
+# Arguments that `build_parser` and `add_command` add to every command.
 _NOT_OPTIONS = ("command", "run", "is_quiet", "json")
 
 
@@ -41,7 +41,7 @@ class FlagGroups:
         Args:
             group: One of `GROUPS`.
             names: Its names, or the name of a positional argument.
-            help: What it does, as a sentence.
+            help: Its effect, as a sentence.
             details: Further arguments of argparse.
         """
         self._groups[group].add_argument(*names, help=escape(help), **details)
@@ -70,12 +70,12 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Adds a command that prints its result for people, or with `--json` for programs.
 
-    What a user does not give stays absent: a configuration file or a default can fill it in.
+    An option that is not given stays absent: a configuration file or a default can fill it in.
 
     Args:
-        commands: What `add_subparsers` returned.
+        commands: The result of `add_subparsers`.
         name: Its name.
-        summary: What it does, as a sentence.
+        summary: Its work, as a sentence.
         usage: The first line of its help; made by argparse when None.
         examples: Command lines, for the end of its help.
         epilog: More for the end, as its exit codes.
@@ -116,7 +116,7 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_form(field: OptionField) -> dict[str, Any]:
-    """Returns argparse's arguments for the type of a field; what is not given stays absent."""
+    """Returns argparse's arguments for the type of a field; without a value it stays absent."""
     known, kind = field.option, field.kind
     form: dict[str, Any] = {"default": argparse.SUPPRESS}
     if kind == "bool":
@@ -142,7 +142,7 @@ def choose_form(field: OptionField) -> dict[str, Any]:
 
 
 def _describe_default(field: OptionField) -> str:
-    """Returns what to say of the default, and of a flag that may be given several times."""
+    """Returns words about the default, and about a flag that may be given several times."""
     shown, default = field.option.shown, field.default
     repeated = "; may be repeated" if field.kind.startswith(("tuple[str", "Mapping")) else ""
     if field.option.metavar in ("JSON", "NAME,..."):

@@ -13,12 +13,12 @@ from darkroom.cli.shared.output import print_result
 
 
 def start_tensorflow(module: str = "tensorflow") -> None:
-    """Imports TensorFlow without what it says of this machine; an error still raises.
+    """Imports TensorFlow without its messages about this machine; an error still raises.
 
     No level of logging keeps later versions from it.
 
     Args:
-        module: What is imported: TensorFlow itself, or a module that needs more of it.
+        module: The import: TensorFlow itself, or a module that needs more of it.
     """
     from importlib import import_module
 
@@ -31,7 +31,7 @@ def start_tensorflow(module: str = "tensorflow") -> None:
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a model."""
     parser.add_argument(
-        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+        "model", metavar="MODEL", help="Folder of a training, or an exported SavedModel"
     )
 
 

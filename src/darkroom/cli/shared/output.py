@@ -21,6 +21,6 @@ def print_result(result: Any, describe: Callable[[Any], str], *, as_json: bool) 
 
 
 def print_failure(result: dict[str, Any], error: DarkroomError) -> int:
-    """Prints the result of what failed, and the error beside it; returns the exit code."""
+    """Prints the result of a failure, and the error beside it; returns the exit code."""
     print(json.dumps({**result, "error": error.to_dict()}))
     return error.exit_code

@@ -68,7 +68,7 @@ class _Settings(argparse.Action):
         setattr(namespace, self.dest, {**found, name: value})
 
     def completer(self, **_: Any) -> Iterator[str]:
-        """Returns what a shell suggests: the names."""
+        """Returns the suggestions for a shell: the names."""
         return (f"{each.name}=" for each in list_options(*PIPELINE_CLASSES))
 
 
@@ -80,7 +80,7 @@ def _find_field(name: str) -> OptionField:
     raise UsageError(
         f"--set has no option {name!r}. {guess}".rstrip(),
         "docs/reference/options.md lists them. Tables of tables, as [resources.Trainer], "
-        "belong into the file of --config.",
+        "belong in the file of --config.",
     )
 
 

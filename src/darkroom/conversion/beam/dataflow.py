@@ -71,7 +71,7 @@ class DataflowJob:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks what Dataflow itself would reject only after minutes.
+        """Checks the options that Dataflow itself would reject only after minutes.
 
         Raises:
             UsageError: Project or region is missing, the output is not in Cloud Storage, or Beam
@@ -187,7 +187,7 @@ class DataflowJob:
         except (KeyboardInterrupt, SystemExit) as interrupt:
             place = f"--project={self.project} --region={self.region}"
             stop = f"Stop it with: gcloud dataflow jobs cancel {job_id} {place}"
-            explain_end(interrupt, f"The Dataflow job {job_id} goes on. {stop}")
+            explain_end(interrupt, f"The Dataflow job {job_id} keeps running. {stop}")
             if call_in_time(result.cancel, _CANCEL_SECONDS):
                 told = f"The Dataflow job {job_id} is being cancelled; run the same command again"
                 explain_end(interrupt, f"{told} when it has ended.")

@@ -1,4 +1,4 @@
-"""The hook for engines: what a conversion asks of the thing that runs its job elsewhere.
+"""The hook for engines, which run the job of a conversion elsewhere.
 
 A conversion in this process or on Dataflow needs none. `darkroom.engines` has those that exist.
 """
@@ -48,8 +48,8 @@ class Engine(Protocol):
         """Returns Beam's options for the engine: those that are found out, and those given.
 
         Args:
-            engine: Where it is, and what runs darkroom there.
-            given: Beam's options by name; they replace what would be found out.
+            engine: Its address, and how darkroom runs there.
+            given: Beam's options by name; they replace options that would be found out.
 
         Raises:
             UsageError: An option is missing, or does not fit the engine.

@@ -1,4 +1,4 @@
-"""How far a job is whose workers are elsewhere, by what they leave in the work folder.
+"""How far a job is whose workers are elsewhere, by their files in the work folder.
 
 Engines count in their own ways, and some only at the end. All of them leave the same there: each
 finished shard has its report.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.beam.transforms import WriteDataset
 
 _LOOK_SECONDS, _LOG_SECONDS = 5.0, 30.0
-# A listing may take long where there are many shards; this share of the time is spent in it.
+# A listing of many shards may take long; this share of the time is spent in it.
 _LISTING_SHARE = 0.1
 _LOGGER = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ def run_job(
     """Runs the job to its end.
 
     Args:
-        write: What it does.
+        write: Its function.
         runner: Beam's name of the runner.
         beam_options: Beam's options by name.
         job_name: Name of the job on an engine, which no other job may have. A name in the options

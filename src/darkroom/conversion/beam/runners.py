@@ -25,7 +25,7 @@ DATAFLOW_RUNNER = "DataflowRunner"
 # Beam asks a job server with this limit, and some of them it follows no longer than that: after its
 # own five minutes the client would give up a job that runs. `Engine.check` looks for an answer.
 _JOB_SECONDS = 30 * 24 * 3600
-# From this similarity on, a name is a mistyped one of Beam's, not an option of an engine.
+# From this similarity on, a name is a mistyped option of Beam, not an option of an engine.
 _SAME_OPTION = 0.85
 
 # DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
@@ -71,7 +71,7 @@ def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, A
 
     Args:
         engine: An engine, and where it is.
-        given: Beam's options by name; they replace what would be found out.
+        given: Beam's options by name; they replace options that would be found out.
 
     Raises:
         UsageError: An option is missing, or does not fit the engine.
@@ -99,7 +99,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
 
     Args:
         runner: Beam's name of the runner.
-        options: Values by name, as in `num_workers`, of Beam's own types. A list gives an option
+        options: Values by name, as in `num_workers`, of Beam's types. A list gives an option
             several times, a mapping becomes JSON, None leaves it out.
 
     Raises:

@@ -145,7 +145,7 @@ class ShardReport(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> ShardReport:
-        """Reads what `to_bytes` returned.
+        """Reads the result of `to_bytes`.
 
         Raises:
             ValueError: It is not a report, or not as it was written.
@@ -166,7 +166,7 @@ def write_shard(
     """Writes a shard, its index and its rejects, unless an earlier run has done so.
 
     Args:
-        task: What to write.
+        task: The shard to write.
         readers: They read and encode images; None where rows have no images.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
@@ -260,7 +260,7 @@ def find_report(task: ShardTask) -> ShardReport | None:
 
 
 def _has_sums(task: ShardTask, report: ShardReport) -> bool:
-    """Tells whether a shard and its index are, bit for bit, what an earlier run wrote.
+    """Tells whether a shard and its index are, bit for bit, as an earlier run wrote them.
 
     The disk may have lost bits since, or somebody may have changed the files.
     """

@@ -59,7 +59,7 @@ class WriteShardFn(beam.DoFn):
         self._seen = seen
 
     def setup(self) -> None:
-        """Checks that this worker reads and writes what the client would, and is fast enough."""
+        """Checks that this worker reads and writes like the client, and is fast enough."""
         check_versions(self._versions)
         # Else it would reject all of them.
         if self._seen and not any(map(os.path.exists, self._seen)):

@@ -1,4 +1,4 @@
-"""The versions that a worker must share with the client, so that all bytes are of one kind.
+"""The versions that a worker must share with the client, so that all bytes are equal.
 
 The client's versions travel with the tasks. A worker that has others stops the job before it writes
 anything: its files would differ from those of other workers and of other runs.
@@ -20,10 +20,10 @@ from darkroom.version import __version__, hash_code
 
 # Each of these can change a byte of a dataset:
 # - darkroom makes the records, the index and the lists (a hash of that code is compared, too);
-# - Python makes objects from what another one pickled, which is promised for equal minor versions;
+# - Python reads the pickles of another one, which is promised for equal minor versions;
 # - pyarrow writes its own version, and its own choice of encodings, into index and rejects;
 # - Pillow and simplejpeg have codecs, which decode and encode the images that are not copied;
-# - zlib compresses gzip files, so it only counts where there are any.
+# - zlib compresses gzip files, so it only counts if any exist.
 # Beam only moves tasks and reports, and the last number of Python's version fixes errors: a mix of
 # these changes nothing. They are told, because they help to understand a failure.
 _TOLD = ("Beam",)
@@ -51,7 +51,7 @@ def check_versions(client: Mapping[str, str]) -> None:
     """Checks that this worker writes the same bytes as the client would.
 
     Args:
-        client: What `find_versions` returned there.
+        client: The result of `find_versions` there.
 
     Raises:
         StorageError: It may not.

@@ -1,1 +1,1 @@
-"""The folder that a conversion writes to: what in it is ours, how it is prepared and replaced."""
+"""The folder that a conversion writes to: which files are ours, how it is prepared and replaced."""

@@ -60,7 +60,7 @@ def new_token() -> str:
 def take(folders: Folders) -> None:
     """Takes the folders of earlier attempts away from them, by renaming; on a disk only.
 
-    The new attempt has the newest of them as its own, with what was finished in it.
+    The new attempt has the newest of them as its own, with all that was finished in it.
     """
     if storage.is_remote(folders.examples):
         return
@@ -76,7 +76,7 @@ def take(folders: Folders) -> None:
 
 
 def write_record(folders: Folders, output: str, attempt: Attempt) -> None:
-    """Writes what others can know of an attempt, and on a store that it is the newest one.
+    """Writes the public facts about an attempt, and on a store that it is the newest one.
 
     Args:
         folders: The folders of the attempt.
@@ -90,7 +90,7 @@ def write_record(folders: Folders, output: str, attempt: Attempt) -> None:
 
 
 def read_record(path: str) -> Attempt | None:
-    """Reads what is known of an attempt; None when there is no such file, or another one."""
+    """Reads the facts about an attempt; None when there is no such file, or another one."""
     try:
         fields = parse_json(storage.read_bytes(path, _MAX_BYTES), dict[str, Any])
         if fields.pop("darkroom_attempt", 0) != 1:

@@ -64,7 +64,7 @@ def remove_beside(output_dir: str) -> None:
     """Removes the files of a killed run beside `output_dir`.
 
     Raises:
-        OutputError: Other files are there, too; nothing was removed.
+        OutputError: The folder has other files, too; nothing was removed.
     """
     check_beside(output_dir)
     for folder in _list_beside(output_dir):
@@ -87,7 +87,7 @@ def replace_dataset(new: FolderLock, old: FolderLock) -> None:
     found.check()
     output_dir, beside = old.folder, new.folder
     exchange(new, old)
-    # Only the files that were there before: newer ones stay.
+    # Only the files that existed before: newer ones stay.
     _remove(beside, [f"{beside}{path[len(output_dir) :]}" for path in found.ours])
     if storage.exists(beside):
         progress.note(f"Warning: {beside} stays: it holds files that darkroom did not write.")

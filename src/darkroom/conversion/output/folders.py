@@ -24,7 +24,7 @@ def begin_attempt(
     Args:
         folders: The folders of the attempt.
         output: The output, which on a store may be the folder above.
-        attempt: What others can know of it.
+        attempt: The public facts about it.
         share_manifest: Whether to copy the manifest to where remote workers can read it.
 
     Returns:
@@ -121,7 +121,7 @@ def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]
         storage.join(folders.rejects, layout.REJECTS_LIST_FILE),
         storage.join(folders.examples, layout.LABELS_FILE),
         storage.join(folders.examples, layout.DATASET_FILE),
-        # Index and rejects have lists of their own where they are not in the dataset.
+        # Index and rejects have separate lists where they are not in the dataset.
         storage.join(folders.examples, layout.SUMS_FILE),
         storage.join(folders.index, layout.SUMS_FILE),
         storage.join(folders.rejects, layout.SUMS_FILE),

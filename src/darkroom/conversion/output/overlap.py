@@ -1,4 +1,4 @@
-"""Source and output must not overlap: a conversion would replace what it reads."""
+"""Source and output must not overlap: a conversion would replace its source."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_images_outside(folders: Folders) -> None:
         folders: The manifest, and the folders of the output.
 
     Raises:
-        UsageError: An image is there.
+        UsageError: An image is in it.
     """
     roots = {folders.examples, _resolve(folders.examples)}
     below = "|".join(f"{re.escape(root)}/" for root in sorted(roots))

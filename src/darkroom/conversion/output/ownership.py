@@ -1,4 +1,4 @@
-"""Finds what darkroom can prove it wrote in an output: it deletes and replaces nothing else.
+"""Finds the files that darkroom can prove to have written: it deletes and replaces no others.
 
 Until the commit, the journal of an attempt names its files. After it, `SHA256SUMS` does.
 """

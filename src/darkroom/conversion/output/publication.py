@@ -21,7 +21,7 @@ _LAST = (journal.JOURNAL_FILE, RECORD_FILE)
 
 @dataclass(frozen=True)
 class Publication:
-    """What an attempt found in an output on a store when it began, and will replace.
+    """The state of an output on a store when an attempt began, which it will replace.
 
     Attributes:
         output: The output.
@@ -40,7 +40,7 @@ class Publication:
         return cls(output, read_version(output), tuple(filter(DATA_FOLDER.fullmatch, names)))
 
     def publish(self, data: str, fingerprint: str) -> None:
-        """Makes a complete dataset that of the output, then deletes what it replaces.
+        """Makes a complete dataset that of the output, then deletes the one it replaces.
 
         Args:
             data: The folder of the dataset, in the output.
@@ -86,7 +86,7 @@ class Publication:
 
 
 def read_version(output: str) -> str:
-    """Returns the version of an output's `dataset.json`; empty when there is none."""
+    """Returns the version of an output's `dataset.json`; empty if it does not exist."""
     try:
         return storage.stat_file(storage.join(output, DATASET_FILE)).version
     except FileNotFoundError:

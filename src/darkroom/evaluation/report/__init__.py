@@ -1,1 +1,1 @@
-"""The result of an evaluation, and what is known of the model: as numbers, a page and a card."""
+"""The result of an evaluation, and the facts about the model: as numbers, a page and a card."""

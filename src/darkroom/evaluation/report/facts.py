@@ -1,4 +1,4 @@
-"""What is known of how a model was made: recipe, course, input, data and code."""
+"""The facts about the making of a model: recipe, course, input, data and code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HistoryEntry = Annotated[dict[str, int | float | str], _check_entry]
 
 
 class InputCosts(TypedDict, total=False):
-    """What `input.json` says."""
+    """The content of `input.json`."""
 
     verdict: str
     waiting_share: float
@@ -53,10 +53,10 @@ class Facts:
     """How a model was made, as values for JSON; each is empty where it is not known.
 
     Attributes:
-        recipe: The options of the training, by name, with what it chose where they leave it open.
+        recipe: The options of the training, by name, with its choice where they leave it open.
         history: One entry an epoch: its number and Keras's losses and metrics.
         best_epoch: The epoch, from 1, whose weights the model has; 0 if that is not known.
-        input: What `input.json` says.
+        input: The content of `input.json`.
         data: By split, the name, fingerprint and number of records of each part.
         code: Versions by package, and hashes by file.
     """
@@ -69,7 +69,7 @@ class Facts:
     code: Mapping[str, str] = field(default_factory=dict)
 
     def find_use(self, split: Split) -> str:
-        """Returns what the training used a split for: train or eval; empty if for nothing."""
+        """Returns the use of a split in the training: train or eval; empty if none."""
         seen = {part["fingerprint"] for part in split.data}
         for name in (TRAIN, EVAL):
             used = {part["fingerprint"] for part in self.data.get(name, ())}
@@ -80,7 +80,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What `evaluation.json` and `facts.json` hold."""
+    """The content of `evaluation.json` and `facts.json`."""
 
     format: int
     facts: Facts
@@ -88,7 +88,7 @@ class _Kept:
 
 
 def describe_code(model: str) -> dict[str, str]:
-    """Returns versions of what trains, and the hash of the file of a user's own model.
+    """Returns versions of the code that trains, and the hash of the file of the user's model.
 
     Args:
         model: The name of the model, as in `TrainingOptions`.
@@ -116,7 +116,7 @@ def encode_facts(facts: Facts) -> bytes:
 
 
 def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:
-    """Reads what a file in the folder of a training knows; nothing if there is none."""
+    """Reads a file in the folder of a training; nothing if it does not exist."""
     try:
         kept = parse_json(storage.read_bytes(storage.join(folder, name), _MAX_BYTES), _Kept)
     except (*storage.UNUSABLE, ValueError):

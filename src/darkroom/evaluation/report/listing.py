@@ -11,7 +11,7 @@ Rows = list[tuple[str, str]]
 
 
 def list_input(facts: Facts) -> Rows:
-    """Returns what the input cost: the verdict, and the cost of each stage if it was measured."""
+    """Returns the cost of the input: the verdict, and the cost of each stage if it was measured."""
     if not facts.input:
         return []
     stages = facts.input.get("microseconds_an_image") or {}
@@ -22,7 +22,7 @@ def list_input(facts: Facts) -> Rows:
 
 
 def list_recipe(facts: Facts) -> Rows:
-    """Returns the options of the training, and how long it went on.
+    """Returns the options of the training, and its duration.
 
     An option is "default" where the user gave no value and the training chose one.
     """
@@ -52,7 +52,7 @@ def list_data(facts: Facts) -> Rows:
 
 
 def list_code(facts: Facts) -> Rows:
-    """Returns versions and hashes of what trained."""
+    """Returns versions and hashes of the code that trained."""
     return [*facts.code.items()]
 
 

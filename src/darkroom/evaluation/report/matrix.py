@@ -1,4 +1,4 @@
-"""The confusion matrix, whose cells show images, and rows of images with what was predicted."""
+"""The confusion matrix, whose cells show images, and rows of images with their predictions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_matrix(
     form = "matrix flat" if max(len(labels[n]) for n in shown) <= _FLAT_CHARACTERS else "matrix"
     table = element("table", element("thead", head), element("tbody", *rows), class_=form)
     left_out = len(labels) - len(shown)
-    what = "Rows are labels, columns what the model says. A click on a cell opens its images, and "
+    what = "Rows are labels, columns predictions. A click on a cell opens its images, and "
     what += "another one closes them."
     return element(
         "section",
@@ -53,7 +53,7 @@ def make_matrix(
 
 
 def make_pictures(images: Sequence[Shown], labels: Sequence[str], gallery: Gallery) -> Html:
-    """Returns images in rows, each with its label, what was predicted and the score."""
+    """Returns images in rows, each with its label, its prediction and the score."""
     return element("div", *(_make_figure(each, labels, gallery) for each in images), class_="pics")
 
 

@@ -1,4 +1,4 @@
-"""The page of a model: what it is good at, where it fails, and how it was made."""
+"""The page of a model: its strengths and failures, and how it was made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 
 MAX_CLASSES = 200
-# With an exported model of a user's own training, nothing more is known.
+# Of a model that the user trained otherwise, nothing more is known.
 _UNKNOWN = "How it was trained is not known: this is a model without the folder of its training."
 
 

@@ -71,7 +71,7 @@ class Evaluation:
         matrix: The whole confusion matrix, of fifty rows at most.
         confusions: The pairs of labels that are taken for each other, most records first; at most
             a hundred.
-        notes: What else one must know to read the numbers, as sentences.
+        notes: Sentences that help to read the numbers.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
@@ -164,7 +164,7 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
 
 
 def format_headline(found: Evaluation) -> str:
-    """Returns what matters most of a result: the bound that it misses, else its accuracy."""
+    """Returns the most important part of a result: the bound that it misses, else its accuracy."""
     if not found.missed:
         return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
     first, *others = found.missed
@@ -184,7 +184,7 @@ def list_class_cells(each: ClassScore) -> list[str]:
 
 
 def format_share(value: float | None) -> str:
-    """Returns a share with three decimals; a dash where there is none."""
+    """Returns a share with three decimals; a dash if it has none."""
     return "-" if value is None else f"{value:.3f}"
 
 
@@ -209,12 +209,12 @@ def choose_classes(classes: Sequence[ClassScore]) -> Sequence[ClassScore]:
 
 
 def list_notes(metrics: Metrics, split: str, use: str = "") -> tuple[str, ...]:
-    """Returns what one must know to read the numbers.
+    """Returns notes that help to read the numbers.
 
     Args:
         metrics: The numbers.
         split: The split that they are of.
-        use: What the training used these records for: train or eval; empty if for nothing.
+        use: The use of these records in the training: train or eval; empty if none.
     """
     notes = [_USES[use]] if use else []
     with_records = [each for each in metrics.classes if each.support]

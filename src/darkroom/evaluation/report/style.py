@@ -1,4 +1,4 @@
-"""What the page of a model adds to the style sheet of reports."""
+"""The additions of the page of a model to the style sheet of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of an evaluation: numbers, the confusion matrix, and some images."""
+"""The evaluation for TensorBoard: numbers, the confusion matrix, and some images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Pixels = npt.NDArray[np.uint8]
 def write_summaries(
     folder: str, found: Evaluation, confusion: Ints, gallery: Gallery, step: int
 ) -> None:
-    """Writes what `tensorboard --logdir FOLDER` shows of an evaluation, beside the curves.
+    """Writes the evaluation for `tensorboard --logdir FOLDER`, beside the curves.
 
     Args:
         folder: The folder that TensorBoard is given.
@@ -94,7 +94,7 @@ def draw_matrix(confusion: Ints, labels: Sequence[str], shown: Sequence[int]) ->
 
 
 def draw_images(images: Sequence[Shown], labels: Sequence[str], gallery: Gallery) -> _Pixels:
-    """Returns images above what they are and what they are taken for, [N, H, W, 3].
+    """Returns images above their labels and predictions, [N, H, W, 3].
 
     An image that could not be read is left out.
     """

@@ -1,4 +1,4 @@
-"""The files that say what is known of a model: for programs, for people, and for a repository."""
+"""The files about a model: for programs, for people, and for a repository."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, b
 
 
 def write_report(folder: str, found: Evaluation, scored: Scored, facts: Facts) -> None:
-    """Writes the three files into a folder, and what TensorBoard shows of them beside the curves.
+    """Writes the three files into a folder, and the events for TensorBoard beside the curves.
 
     Args:
         folder: A folder that is darkroom's.

@@ -1,1 +1,1 @@
-"""What a model says of images, and the numbers of it."""
+"""The scores of a model for images, and their numbers."""

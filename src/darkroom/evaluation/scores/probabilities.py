@@ -1,4 +1,4 @@
-"""Whether what a model gives is probabilities, and probabilities of logits."""
+"""Whether the output of a model is probabilities, and probabilities of logits."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _are_distributions(scores: Floats, tolerance: float) -> npt.NDArray[np.bool_
 
 
 def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> Floats:
-    """Returns the probabilities of what an exported model gives, [N, C].
+    """Returns the probabilities of an exported model's output, [N, C].
 
     Args:
-        scores: What it gives.
+        scores: Its output.
         model_dir: The folder of its SavedModel.
         from_logits: Whether that is logits.
 

@@ -26,7 +26,7 @@ _BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of the images of a split.
+    """The scores of a model for the images of a split.
 
     Attributes:
         source: The images, in the order of the numbers below.
@@ -57,7 +57,7 @@ def score_split(model: ServedModel, source: ImageSource, labels: Sequence[str]) 
     Args:
         model: The model.
         source: The images.
-        labels: Their label map. It may have other numbers than that of the model.
+        labels: Their label map. Its numbers may differ from the model's.
 
     Raises:
         DataError: The model does not know a label, an image is damaged, or the model does not give

@@ -38,7 +38,7 @@ _LABELS = f"assets/{LABELS_FILE}"
 # Whatever else is in the folder is the user's.
 _PARTS = (_GRAPH_FILE, "assets/", "variables/")
 _MAX_LABEL_BYTES = 1 << 28
-_HINT = "Name the folder of a training, or a SavedModel that darkroom exported."
+_HINT = "Name the folder of a training, or an exported SavedModel."
 _DAMAGE_HINT = (
     "In the folder of a training: delete the folder model in it, and run the same darkroom train "
     "again, which then only exports the model. Of a copy: copy the model again."
@@ -95,7 +95,7 @@ class ServedModel:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow, without what it says of a machine that has no GPU.
+    """Imports TensorFlow, without its messages about a missing GPU.
 
     Raises:
         MissingExtraError: It is not installed.

@@ -14,7 +14,7 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import Augmentation
 
-# The purposes of random numbers. Add new ones at the end: the order decides what a seed gives.
+# The purposes of random numbers. Add new ones at the end: the order decides the numbers of a seed.
 _FLIP, _BRIGHTNESS, _CONTRAST, _SATURATION, _ANGLE, _ROW, _COLUMN, _SHARE, _TURN = range(1, 10)
 _GRAY = 128
 # Shares of red, green and blue in luminance, by ITU-R BT.601.
@@ -59,7 +59,7 @@ def augment_batch(
         labels: int64 [B].
         seeds: int64 [B, 2]. An image depends only on its own row; but mixup adds the image before
             it in the batch, or the last image to the first one.
-        augmentation: What to do. Steps of strength 0 are left out.
+        augmentation: The steps. Those of strength 0 are left out.
         num_classes: C, the number of labels; needed for mixup.
 
     Returns:
@@ -197,7 +197,7 @@ def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
 
     Args:
         seeds: int64 [..., 2].
-        purpose: What the numbers are for. Each purpose gets independent numbers.
+        purpose: The use of the numbers. Each purpose gets independent numbers.
 
     Returns:
         float64 [...].

@@ -105,12 +105,12 @@ def make_decoder(
     """Returns `decode_training_image`, or without an augmentation `decode_image`, traced once.
 
     Its graph takes longer to build than the rest of a pipeline. Each split, and each epoch of a
-    training, has a pipeline of its own: they all share this function.
+    training, has a separate pipeline: they all share this function.
 
     Args:
         image_size: (height, width) in pixels.
         resize: As for `decode_image`.
-        augmentation: What chooses the window; None: the whole image, or its middle.
+        augmentation: The choice of the window; None: the whole image, or its middle.
         scaled: Decode JPEGs at a fraction of their size where that is enough.
         resized: Else the pixels are given as they were decoded.
 
@@ -218,7 +218,7 @@ def _decode_at_scale(
     """Calls `decode` with the largest divisor for which the needed part still covers `sides`.
 
     Returns:
-        What it returned, and the divisor.
+        Its result, and the divisor.
     """
     if sides is None:
         return decode(1), 1

@@ -65,7 +65,7 @@ def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
 
 @trace_once  # for all pipelines, as those of each split and epoch
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
-    """Describes an image if TensorFlow decodes it to other pixels than a conversion would store.
+    """Describes an image if TensorFlow decodes it to different pixels than a conversion.
 
     Args:
         encoded: string [], any bytes.

@@ -24,7 +24,7 @@ _EXIF_BYTES, _XMP_BYTES = 1 << 16, 1 << 17
 _SHORT, _LONG = 3, 4
 # Other results than an orientation.
 _ABSENT, _UNUSUAL = 0, -1
-# Tracing takes most of the time in which images without a conversion are opened, so what several
+# Tracing takes most of the time that opens images without a conversion, so parts that several
 # graphs need is traced once.
 trace_once = functools.partial(
     tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False
@@ -95,11 +95,11 @@ def is_orientation_hidden(encoded: tf.Tensor) -> tf.Tensor:
 
 
 def parse_xmp_orientation(encoded: tf.Tensor, name: bytes = _XMP_NAME) -> tf.Tensor:
-    """Returns the orientation in the last XMP data of a file, or 1 if there is none.
+    """Returns the orientation in the last XMP data of a file, or 1 if it has none.
 
     Args:
         encoded: string [], any bytes.
-        name: What the data begin with.
+        name: The first bytes of the data.
 
     Returns:
         int32 [], 1 to 8.
@@ -164,7 +164,7 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
-    """Returns the orientation in the first directory of TIFF data, or 1 if there is none.
+    """Returns the orientation in the first directory of TIFF data, or 1 if it has none.
 
     Args:
         tiff: string [], an EXIF block, or any bytes.
@@ -177,7 +177,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
 
 @trace_once
 def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
-    """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it is of a type that is not read here."""
+    """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it has a type that is not read here."""
     start, length = tf.strings.substr(tiff, 0, 4), tf.strings.length(tiff)
     is_little, is_big = tf.equal(start, b"II*\0"), tf.equal(start, b"MM\0*")
 

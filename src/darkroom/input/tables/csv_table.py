@@ -216,7 +216,7 @@ def find_problem(table: Table, file: str, first: int, lines: tf.Tensor) -> str:
         lines: Text [N], as in the file.
 
     Returns:
-        What is wrong and what to do, or the empty text if all lines can be parsed.
+        The problem and what to do, or the empty text if all lines can be parsed.
     """
     for number, line in enumerate(lines.numpy(), start=first):
         if not line:

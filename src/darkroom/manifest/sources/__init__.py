@@ -43,7 +43,7 @@ def open_sources(
             or a DataFrame.
         schema: Kinds of the columns; inferred from their names when None.
         encoding: How a CSV or JSONL file is encoded.
-        subfolders: What becomes of images in folders below that of a label.
+        subfolders: How to treat images in folders below that of a label.
 
     Raises:
         UsageError: The kind of the source or the encoding is unknown.
@@ -87,14 +87,14 @@ def _check_alike(sources: Sequence[Source]) -> None:
     for source in others:
         if set(_written_columns(source)) != set(_written_columns(first)):
             raise DataError(
-                f"{source.name} has other columns than {first.name}: "
+                f"The columns of {source.name} differ from those of {first.name}: "
                 f"{source.schema.to_json()}, not {first.schema.to_json()}.",
                 "Give the files the same columns, or a schema with the columns that all have.",
             )
 
 
 def _written_columns(source: Source) -> list[tuple[str, Kind]]:
-    # Images and labels may have any name here: their features have names of their own.
+    # Images and labels may have any name here: their features have separate names.
     roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
     return [*source.schema.inputs, *roles]
 

@@ -1,4 +1,4 @@
-"""What all readers of sources have in common: rows, and the protocol of a reader."""
+"""The common part of all readers of sources: rows, and the protocol of a reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BadRow(NamedTuple):
     Attributes:
         row: Its number, from 1, in the source.
         reason: Reason code.
-        detail: What is wrong, for a person.
+        detail: The problem, in words for a person.
         values: As in `Row`, as far as they are known.
     """
 

@@ -83,7 +83,7 @@ class CsvSource:
         return "ragged_row", f"line {line} has {len(cells)} cells, the {which} {expected}"
 
     def _find_labels(self, cells: list[str]) -> tuple[str, str] | None:
-        """Returns what is wrong when columns without a name hold more labels."""
+        """Returns the problem when columns without a name hold more labels."""
         further = [cells[place] for place in self._unnamed if cells[place]]
         further += [cell for cell in cells[len(self._names) :] if cell]
         if self._label is None or not further:
@@ -129,6 +129,6 @@ def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[s
             return first, True
         return headers.infer_roles(records), False
     names = [name for name, _ in schema.columns]
-    # With a name in common it is a header, and `check_columns` reports what is missing in it.
+    # With a name in common it is a header, and `check_columns` reports missing columns.
     has_header = len(names) != len(first) or not set(names).isdisjoint(first)
     return (first, True) if has_header else (names, False)

@@ -15,7 +15,7 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 
 
 class DataFrame(Protocol):
-    """What is used of a pandas DataFrame; the name for it where pandas is not installed."""
+    """The used part of a pandas DataFrame; the name for it where pandas is not installed."""
 
     @property
     def columns(self) -> Any:
@@ -75,7 +75,7 @@ class DataFrameSource:
 
 
 def _check_index(frame: Any) -> None:
-    """Checks that the index does not have what a column should have.
+    """Checks that the index does not hold values that belong into a column.
 
     Raises:
         DataError: It has.

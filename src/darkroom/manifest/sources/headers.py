@@ -16,7 +16,7 @@ def is_header(records: Sequence[Sequence[str]]) -> bool:
     """Tells whether the first record of a CSV names columns rather than an image.
 
     Cells of a header may look like images ("w/h"), and a label may have the name of a column
-    ("image"). What is below tells them apart: a column named as the images holds them.
+    ("image"). The rows below tell them apart: a column named as the images holds them.
 
     Args:
         records: The first records of the CSV.

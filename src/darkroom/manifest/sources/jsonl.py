@@ -92,7 +92,7 @@ class JsonlSource:
     def _objects(self) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Yields the number of every line that is not blank, and its value.
 
-        For a line that holds no object the value is what is wrong with it.
+        For a line that holds no object the value is the problem with it.
         """
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():
@@ -100,28 +100,28 @@ class JsonlSource:
 
 
 def _parse_line(text: str) -> dict[str, Any] | str:
-    """Returns the object that a line holds, or what is wrong with it."""
+    """Returns the object that a line holds, or the problem with it."""
     try:
         value = _DECODER.decode(text)
     except (json.JSONDecodeError, RecursionError) as error:
         return f"expected an object: {error}"
     except ValueError as error:
-        # Python reads no number of more than 4,300 digits, and says so in its own words.
+        # Python reads no number of more than 4,300 digits, and says so differently.
         return "it has a number of too many digits" if "digits" in f"{error}" else f"{error}"
     return value if isinstance(value, dict) else f"expected an object: {value}"
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object of JSON; of a key that is there twice, neither value is the right one.
+    """Returns an object of JSON; of a key that occurs twice, neither value is the right one.
 
     Raises:
-        ValueError: A key is there twice.
+        ValueError: A key occurs twice.
     """
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated!r} is there twice")
+        raise ValueError(f"the key {repeated!r} occurs twice")
     return found
 
 

@@ -63,7 +63,7 @@ class TextFile:
                         raise DataError(
                             f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} "
                             "characters.",
-                            "Check the line breaks, and keep longer texts in files of their own.",
+                            "Check the line breaks, and keep longer texts in separate files.",
                         )
                     # utf-16-le and others that name the order of bytes keep the mark of it.
                     yield line.removeprefix("\ufeff") if number == 1 else line

@@ -22,7 +22,7 @@ _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL)
 _WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.STRING_LABEL, Kind.ID)
 # From here on, the digits of a float say nothing.
 _TOO_LARGE = float(1 << 63)
-# What Python writes for an object that has no text of its own: another one in every run.
+# What Python writes for an object that has no readable text: another one in every run.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
@@ -35,7 +35,7 @@ def infer_kind(values: Iterable[Any]) -> Kind:
 
 
 def check_type(value: Any, kind: Kind) -> str | None:
-    """Returns what is wrong with a value of a column of `kind`, or None."""
+    """Returns the problem with a value of a column of `kind`, or None."""
     if value is None or isinstance(value, _TYPES.get(kind, _TEXT)):
         return None
     return f"expected {kind.value}, got {type(value).__name__} {value!r:.80}"

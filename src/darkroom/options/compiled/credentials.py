@@ -67,7 +67,7 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 _SECRET_NAME = re.compile(
     r"(?i)(?:password|passwd|secret|token|api_?key|access_?key|private_?key|credential)"
 )
-# Names that look like a credential's but only say where it is, or what it is called.
+# Names that look like a credential's but only say where it is, or its name.
 _HARMLESS_NAME = re.compile(r"(?i)_(?:file|path|name|uri|url|endpoint)$")
 
 _HINT = (
@@ -96,14 +96,14 @@ def check_credentials(values: Mapping[str, Any], hint: str = _HINT) -> None:
     for name, value in values.items():
         for place, text in (("The name of an option", name), *walk_texts(name, value)):
             if kind := find_credential(text):
-                raise UsageError(f"{place} contains what looks like a credential: {kind}.", hint)
+                raise UsageError(f"{place} seems to contain a credential: {kind}.", hint)
 
 
 def check_environment(name: str, variables: Mapping[str, str], hint: str = _HINT) -> None:
     """Checks that no environment variable has the name of a credential.
 
     Args:
-        name: What names the variables, for the message.
+        name: The name of the variables, for the message.
         variables: Values by the name of their variable.
         hint: Where the user gives a credential instead.
 

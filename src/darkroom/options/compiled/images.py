@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-# What Kubernetes and Vertex call the GPUs that need CUDA.
+# The names of Kubernetes and Vertex for the GPUs that need CUDA.
 _NVIDIA = ("nvidia.com/", "NVIDIA_")
 _HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 
 
 def explain_moving_image(image: str) -> str | None:
-    """Says what is wrong if the next image gets the same name; None if it does not."""
+    """Explains the problem if the next image gets the same name; None if it does not."""
     name, digest = image.rpartition("/")[2].partition("@")[::2]
     if digest or name.partition(":")[2] not in ("", "latest"):
         return None
@@ -21,10 +21,10 @@ def explain_moving_image(image: str) -> str | None:
 
 
 def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) -> str | None:
-    """Says what is wrong if a GPU is asked for, and nothing says that the image can use it.
+    """Explains the problem if a GPU is asked for, and nothing says that the image can use it.
 
     Args:
-        place: What asks for the accelerator.
+        place: The option that asks for the accelerator.
         name: The accelerator as it was asked for.
         spelled: The same as Kubernetes or Vertex spells it.
         image: The container image of the task.

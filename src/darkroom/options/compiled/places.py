@@ -25,7 +25,7 @@ def check_place(
     """Checks that the containers of a target can see a path.
 
     Args:
-        name: What names the path, for the message.
+        name: The name of the path, for the message.
         path: A path or a URI.
         schemes: Stores that its reader can open.
         target: `kubeflow` or `vertex`.

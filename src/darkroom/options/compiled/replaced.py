@@ -32,7 +32,7 @@ def check_replaced(values: Mapping[str, Any], target: str) -> None:
             if found := _REPLACED.search(text):
                 who, would = _WHO[target]
                 raise UsageError(
-                    f"{place} is {text!r}. {who} {found[0]} in what it passes to a container, so "
+                    f"{place} is {text!r}. {who} {found[0]} on the way to a container, so "
                     f"the task {would} get another text.",
                     "Use a text without $$ and $(.",
                 )

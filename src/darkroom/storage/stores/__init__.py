@@ -1,6 +1,6 @@
-"""What a remote store can do, in single attempts that `darkroom.storage.requests` repeats.
+"""The operations of a remote store, in single attempts that `darkroom.storage.requests` repeats.
 
-A client of a store turns off the retries of its library, says what its errors mean, and bounds
+A client of a store turns off the retries of its library, says how to treat its errors, and bounds
 every wait for a byte.
 """
 
@@ -19,7 +19,7 @@ _TRANSIENT_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Problem(Enum):
-    """What an error of a store means for the caller."""
+    """The meaning of an error of a store for the caller."""
 
     MISSING = "missing"
     DENIED = "denied"
@@ -100,13 +100,13 @@ class Store(Protocol):
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What the client raises."""
+        """The errors of the client."""
 
     def advise(self, problem: Problem) -> str:
         """Says what to do when an object is denied, or the credentials are not accepted."""
 
     def judge(self, error: Exception) -> Problem:
-        """Tells what one of `errors` means."""
+        """Tells the meaning of one of `errors`."""
 
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
@@ -141,11 +141,11 @@ class Store(Protocol):
         """Copies an object within the store."""
 
     def delete(self, bucket: str, names: list[str]) -> None:
-        """Deletes up to `MAX_DELETED` objects, whether or not they are there."""
+        """Deletes up to `MAX_DELETED` objects, whether or not they exist."""
 
 
 def judge_status(status: int | None) -> Problem:
-    """Tells what an HTTP status means."""
+    """Tells the meaning of an HTTP status."""
     if status == 404:
         return Problem.MISSING
     if status == 401:

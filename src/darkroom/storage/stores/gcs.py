@@ -83,7 +83,7 @@ class GcsStore:
         return "Check the Google credentials, and that they may read, write and list the bucket."
 
     def judge(self, error: Exception) -> Problem:
-        """Tells what one of `errors` means."""
+        """Tells the meaning of one of `errors`."""
         if isinstance(error, GoogleAPICallError):
             return judge_status(error.code)
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -160,7 +160,7 @@ class GcsStore:
             token, *_ = target.rewrite(source, token=token, **_ONCE)
 
     def delete(self, bucket: str, names: list[str]) -> None:
-        """Deletes objects, whether or not they are there."""
+        """Deletes objects, whether or not they exist."""
         for name in names:
             with contextlib.suppress(NotFound):
                 self._client.bucket(bucket).delete_blob(name, **_ONCE)

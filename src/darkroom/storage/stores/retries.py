@@ -1,6 +1,6 @@
 """Calls that may fail for a while: tried again after growing pauses, until a deadline.
 
-Most give up after a few attempts. A conversion holds out until the deadline: what it has done would
+Most give up after a few attempts. A conversion holds out until the deadline: its work would
 be lost.
 """
 
@@ -30,7 +30,7 @@ SLOWEST_BYTES_PER_SECOND = 256 << 10
 TELL_SECONDS = 10.0
 
 _Result = TypeVar("_Result")
-# A generator of its own: a user's seeded random numbers must not depend on the network.
+# A separate generator: a user's seeded random numbers must not depend on the network.
 _random = random.Random()
 
 
@@ -90,12 +90,12 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
     """Calls `attempt` until it ends without a `TransientError`.
 
     Args:
-        what: What is done, for the message.
+        what: The action, for the message.
         attempt: Does it; must leave nothing behind that breaks the next attempt.
         size_bytes: How much it transfers, where that is known.
 
     Returns:
-        What `attempt` returned.
+        The result of `attempt`.
 
     Raises:
         TransientStorageError: All attempts failed, or the deadline has passed.

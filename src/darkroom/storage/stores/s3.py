@@ -27,7 +27,7 @@ from darkroom.storage.stores import (
 _CHUNK_BYTES = 1 << 20
 # Longer uploads are sent in parts, one after the other; a single request has at most 5 GB.
 _PART_BYTES = 256 << 20
-# Answers about who asks, not about an object. STS has names of its own for some.
+# Answers about who asks, not about an object. STS names some differently.
 _REFUSED = frozenset(
     {
         "AuthorizationHeaderMalformed",
@@ -119,7 +119,7 @@ class S3Store:
         )
 
     def judge(self, error: Exception) -> Problem:
-        """Tells what one of `errors` means."""
+        """Tells the meaning of one of `errors`."""
         if isinstance(error, boto3.exceptions.Boto3Error):
             # The managed upload hides the store's answer.
             cause = error.__context__
@@ -201,7 +201,7 @@ class S3Store:
         self._client.copy({"Bucket": bucket, "Key": name}, to_bucket, to_name, Config=config)
 
     def delete(self, bucket: str, names: list[str]) -> None:
-        """Deletes objects, whether or not they are there."""
+        """Deletes objects, whether or not they exist."""
         objects = [{"Key": name} for name in names]
         answer = self._client.delete_objects(
             Bucket=bucket, Delete={"Objects": objects, "Quiet": True}

@@ -1,4 +1,4 @@
-"""Says where a loss stopped to be a number, and what to try."""
+"""Says where a loss stopped being a number, and what to try."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def explain_divergence(data: Any, epoch: int, options: TrainingOptions) -> Itera
     Args:
         data: The batches of the training, which know the names of their images.
         epoch: Number of the epoch, from 0.
-        options: What is trained and how.
+        options: The options of the training.
 
     Raises:
         DataError: The loss is not a finite number.
@@ -47,7 +47,7 @@ def _build_error(
     advice.append("or look at these images")
     return DataError(
         f"The loss is {error.loss:g} in {place} of epoch {epoch}{_list_names(names)}.",
-        f"{', '.join(advice)}. A training of the same folder goes on before these batches.",
+        f"{', '.join(advice)}. Training again in this folder resumes before these batches.",
     )
 
 

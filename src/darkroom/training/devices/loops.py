@@ -29,7 +29,7 @@ class DivergedError(Exception):
 
     Attributes:
         batches: The numbers of the batches, from 0, one of which has it.
-        loss: What it is.
+        loss: Its value.
     """
 
     def __init__(self, batches: range, loss: float) -> None:
@@ -38,7 +38,7 @@ class DivergedError(Exception):
 
 
 def _finish_epoch(model: Any) -> None:
-    """Does what Keras's `fit` does at its end: an optimizer may have averaged the weights."""
+    """Does the same as Keras's `fit` at its end: an optimizer may have averaged the weights."""
     model.optimizer.finalize_variable_values(model.trainable_variables)
 
 
@@ -132,7 +132,7 @@ class FitLoop:
         def end_execution(batch: int, logs: dict[str, Any]) -> None:
             nonlocal before
             done = min(step + batch + 1, num_steps)
-            # The mean of the epoch so far. A step of the user's own may have no loss.
+            # The mean of the epoch so far. The user's own step may have no loss.
             _check_finite(float(logs.get("loss", 0.0)), before, done)
             before = done
             if end_step is not None:

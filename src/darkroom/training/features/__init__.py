@@ -1,1 +1,1 @@
-"""What a frozen base makes of images: computed once, kept by content, and trained on."""
+"""Caches the features that a frozen base computes for each image, and trains on them."""

@@ -47,7 +47,7 @@ class Computer:
 
     Args:
         base: A Keras model from uint8 [B, height, width, 3] to features [B, D].
-        name: The model and what else decides its features, besides weights and views.
+        name: The model and all that decides its features, besides weights and views.
         options: How images are decoded.
         cache: The folder of the cache; None for none.
         scratch: A folder for files that may be as large as all features.
@@ -74,7 +74,7 @@ class Computer:
 
         Args:
             source: The images.
-            split: Its name, for what is shown.
+            split: Its name, for the progress.
             views: The views.
         """
         keys, labels = _read_keys(source, self._options)
@@ -181,7 +181,7 @@ def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes],
 
 
 def _identify(base: Any, name: str) -> str:
-    """Returns a hash of a base: what it is, and its weights."""
+    """Returns a hash of a base: its architecture and its weights."""
     digest = hashlib.sha256(name.encode())
     for weight in base.get_weights():
         digest.update(np.ascontiguousarray(weight).tobytes())

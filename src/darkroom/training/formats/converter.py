@@ -1,6 +1,6 @@
-"""A process of its own that makes one format of a model, opens it, and answers with it.
+"""A separate process that makes one format of a model, opens it, and answers with it.
 
-TensorFlow's converter ends its process when it meets what it cannot convert, and says a lot
+TensorFlow's converter ends its process when it meets a part that it cannot convert, and says a lot
 meanwhile.
 
     python -m darkroom.training.formats.converter MODEL FORMAT FILE FOLDER
@@ -52,7 +52,7 @@ def convert_tflite(model: Any, kind: str, sample: npt.NDArray[Any]) -> bytes:
     """Returns a model for TFLite, from uint8 [N, height, width, 3] to float32 [N, C].
 
     Args:
-        model: What `tf.saved_model.load` returned of a model that `export_model` wrote.
+        model: The result of `tf.saved_model.load` for a model that `export_model` wrote.
         kind: `TFLITE`; `FLOAT16`, with weights of half the size; `DYNAMIC`, with weights of 8
             bits; `INT8`, which also computes with 8 bits where TFLite has operations for that.
         sample: Pixels uint8 [M, height, width, 3], for the ranges of `INT8`.
@@ -83,7 +83,7 @@ def _yield_each(sample: npt.NDArray[Any]) -> Iterator[list[npt.NDArray[Any]]]:
 
 
 def open_tflite(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
-    """Returns what answers with a model of TFLite: uint8 [N, height, width, 3] to [N, C]."""
+    """Returns the function of a TFLite model: uint8 [N, height, width, 3] to [N, C]."""
     import tensorflow as tf
 
     interpreter = tf.lite.Interpreter(model_path=path)
@@ -110,7 +110,7 @@ def convert_onnx(model: Any, path: str) -> None:
 
 
 def open_onnx(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
-    """Returns what answers with a model of ONNX: uint8 [N, height, width, 3] to [N, C]."""
+    """Returns the function of an ONNX model: uint8 [N, height, width, 3] to [N, C]."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

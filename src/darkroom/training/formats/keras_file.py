@@ -20,7 +20,7 @@ _TOLERANCE = 1e-5
 def write_keras_file(model: Any, path: str) -> None:
     """Writes a model, without its optimizer, if Keras can open it again.
 
-    A model of the user's own may have parts that Keras cannot write, as a function without a name.
+    The user's own model may have parts that Keras cannot write, as a function without a name.
     That is said, and any older file is deleted.
 
     Args:
@@ -43,13 +43,13 @@ def write_keras_file(model: Any, path: str) -> None:
 
 def _drop_optimizer(model: Any) -> Any:
     """Returns the same layers without the optimizer, which is twice as large as the weights."""
-    if not model.inputs:  # a class of the user's: its layers are in its own `call`
+    if not model.inputs:  # a subclass: its layers are in its `call`
         return model
     return keras.Model(model.input, model.output, name=model.name)
 
 
 def _check_same(model: Any, path: str) -> None:
-    """Checks that what Keras opens answers like the model.
+    """Checks that the file opened by Keras answers like the model.
 
     Raises:
         ValueError: It does not.

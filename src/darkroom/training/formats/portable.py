@@ -69,7 +69,7 @@ class Export:
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What was exported.
+    """The exported files.
 
     Attributes:
         model_dir: The SavedModel.
@@ -110,8 +110,8 @@ def export(
     Scaling is part of the model; decoding and resizing are not.
 
     Args:
-        model: The folder of a training, or a SavedModel of darkroom's.
-        records: What it was trained on: folders that `darkroom.convert` wrote, or patterns of
+        model: The folder of a training, or an exported SavedModel.
+        records: The data of its training: folders that `darkroom.convert` wrote, or patterns of
             such folders; or one list or folder of images. Answers are compared on the eval split,
             and the 8-bit format takes its ranges from the train split.
         output_dir: Local folder for the files and the label map.
@@ -121,7 +121,7 @@ def export(
         The files, with sizes and differences.
 
     Raises:
-        DataError: A split is missing, or has other labels than the model, or the model does not
+        DataError: A split is missing, or its labels differ from the model's, or the model does not
             give probabilities.
         UsageError: A format is unknown, or there is no model.
         MissingExtraError: The extra `tf` or `onnx` is not installed.
@@ -217,8 +217,8 @@ def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
     own = path.read_text("utf-8").splitlines() if path.is_file() else []
     if own != list(labels):
         raise DataError(
-            f"The model in {folder} has other labels than the data: {len(own)} and {len(labels)}, "
-            "or in another order.",
+            f"The labels of the model in {folder} differ from the data's: {len(own)} and "
+            f"{len(labels)}, or in another order.",
             "Give the data that it was trained on, or data with the same label map.",
         )
 
@@ -236,7 +236,7 @@ def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> npt.N
 def _make(
     local: str, kind: str, scratch: str, expected: npt.NDArray[Any], output: str
 ) -> tuple[Export, bytes]:
-    """Makes one format in a process of its own.
+    """Makes one format in a separate process.
 
     Raises:
         StorageError: It cannot be made.

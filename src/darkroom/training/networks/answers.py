@@ -24,7 +24,7 @@ def check_answers(
     from_logits: bool = False,
     hint: str = "End the model with a softmax.",
 ) -> None:
-    """Checks what a model gives.
+    """Checks the output of a model.
 
     Args:
         model: A Keras model, uint8 [N, height, width, 3] to [N, C].
@@ -47,7 +47,7 @@ def check_answers(
         )
     tolerance = _HALF_TOLERANCE if is_half(given) else SUM_TOLERANCE
     scores = tf.cast(given, tf.float32).numpy()
-    # What is not finite is found where it is scored.
+    # Values that are not finite are found where they are scored.
     if not np.isfinite(scores).all() or are_probabilities(scores, tolerance) != from_logits:
         return
     raise UsageError(

@@ -144,7 +144,7 @@ def load_weights(network: Any, path: str) -> None:
     """Gives a network the weights of ImageNet.
 
     Args:
-        network: What `build_network` returned.
+        network: The result of `build_network`.
         path: The file, as of the package.
 
     Raises:

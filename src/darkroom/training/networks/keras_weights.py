@@ -27,7 +27,7 @@ def load_keras_weights(model: Any, weights: str) -> None:
 
     Raises:
         DataError: The file is damaged, or has numbers that are complex or not finite.
-        UsageError: It is of another network.
+        UsageError: It belongs to another network.
     """
     with copies.use_local_copy(storage.expand_home(weights)) as path:
         try:

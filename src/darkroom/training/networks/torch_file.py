@@ -43,7 +43,7 @@ class _Tensor(NamedTuple):
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns what takes the place of a name of torch."""
+        """Returns the replacement of a name of torch."""
         if name in _DTYPES:
             return name
         names = {
@@ -70,7 +70,7 @@ def check_torch_file(path: str) -> bytes:
         data = b""
     if hashlib.sha256(data).hexdigest() != SHA256:
         raise UsageError(
-            f"{path} is not the file of torch's that can be read: that is the one of the extra "
+            f"{path} is not the file of torch that can be read: that is the one of the extra "
             f"'pretrained', with the SHA-256 {SHA256}.",
             "Leave out --weights for the weights of ImageNet. Other weights must be in a file of "
             "Keras: model.save_weights('NAME.weights.h5').",

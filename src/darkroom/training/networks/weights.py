@@ -36,7 +36,7 @@ class EarlierTraining(NamedTuple):
 
 
 def check_weights(weights: str | None, model: str) -> None:
-    """Checks that weights to start from are there, if there are any.
+    """Checks that weights to start from exist, if any are given.
 
     Args:
         weights: A file, the folder of a training, or `imagenet`.
@@ -45,7 +45,7 @@ def check_weights(weights: str | None, model: str) -> None:
     Raises:
         DataError: The files of the training are damaged.
         UsageError: There are none, they are not for the model, a file of HDF5 by its name is of
-            another kind, or one of torch's is not that of the extra `pretrained`.
+            another kind, or one of torch is not that of the extra `pretrained`.
     """
     if weights is None:
         return
@@ -74,7 +74,7 @@ def check_weights(weights: str | None, model: str) -> None:
 
 
 def read_training(weights: str, model: str) -> EarlierTraining:
-    """Reads what an earlier training was, whose folder is the weights of another one.
+    """Reads the options of an earlier training, whose folder is the weights of another one.
 
     Args:
         weights: Its folder.

@@ -1,1 +1,1 @@
-"""How a model learns: optimizer, loss, the balance of labels; and what would help it further."""
+"""How a model learns: optimizer, loss, the balance of labels; and hints for the next training."""

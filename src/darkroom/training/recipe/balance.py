@@ -17,7 +17,7 @@ from darkroom.training.recipe.label_counts import Counts, count_labels
 
 @dataclass(frozen=True)
 class Balance:
-    """What each label counts.
+    """The class weights, or the shares of a sampling.
 
     Attributes:
         train_counts: Images of each label in the train split, int64 [C].
@@ -31,7 +31,7 @@ class Balance:
 
     @property
     def prior_counts(self) -> Counts | None:
-        """Images of each label for the prior, int64 [C]; None where there is none."""
+        """Images of each label for the prior, int64 [C]; None without `prior`."""
         return self.train_counts if self.how == PRIOR else None
 
     def weigh_training(self, batches: tf.data.Dataset) -> tf.data.Dataset:

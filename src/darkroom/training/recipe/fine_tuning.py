@@ -11,7 +11,7 @@ from darkroom.options.training import TrainingOptions
 from darkroom.training.state.history import ALL, TOP
 from darkroom.training.state.plan import Phase
 
-# What fine-tuning takes where nobody says it.
+# The default epochs of fine-tuning.
 DEFAULT_EPOCHS = 6
 # Shares of the layers that are trained: the last ones.
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
@@ -20,7 +20,7 @@ _RATES = {TOP: 3e-4, ALL: 5e-4}
 # The weights at the end of an epoch are their mean over about this share of it: with a few hundred
 # images, single steps go to and fro.
 _AVERAGED = 1 / 3
-# How long training on an image takes, in times of what the frozen base takes for one.
+# How long training on an image takes, as a multiple of the frozen base's time for one.
 _COSTS = {TOP: 2.0, ALL: 3.5}
 # To build the graph of a phase.
 _START_SECONDS = 10.0
@@ -58,11 +58,11 @@ def build_optimizer(
     """Builds the optimizer of a phase, whose rate rises for an epoch and then falls to zero.
 
     Args:
-        options: What is trained and how.
+        options: The options of the training.
         phase: The phase.
         num_steps: Batches in an epoch.
         averages: At the end of each epoch, the weights become their mean over the last steps, from
-            which the next epoch goes on.
+            which the next epoch continues.
     """
     rate = _RATES[phase.name] * options.learning_rate / TrainingOptions.learning_rate
     schedule = keras.optimizers.schedules.CosineDecay(

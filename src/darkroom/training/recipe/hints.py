@@ -1,4 +1,4 @@
-"""What would make a trained model better, said at the end of its training; without TensorFlow."""
+"""Hints at the end of a training how to improve the model; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _ACCURACY = "val_accuracy"
 _OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
-# With another of these, the checkpoint is of another training.
+# With another of these, the checkpoint belongs to another training.
 _FIXED = {each.flag for each in list_options(TrainingOptions) if each.option.resume == FIXED}
 _RISES = "accuracy on the eval split still rises"
 _EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
-# model does not know the training images by heart yet.
+# model does not overfit yet.
 _RISE, _KNOWN = 0.02, 0.97
 # A label with fewer images is rare, if another one has several times as many.
 _FEW_OF_LABEL, _TIMES = 50, 5
@@ -48,12 +48,12 @@ def list_hints(
     """Returns what to try next, the most helpful first; nothing for a perfect model.
 
     Args:
-        options: What was trained, and how.
+        options: The options of the training.
         history: The epochs of the training.
         num_images: Number of training images.
         labels: The labels in the order of their numbers; empty where they are not known.
         counts: Number of training images of each label, int64 [C]; None where it is not known.
-        fine_tuning: What fine-tuning would take, where it was left out.
+        fine_tuning: The cost of fine-tuning, where it was left out.
     """
     if max(_list_accuracies(history), default=0.0) >= _SOLVED:
         return []
@@ -98,20 +98,20 @@ def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_
     if not starts_from_nothing or options.weights or num_images >= _FEW or is_good:
         return ""
     return (
-        f"{num_images:,} images are few for a model that starts from nothing: "
+        f"{num_images:,} images are few for a model trained from scratch: "
         f"--model {EFFICIENTNET_LITE}"
     )
 
 
 def _suggest_epochs(options: TrainingOptions, history: History) -> str:
-    """Names more epochs of what was trained last: after fine-tuning, those of the head are over."""
+    """Names more epochs of the last phase: after fine-tuning, those of the head are over."""
     tuned = [entry for entry in history if entry.get(PHASE) in (TOP, ALL)]
     if not tuned:
         rises = len(history) >= options.epochs and _is_rising(history)
         return f"{_RISES}: --epochs {2 * options.epochs}" if rises else ""
     if (find_best_epoch(history) or len(history)) <= len(history) - len(tuned):
-        return f"fine-tuning made nothing better, so the head is as good: {_EPOCHS_FLAG} 0"
-    # One that stopped early would not go on.
+        return f"fine-tuning did not help, so the head alone is as good: {_EPOCHS_FLAG} 0"
+    # One that stopped early would not continue.
     is_done = options.early_stopping_patience == 0
     return f"{_RISES}: {_EPOCHS_FLAG} {2 * len(tuned)}" if is_done and _is_rising(tuned) else ""
 

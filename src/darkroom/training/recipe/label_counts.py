@@ -63,7 +63,7 @@ def count_labels(source: ImageSource, options: InputOptions, num_classes: int) -
 
 
 def _sum_indexes(source: RecordSource, num_classes: int) -> Counts | None:
-    """Returns what the indexes of the datasets say; None if one is not beside its records."""
+    """Returns the counts in the indexes of the datasets; None if one is not beside its records."""
     names = {split_folder(split): split for split in SPLITS}
     folders = {os.path.split(os.path.dirname(file)) for file in source.files}
     counts = np.zeros(num_classes, np.int64)

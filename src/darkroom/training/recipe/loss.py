@@ -14,7 +14,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
 
     Args:
         num_classes: C, the number of labels.
-        label_smoothing: Share of a label that counts for all labels alike.
+        label_smoothing: Label smoothing: the share of each label spread evenly over all labels.
     """
 
     def __init__(self, num_classes: int, label_smoothing: float) -> None:
@@ -35,7 +35,7 @@ def make_loss(num_classes: int, label_smoothing: float, *, has_vectors: bool) ->
 
     Args:
         num_classes: C, the number of labels.
-        label_smoothing: Share of a label that counts for all labels alike.
+        label_smoothing: Label smoothing: the share of each label spread evenly over all labels.
         has_vectors: Labels are float32 [B, C], as mixup makes them; else int64 [B].
     """
     if not label_smoothing:

@@ -19,7 +19,7 @@ _LAST_SHARE = 0.01
 class ClippedAdamW(keras.optimizers.AdamW):
     """AdamW that limits the norm of the gradient of a whole batch, on any number of devices.
 
-    Keras's own `global_clipnorm` limits what each device has found of its share.
+    Keras's own `global_clipnorm` limits the gradients that each device computed for its share.
 
     Args:
         clip_norm: The largest norm of all gradients together.
@@ -47,7 +47,7 @@ def make_optimizer(options: RecipeFields, num_steps: int) -> Any:
     """Makes an optimizer.
 
     Args:
-        options: Its rate, and what else it does.
+        options: Its learning-rate schedule and the rest.
         num_steps: Number of batches in the whole training.
 
     Returns:

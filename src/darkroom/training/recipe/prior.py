@@ -1,4 +1,4 @@
-"""What a label is likely before an image is seen: a share of the answer that training adds."""
+"""The prior of each label, before an image is seen: training adds it to the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from darkroom.training.recipe.label_counts import Counts
 class PriorShift(keras.layers.Layer):
     """Multiplies probabilities by the share of each label, and makes their sum 1 again.
 
-    In training only. So what comes out of the layers before it counts every label the same.
+    In training only. So the output of the layers before it counts every label the same.
 
     Args:
         counts: Training images of each label, int64 [C].
@@ -42,13 +42,13 @@ def add_prior(model: Any, counts: Counts | None) -> Any:
         counts: Training images of each label, int64 [C]; None for the model as it is.
 
     Raises:
-        UsageError: The model has a loss or a step of its own.
+        UsageError: The model has its own loss or training step.
     """
     if counts is None:
         return model
     if model.compiled or type(model).train_step is not keras.Model.train_step:
         raise UsageError(
-            f"balance is {PRIOR!r}, but the model {model.name} has a loss or a step of its own.",
+            f"balance is {PRIOR!r}, but the model {model.name} has its own loss or training step.",
             "Use --balance weights.",
         )
     [given] = model.inputs

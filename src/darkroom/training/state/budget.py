@@ -42,7 +42,7 @@ class Budget:
         return share * self.epoch_seconds.get(phase, 0.0) <= self.left
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what a restart has to know, as values for JSON."""
+        """Returns the state for a restart, as values for JSON."""
         return {
             "seconds": self.spent,
             "minutes": self.minutes,
@@ -52,7 +52,7 @@ class Budget:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `to_dict` returned in an earlier process."""
+        """Resumes from the `to_dict` of an earlier process."""
         self._before = state["seconds"]
         self.epoch_seconds = dict(state["epoch_seconds"])
         self.view_seconds = state["view_seconds"]

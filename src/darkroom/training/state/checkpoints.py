@@ -26,11 +26,11 @@ _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 
 @dataclass
 class TrainingState:
-    """How far a training is, in all of its phases, and what it is.
+    """The progress of a training, in all of its phases, and its identity.
 
     Attributes:
         folder: Its folder.
-        options: What is trained and how.
+        options: The options of the training.
         data: Identifies the training data.
         eval_data: Identifies the evaluation data, whose loss decides which epoch is the best.
         budget: Counts its time.
@@ -61,10 +61,10 @@ class TrainingState:
 
         Args:
             folder: The folder of the training.
-            options: What is trained and how, now.
+            options: The options of the training now.
             data: Identifies the training data.
             eval_data: Identifies the evaluation data.
-            budget: Counts the time of the training. It resumes with what the checkpoint says.
+            budget: Counts the time of the training. It resumes with the checkpoint's count.
 
         Raises:
             OutputError: The checkpoint was not written by darkroom, belongs to a training on other
@@ -82,7 +82,7 @@ class TrainingState:
         return f"Use another folder for this run, or delete {self.folder}."
 
     def to_json(self) -> str:
-        """Returns what a checkpoint holds."""
+        """Returns the content of a checkpoint."""
         saved = {
             "data": self.data,
             "eval_data": self.eval_data,
@@ -95,20 +95,20 @@ class TrainingState:
         return json.dumps(saved)
 
     def _resume(self, path: str, saved: _Saved) -> None:
-        """Takes over what a checkpoint holds, after checks."""
+        """Takes over the content of a checkpoint, after checks."""
         if saved.data != self.data:
             raise OutputError(
-                f"The checkpoint {path} is of a training on other data.", self.way_out
+                f"The checkpoint {path} belongs to a training on different data.", self.way_out
             )
         if saved.eval_data != self.eval_data:
             raise OutputError(
-                f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
+                f"The checkpoint {path} was evaluated on different data, so its epochs cannot be "
                 "compared with further ones.",
                 self.way_out,
             )
         if changed := self._describe_changes(saved, FIXED):
             raise OutputError(
-                f"The checkpoint {path} is of another training: {changed}.", self.way_out
+                f"The checkpoint {path} belongs to another training: {changed}.", self.way_out
             )
         if saved.step and (changed := self._describe_changes(saved, ORDER)):
             raise UsageError(
@@ -135,7 +135,7 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What the state of a checkpoint holds."""
+    """The content of a checkpoint's state."""
 
     data: str
     eval_data: str

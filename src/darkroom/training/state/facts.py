@@ -33,8 +33,8 @@ def collect_facts(
     """Returns how the model of a training was made, which has just been done.
 
     Args:
-        folder: Its folder, with the history and what the input cost.
-        options: What was trained and how.
+        folder: Its folder, with the history and the cost of the input.
+        options: The options of the training.
         best_epoch: The epoch, from 1, whose weights the model has.
         data: By split, the name, fingerprint and number of records of each part.
     """
@@ -50,7 +50,7 @@ def collect_facts(
 
 
 def _read_costs(path: str) -> InputCosts:
-    """Returns what the input cost; nothing where the features of a base were read from memory."""
+    """Returns the cost of the input; nothing where the features of a base were read from memory."""
     try:
         return parse_json(storage.read_bytes(path, _MAX_BYTES), InputCosts)
     except (*storage.UNUSABLE, ValueError):
@@ -58,7 +58,7 @@ def _read_costs(path: str) -> InputCosts:
 
 
 def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
-    """Returns the options with what the training chose where they leave it open."""
+    """Returns the options with the training's choices where they leave them open."""
     from darkroom.training.state.plan import choose_patience, plan_phases
 
     first = plan_phases(options)[0].name
@@ -75,7 +75,7 @@ def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits:
 
     Args:
         folder: The folder of the training.
-        options: What was trained and how.
+        options: The options of the training.
         best_epoch: The epoch, from 1, whose weights the model has.
         commits: The commits of the data by its root; None for records of another program.
     """

@@ -1,4 +1,4 @@
-"""The folder of a training: what in it is darkroom's, and which of it may be replaced."""
+"""The folder of a training: which files are darkroom's, and which may be replaced."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def delete_model(folder: str) -> None:
 
 
 def delete_training(folder: str) -> None:
-    """Deletes what an earlier training would go on from; its model stays until there is another.
+    """Deletes the files an earlier training would resume from; its model stays until the next one.
 
-    The folder is claimed, so what has these names is darkroom's.
+    The folder is claimed, so files with these names are darkroom's.
     """
     for name in (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER):
         storage.delete(storage.join(folder, name))

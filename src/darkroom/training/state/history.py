@@ -74,7 +74,7 @@ def format_exported(found: Exported) -> str:
 def format_epoch(
     entry: Mapping[str, float], rate: float, images_per_second: float, waiting_share: float
 ) -> str:
-    """Returns what is known at the end of an epoch, as one line.
+    """Returns the values of an epoch at its end, as one line.
 
     Args:
         entry: The losses and metrics of the epoch, by Keras's names.
@@ -97,7 +97,7 @@ def write_history(folder: str, history: History) -> None:
 
 
 def read_history(folder: str) -> Sequence[HistoryEntry]:
-    """Returns the history in a folder; nothing if there is none.
+    """Returns the history in a folder; nothing if it does not exist.
 
     Raises:
         DataError: It is damaged.

@@ -14,7 +14,7 @@ _HEAD_PATIENCE = 10
 
 
 class Phase(NamedTuple):
-    """A part of a training, with an optimizer of its own.
+    """A part of a training, with a separate optimizer.
 
     Attributes:
         name: Its name in the history.
@@ -29,12 +29,12 @@ def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Pha
     """Returns the phases of a training in their order; one may have no epochs.
 
     Args:
-        options: What is trained and how.
+        options: The options of the training.
         fine_tune_epochs: Epochs after those of a frozen base.
     """
     if not options.is_frozen:
         return [Phase(WHOLE, options.epochs)]
-    # The last layers bring most of what there is to gain, and cost half as much as all.
+    # The last layers bring most of the gain, and cost half as much as all.
     every = fine_tune_epochs // 2
     return [Phase(HEAD, options.epochs), Phase(TOP, fine_tune_epochs - every), Phase(ALL, every)]
 

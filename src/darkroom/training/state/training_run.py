@@ -108,7 +108,7 @@ class TrainingRun:
 
     @property
     def best_epoch(self) -> int:
-        """The epoch, from 1, with the lowest loss on the eval split; 0 if there is none yet."""
+        """The epoch, from 1, with the lowest loss on the eval split; 0 before the first."""
         return find_best_epoch(self.history)
 
     @property

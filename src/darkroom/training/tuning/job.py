@@ -21,7 +21,7 @@ from darkroom.training.tuning.search import Trial, Trials, find_best, format_val
 
 # Trains with some options in a folder, and returns the history.
 Train = Callable[[TrainingOptions, str], History]
-# What the last training in the folder was made with.
+# The options of the last training in the folder.
 _CHOSEN_FILE = "chosen.json"
 
 
@@ -31,11 +31,11 @@ def choose_options(
     """Searches for the best options of a training.
 
     Each trial is a training with some options, which is scored on the eval split. The test split is
-    not looked at. A search that was stopped goes on where it stopped, and one that was finished
+    not looked at. A search that was stopped resumes where it stopped, and one that was finished
     goes on when `tune` is greater.
 
     Args:
-        options: Of the first trial. The others differ in what `make_space` names.
+        options: Of the first trial. The others differ in the options that `make_space` names.
         identity: Values for JSON that change with the data.
         folder: The folder of the training; trials are in its folder `tuning`.
         tune: Number of trials.

@@ -1,7 +1,7 @@
-"""The search for the best options: which to try next, and what is known of each trial.
+"""The search for the best options: which to try next, and the record of each trial.
 
 KerasTuner says what to try next. It is asked from the start at each run, and told the scores that
-are known, so a search that was stopped goes on with the trial where it stopped.
+are known, so a search that was stopped resumes with the trial where it stopped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Trial:
         trial: Its number, from 1; the first one has the options that were given.
         values: The options that were tried, by name.
         score: Accuracy on the eval split of the best epoch, 0 to 1; 0 if the loss was not finite.
-        epoch: That epoch, from 1; 0 if there is none.
+        epoch: That epoch, from 1; 0 if none is known.
     """
 
     trial: int
@@ -44,7 +44,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What `trials.json` holds."""
+    """The content of `trials.json`."""
 
     plan: Mapping[str, Any]
     trials: tuple[Trial, ...]
@@ -59,7 +59,7 @@ class Trials:
 
     Args:
         folder: The folder of the trials.
-        plan: Values for JSON that decide what a trial gives.
+        plan: Values for JSON that decide the result of a trial.
         options: The options that were given.
     """
 

@@ -1,4 +1,4 @@
-"""What `--tune` tries: the search space, around the options that were given."""
+"""The search space of `--tune`, around the options that were given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECAYS = (0.0, 0.001, 0.01, 0.1)
 def make_space(options: TrainingOptions) -> Space:
     """Returns the search space of a training: by option, its choices or its range.
 
-    What the user has set is in the space, too. `balance` is not: it gives up accuracy for rare
+    The user's values are in the space, too. `balance` is not: it gives up accuracy for rare
     labels, and the score is the accuracy.
     """
     batches = {options.batch_size * factor // 2 for factor in (1, 2, 4)}

@@ -1,4 +1,4 @@
-"""The report on a dataset: its counts, what the checks found, and its text and JSON forms."""
+"""The report on a dataset: its counts, the findings of the checks, and its text and JSON forms."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class DatasetCounts:
 
 @dataclass(frozen=True)
 class DatasetReport(DatasetCounts):
-    """What validation says about a dataset, and why.
+    """The verdict of validation about a dataset, and its reasons.
 
     Attributes:
         policies: The policy of each check.
-        findings: What was found; findings that stop a run come first.
+        findings: The findings; those that stop a run come first.
         rejects: The first ten rejected rows: row, uri, split, label, reason, detail.
         num_header_only: Records with an image that was not decoded before it was written.
         histograms: By column of the index: height and width (pixels), luminance (0-255).
@@ -145,7 +145,7 @@ def format_accounting(report: DatasetReport) -> str:
 
 
 def format_scope(report: DatasetReport) -> str:
-    """Returns what the checks for the same image looked for; empty when they are off."""
+    """Returns the scope of the checks for the same image; empty when they are off."""
     if all(report.policies.get(name, OFF) == OFF for name in _CHECKS_OF_CONTENT):
         return ""
     return "The same image means equal pixels only: near copies are not looked for."

@@ -1,4 +1,4 @@
-"""What the checks of validation find."""
+"""The findings of the checks of validation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Finding:
         check: Name of the check.
         policy: "fail" (stops the run) or "warn".
         count: How many images, rows or classes it is about; `message` says which.
-        message: What was found, in one sentence.
+        message: The finding, in one sentence.
         hint: What to do about it.
         rows: The first ten, as dicts for JSON. A record has `row`, `uri`, `split` and `label`; the
             other record of a pair has the same names with the prefix `other_`.

@@ -53,7 +53,7 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str], missing: s
 def encode_statistics(report: DatasetReport) -> str:
     """Returns a page with counts and histograms alone, for a dataset that is not judged."""
     sections = (
-        element("h1", "What is in the dataset"),
+        element("h1", "Content of the dataset"),
         _make_tiles(report),
         _make_classes(report),
         _make_rejects(report),

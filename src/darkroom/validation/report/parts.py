@@ -15,7 +15,7 @@ def make_page(title: str, style: str, *sections: str | None) -> str:
     Args:
         title: Its title.
         style: Its style sheet, which has no text of the user.
-        *sections: What it shows; None is left out.
+        *sections: Its content; None is left out.
     """
     head = element(
         "head",
@@ -30,7 +30,7 @@ def make_page(title: str, style: str, *sections: str | None) -> str:
 
 
 def make_more(text: str) -> Html:
-    """Returns a line that says what a table leaves out."""
+    """Returns a line about the rows that a table leaves out."""
     return element("p", text, class_="more")
 
 

@@ -93,7 +93,7 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
 
 def _read_images(records: Records, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
     """Yields the rows and the images of records, file by file, as long as they can be read."""
-    # Other commands say what is wrong with a dataset.
+    # Other commands report the problems of a dataset.
     with suppress(OSError, DarkroomError, LookupError):
         dataset = read_dataset(records.examples)
         for file, numbers in _find_places(dataset, records.index_dir, rows).items():
