@@ -22,7 +22,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .image_set import converted_jpegs, faulty_set, image_set, jpeg_records, jpeg_set  # noqa: F401
+from .image_set import (  # noqa: F401
+    converted_jpegs,
+    faulty_set,
+    image_set,
+    jpeg_records,
+    jpeg_set,
+    labelled_set,
+)
 from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
 from .warm_python import WarmProcess, spare_imports, warm_python  # noqa: F401

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from .pictures import write_label_folders
+
 LABELS = ("cat", "dog", "owl")
 
 
@@ -81,6 +83,23 @@ def converted_jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def jpeg_records(converted_jpegs: Path, tmp_path: Path) -> Path:
     """A copy of it, for a test that changes it."""
     return shutil.copytree(converted_jpegs, tmp_path / "records")
+
+
+@pytest.fixture(scope="session")
+def labelled_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images in folders of two labels (`src`) and their dataset (`records`), which has two rejects.
+
+    It has one shard of each split. No test changes it.
+    """
+    from darkroom.conversion.convert import convert
+
+    folder = tmp_path_factory.mktemp("labelled")
+    write_label_folders(folder / "src", 12)
+    for name in ("bad", "worse"):
+        (folder / "src" / "cat" / f"{name}.png").write_text("no image")
+    options = {"max_rejects": 1.0, "split_ratios": "80,20,0", "num_shards": 1}
+    convert(folder / "src", folder / "records", **options)
+    return folder
 
 
 @pytest.fixture

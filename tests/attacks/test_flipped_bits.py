@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.pictures import write_label_folders
 
 import darkroom
 from darkroom.cli import main
@@ -37,15 +36,7 @@ CODES = {"convert": (1, 4)}
 Read = Callable[[Path], int]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    write_label_folders(folder / "src", 12)
-    (folder / "src" / "cat" / "bad.png").write_text("no image")
-    assert run("convert", folder / "src", "--output-dir", folder / "records", *CONVERT) == 0
-    return folder
-
-
+# As those of `labelled_set`.
 CONVERT = ("--max-rejects", 1.0, "--split-ratios", "80,20,0", "--num-shards", 1)
 
 
@@ -118,12 +109,12 @@ def attack(made: Path, tmp_path: Path, reader: str, tries: int, capsys) -> Count
 
 
 @pytest.mark.parametrize("reader", [each for each in READERS if each != "train"])
-def test_a_flipped_bit_is_named_or_not_read(reader, made, tmp_path, capsys):
-    attack(made, tmp_path, reader, 1, capsys)
+def test_a_flipped_bit_is_named_or_not_read(reader, labelled_set, tmp_path, capsys):
+    attack(labelled_set, tmp_path, reader, 1, capsys)
 
 
 @pytest.mark.long
-def test_many_flipped_bits(made, tmp_path, capsys):
+def test_many_flipped_bits(labelled_set, tmp_path, capsys):
     """Prints how many bits of each file were flipped for each reader, and how many it found."""
     tries = int(os.environ.get("DARKROOM_FLIPS", "100"))
     lines = [f"| reader | {' | '.join(FILES)} |", f"| --- |{' ---: |' * len(FILES)}"]
@@ -131,7 +122,7 @@ def test_many_flipped_bits(made, tmp_path, capsys):
         (tmp_path / reader).mkdir()
         # A training takes seconds.
         few = max(1, tries // 20) if reader == "train" else tries
-        counts = attack(made, tmp_path / reader, reader, few, capsys)
+        counts = attack(labelled_set, tmp_path / reader, reader, few, capsys)
         cells = [f"{counts[f]} of {counts[f]}" if f in FOUND[reader] else "-" for f in FILES]
         lines.append(f"| {reader} | {' | '.join(cells)} |")
     with capsys.disabled():

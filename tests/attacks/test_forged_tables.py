@@ -11,10 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pictures import write_label_folders
 
 from darkroom.cli import main
-from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError
 from darkroom.validation.statistics import ReadIndexBatchesFn, list_splits
@@ -24,14 +22,9 @@ REJECTS = "rejects.parquet"
 Forge = Callable[[pa.Table], pa.Table]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    write_label_folders(folder / "src", 12)
-    for name in ("bad", "worse"):
-        (folder / "src" / "cat" / f"{name}.png").write_text("no image")
-    convert(folder / "src", folder / "records", max_rejects=1, split_ratios="80,20,0", num_shards=1)
-    return folder / "records"
+@pytest.fixture
+def made(labelled_set) -> Path:
+    return labelled_set / "records"
 
 
 @pytest.fixture

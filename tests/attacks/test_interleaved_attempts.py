@@ -180,7 +180,7 @@ def _pick(steps: int, count: int, seed: int) -> list[int]:
     [
         ("on_disk", 8, 8, _OTHER),
         ("on_disk", 2, 2, _SAME),
-        ("on_s3", 0, 1, _OTHER),
+        pytest.param("on_s3", 0, 1, _OTHER, marks=pytest.mark.long),
         *(
             pytest.param(place, 1_000, pairs, options, marks=pytest.mark.long)
             for place, pairs in (("on_disk", 150), ("on_s3", 60), ("on_plain_store", 60))

@@ -100,13 +100,8 @@ def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, 
         print(f"\nrun{killed:>6} times, as many good reruns")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("num_steps", "num_moments"), [(1, 0), pytest.param(30, 30, marks=pytest.mark.long)]
-)
-def test_a_killed_training_ends_with_the_same_model(
-    commands: Commands, tmp_path, capsys, num_steps, num_moments
-):
+@pytest.mark.long
+def test_a_killed_training_ends_with_the_same_model(commands: Commands, tmp_path, capsys):
     write_label_folders(tmp_path / "src", 20)
     convert(tmp_path / "src", tmp_path / "records")
     folder, whole = tmp_path / "out", tmp_path / "whole"
@@ -119,7 +114,7 @@ def test_a_killed_training_ends_with_the_same_model(
         os.rename(folder, tmp_path / f"old-{time.monotonic_ns()}" if whole.exists() else whole)
 
     killed = 0
-    for where in kill_often(commands, argv, reset, num_steps, num_moments):
+    for where in kill_often(commands, argv, reset, num_steps=30, num_moments=30):
         assert commands.run(*argv) == 0, (where, commands.output)
         history, found = (
             json.loads((each / "history.json").read_text()) for each in (whole, folder)
@@ -134,11 +129,8 @@ def test_a_killed_training_ends_with_the_same_model(
         print(f"\ntrain{killed:>6} times, as many good reruns")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_steps", [1, pytest.param(10_000, marks=pytest.mark.long)])
-def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(
-    commands: Commands, tmp_path, num_steps
-):
+@pytest.mark.long
+def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(commands: Commands, tmp_path):
     output = tmp_path / "build/pipeline.yaml"
     output.parent.mkdir()
     argv = ("compile", "--target", "kubeflow", "--config", _CONFIG, "-o", output)
@@ -148,7 +140,7 @@ def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(
         texts.append(output.read_bytes())
     old, new = texts
     assert old != new
-    for where in kill_often(commands, more, lambda: output.write_bytes(old), num_steps, 0):
+    for where in kill_often(commands, more, lambda: output.write_bytes(old), 10_000, 0):
         assert output.read_bytes() in texts, where
         assert commands.run(*more) == 0, (where, commands.output)
         assert output.read_bytes() == new, where

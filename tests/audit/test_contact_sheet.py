@@ -13,9 +13,8 @@ from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, OutputError, UsageError
 
 
-def test_the_table_has_the_features_without_the_image(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
-    found = inspect(result.output_dir, "eval", 8, tmp_path / "look")
+def test_the_table_has_the_features_without_the_image(jpeg_set, converted_jpegs, tmp_path):
+    found = inspect(converted_jpegs, "eval", 8, tmp_path / "look")
     with open(found.csv, newline="") as file:
         rows = list(csv.DictReader(file))
     expected = {name: label for split, name, label in jpeg_set.rows if split == "VALIDATION"}
@@ -24,26 +23,24 @@ def test_the_table_has_the_features_without_the_image(jpeg_set, tmp_path):
     assert "image/encoded" not in rows[0]
 
 
-def test_the_sheet_shows_the_pixels(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
-    found = inspect(result.output_dir, "train", 10, tmp_path / "look")
+def test_the_sheet_shows_the_pixels(converted_jpegs, tmp_path):
+    found = inspect(converted_jpegs, "train", 10, tmp_path / "look")
     with Image.open(found.sheet) as sheet:
         # Eight columns, two rows, each tile 128 pixels with its caption and margins.
         assert sheet.size == (8 * 136 + 8, 2 * 152 + 8)
 
 
-def test_the_hint_of_a_damaged_record_repairs_the_dataset(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
-    for file in (tmp_path / "out" / "Split-train").iterdir():
+def test_the_hint_of_a_damaged_record_repairs_the_dataset(converted_jpegs, jpeg_records, tmp_path):
+    for file in (jpeg_records / "Split-train").iterdir():
         data = bytearray(file.read_bytes())
         data[20] ^= 4
         file.write_bytes(data)
     with pytest.raises(DataError, match="record 0 is damaged") as caught:
-        inspect(result.output_dir, "train", 10, tmp_path / "look")
+        inspect(jpeg_records, "train", 10, tmp_path / "look")
     # Without it, a conversion says that the dataset is complete.
     assert "overwrite (--overwrite) into the same folder" in caught.value.hint
-    convert(jpeg_set.csv, tmp_path / "out", overwrite=True)
-    inspect(result.output_dir, "train", 10, tmp_path / "look")
+    convert(converted_jpegs.parent / "images/images.csv", jpeg_records, overwrite=True)
+    inspect(jpeg_records, "train", 10, tmp_path / "look")
 
 
 def test_a_label_is_centred_below_its_image():
@@ -85,27 +82,24 @@ def test_records_without_images_have_a_table_only(tmp_path):
 
 
 @pytest.mark.parametrize("n", [0, -1, "x", 1.5])
-def test_a_wrong_number_of_records_is_an_error(jpeg_set, tmp_path, n):
-    result = convert(jpeg_set.csv, tmp_path / "out")
+def test_a_wrong_number_of_records_is_an_error(converted_jpegs, n):
     with pytest.raises(UsageError, match=f"positive whole number, got {n!r}"):
-        inspect(result.output_dir, n=n)
+        inspect(converted_jpegs, n=n)
 
 
-def test_other_records_replace_those_that_were_shown_before(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
+def test_other_records_replace_those_that_were_shown_before(converted_jpegs, tmp_path):
     for split, n in (("train", 3), ("train", 3), ("eval", 2)):
-        found = inspect(result.output_dir, split, n, tmp_path / "look")
+        found = inspect(converted_jpegs, split, n, tmp_path / "look")
     with open(found.csv, newline="") as file:
         assert len(list(csv.DictReader(file))) == 2
 
 
 @pytest.mark.parametrize("name", ["contact-sheet.png", "records.csv"])
-def test_no_file_of_the_user_is_replaced(jpeg_set, tmp_path, capsys, name):
-    result = convert(jpeg_set.csv, tmp_path / "out")
+def test_no_file_of_the_user_is_replaced(converted_jpegs, tmp_path, capsys, name):
     mine = tmp_path / "look" / name
     mine.parent.mkdir()
     mine.write_bytes(b"mine")
-    assert main(["inspect", str(result.output_dir), "--output-dir", str(mine.parent)]) == 4
+    assert main(["inspect", str(converted_jpegs), "--output-dir", str(mine.parent)]) == 4
     said = capsys.readouterr().err
     assert f"holds 1 file that darkroom did not write, or that changed since: {name}." in said
     assert "Move it elsewhere, or choose another folder." in said
@@ -113,30 +107,26 @@ def test_no_file_of_the_user_is_replaced(jpeg_set, tmp_path, capsys, name):
     assert mine.read_bytes() == b"mine"
 
 
-def test_a_file_cannot_be_the_folder_of_the_contact_sheet(jpeg_set, tmp_path):
-    convert(jpeg_set.csv, tmp_path / "out")
-    before = jpeg_set.csv.read_bytes()
-    with pytest.raises(OutputError) as caught:
-        inspect(tmp_path / "out", output_dir=jpeg_set.csv)
-    assert str(caught.value) == f"{jpeg_set.folder}/images.csv is a file. Choose a folder."
-    assert jpeg_set.csv.read_bytes() == before
+def test_a_file_cannot_be_the_folder_of_the_contact_sheet(converted_jpegs, tmp_path):
+    (tmp_path / "thesis.txt").write_bytes(b"mine")
+    with pytest.raises(OutputError, match=r"thesis\.txt is a file\. Choose a folder\."):
+        inspect(converted_jpegs, output_dir=tmp_path / "thesis.txt")
+    assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
 
 
-def test_no_file_of_the_user_is_replaced_through_a_link(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
+def test_no_file_of_the_user_is_replaced_through_a_link(converted_jpegs, tmp_path):
     (tmp_path / "mine.csv").write_bytes(b"mine")
     (tmp_path / "look").mkdir()
     (tmp_path / "look/records.csv").symlink_to(tmp_path / "mine.csv")
     with pytest.raises(OutputError, match=r"records\.csv"):
-        inspect(result.output_dir, output_dir=tmp_path / "look")
+        inspect(converted_jpegs, output_dir=tmp_path / "look")
     assert (tmp_path / "mine.csv").read_bytes() == b"mine"
     assert (tmp_path / "look/records.csv").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["", "look"])
-def test_a_contact_sheet_is_not_put_into_the_dataset(jpeg_set, tmp_path, name):
-    convert(jpeg_set.csv, tmp_path / "out")
-    before = sorted(tmp_path.rglob("*"))
+def test_a_contact_sheet_is_not_put_into_the_dataset(jpeg_records, name):
+    before = sorted(jpeg_records.rglob("*"))
     with pytest.raises(OutputError, match="would be in the dataset"):
-        inspect(tmp_path / "out", output_dir=tmp_path / "out" / name)
-    assert sorted(tmp_path.rglob("*")) == before
+        inspect(jpeg_records, output_dir=jpeg_records / name)
+    assert sorted(jpeg_records.rglob("*")) == before

@@ -14,10 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pictures import write_label_folders
 
 from darkroom.audit.verify import verify
-from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.index import read_index
 
@@ -43,18 +41,9 @@ for root in sys.argv[2:]:
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    write_label_folders(folder / "src", 12)
-    (folder / "src" / "cat" / "bad.png").write_text("no image")
-    convert(folder / "src", folder / "records", max_rejects=1, split_ratios="80,20,0", num_shards=1)
-    return folder / "records"
-
-
 @pytest.fixture
-def root(made, tmp_path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "data"))
+def root(labelled_set, tmp_path) -> Path:
+    return Path(shutil.copytree(labelled_set / "records", tmp_path / "data"))
 
 
 def _verify_in_little_memory(roots: Sequence[Path]) -> list[list[dict[str, str]]]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import pickle
-import random
 import shutil
 import subprocess
 import sys
@@ -17,9 +15,6 @@ from pathlib import Path
 
 import apache_beam as beam
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from apache_beam.pipeline import PipelineVisitor
 
@@ -33,7 +28,6 @@ from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
-from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.opening import check_files
 from darkroom.dataset.tfrecord import read_records
@@ -93,22 +87,22 @@ def test_every_row_is_written_rejected_or_counted_as_a_duplicate(faulty_set, tmp
     assert read_index(result.index_dir).num_rows == result.written
 
 
-def test_records_hold_the_files_and_what_is_known_of_them(image_set, tmp_path):
-    result = convert(image_set.csv, tmp_path / "out")
+def test_records_hold_the_files_and_what_is_known_of_them(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
     records = _read(result)
-    expected = {name: (split, label) for split, name, label in image_set.rows}
+    expected = {name: (split, label) for split, name, label in jpeg_set.rows}
     for split, found in records.items():
         for record in found:
             name = record["image/filename"][0].decode()
             declared, label = expected.pop(name)
             assert {"TRAIN": "train", "VALIDATION": "eval"}[declared] == split
-            assert record["image/encoded"] == [(image_set.folder / name).read_bytes()]
+            assert record["image/encoded"] == [(jpeg_set.folder / name).read_bytes()]
             assert record["image/class/text"] == [label.encode()]
             assert result.labels[record["image/class/label"][0]] == label
             assert record["image/height"] == [9]
             assert record["image/width"] == [7]
             assert record["image/channels"] == [3]
-            assert record["image/format"] == [b"png"]
+            assert record["image/format"] == [b"jpeg"]
     assert expected == {}
 
 
@@ -129,89 +123,23 @@ def test_the_index_has_a_row_for_each_record_in_place(jpeg_set, tmp_path):
         assert row["uri"] == str(jpeg_set.folder / record["image/filename"][0].decode())
 
 
-def _as_jsonl(images, path: Path) -> Path:
-    names = ("split", "image_uri", "label")
-    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in images.rows]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def _as_parquet(images, path: Path) -> Path:
-    table = pa.table(
-        dict(zip(("split", "image_uri", "label"), zip(*images.rows, strict=True), strict=True))
-    )
-    pq.write_table(table, path)
-    return path
-
-
-def _as_folders(images, root: Path) -> Path:
-    for split, name, label in images.rows:
-        folder = root / split / label
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(images.folder / name, folder / name)
-    return root
-
-
-@pytest.mark.slow
-def test_every_kind_of_source_gives_the_same_images(jpeg_set, tmp_path, monkeypatch):
-    monkeypatch.chdir(jpeg_set.folder)
-    frame = pd.DataFrame(jpeg_set.rows, columns=["split", "image_uri", "label"])
-    sources = {
-        "csv": jpeg_set.csv,
-        "jsonl": _as_jsonl(jpeg_set, jpeg_set.folder / "images.jsonl"),
-        "parquet": _as_parquet(jpeg_set, jpeg_set.folder / "images.parquet"),
-        "frame": frame,
-        "folder": _as_folders(jpeg_set, tmp_path / "folders"),
-    }
-    found = {}
-    for name, source in sources.items():
-        records = _read(convert(source, tmp_path / name))
-        found[name] = {
-            split: sorted((r["image/encoded"][0], r["image/class/label"][0]) for r in rows)
-            for split, rows in records.items()
-        }
-    assert all(each == found["csv"] for each in found.values())
-
-
 @pytest.fixture
 def reference(converted_jpegs) -> dict[str, bytes]:
     return _fixed_files(converted_jpegs)
 
 
-def test_the_order_of_the_rows_does_not_matter(jpeg_set, tmp_path, reference):
-    random.Random(4).shuffle(jpeg_set.rows)
-    convert(jpeg_set.csv, tmp_path / "shuffled")
-    assert _fixed_files(tmp_path / "shuffled") == reference
-
-
-def test_the_place_of_the_folder_does_not_matter(jpeg_set, tmp_path, reference):
-    path = jpeg_set.csv
-    moved = shutil.move(jpeg_set.folder, tmp_path / "elsewhere")
-    convert(Path(moved, path.name), tmp_path / "moved")
-    assert _fixed_files(tmp_path / "moved") == reference
-
-
-@pytest.mark.slow
-def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference, light_beam):
-    options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
-    convert(jpeg_set.csv, tmp_path / "processes", options=ConversionOptions(beam_options=options))
-    assert _fixed_files(tmp_path / "processes") == reference
-
-
 @pytest.mark.slow
 def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference, light_beam):
     environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
-    command = [sys.executable, "-m", "darkroom.cli", "convert", str(jpeg_set.csv)]
-    command += ["--output-dir", str(tmp_path / "other")]
-    subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
+    code = (
+        "import sys\nfrom darkroom.cli import main\nassert main(sys.argv[1:]) == 0\n"
+        # Nor does a conversion in this process load an engine.
+        "assert not [name for name in sys.modules if name.startswith('darkroom.engines')]"
+    )
+    command = [sys.executable, "-c", code, "convert", jpeg_set.csv, "--output-dir"]
+    environment = {**os.environ, **environment}
+    subprocess.run([*command, tmp_path / "other"], env=environment, check=True, capture_output=True)
     assert _fixed_files(tmp_path / "other") == reference
-
-
-def test_another_seed_gives_another_order_of_the_same_records(jpeg_set, tmp_path, reference):
-    result = convert(jpeg_set.csv, tmp_path / "seeded", seed=1)
-    assert _fixed_files(tmp_path / "seeded") != reference
-    keys = {r["image/source_id"][0] for rows in _read(result).values() for r in rows}
-    assert len(keys) == 40
 
 
 def test_nothing_is_left_behind(converted_jpegs):
@@ -293,13 +221,6 @@ def test_fixed_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_pat
     assert {key: expected[key] for key in found} == found
 
 
-def test_after_fixing_the_source_the_same_output_is_used(faulty_set, tmp_path):
-    with pytest.raises(TooManyRejectsError):
-        convert(faulty_set.csv, tmp_path / "out")
-    faulty_set.rows = faulty_set.rows[:40]
-    assert convert(faulty_set.csv, tmp_path / "out").written == 40
-
-
 def _read_times(folder: Path) -> dict[Path, int]:
     # The folder itself, too: its parent may be read-only.
     return {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
@@ -355,19 +276,11 @@ def _relabel(images) -> None:
     images.rows[0] = (*images.rows[0][:2], "owl")
 
 
-def _change_image(images) -> None:
-    shutil.copy(images.folder / "01.jpg", images.folder / "00.jpg")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options"),
-    [
-        (_relabel, None),
-        (_change_image, None),
-        (lambda images: None, ConversionOptions(compression="gzip")),
-    ],
-    ids=["label", "image", "option"],
+    [(_relabel, None), (lambda images: None, ConversionOptions(compression="gzip"))],
+    ids=["label", "option"],
 )
 def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, options):
     convert(jpeg_set.csv, tmp_path / "out")
@@ -387,10 +300,6 @@ def test_a_damaged_output_does_not_count_as_finished(converted_jpegs, jpeg_recor
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(DataError, match=f"{shard} is damaged"):
         convert(source, jpeg_records)
-    with pytest.raises(OutputError, match="changed since: Split-eval"):
-        convert(source, jpeg_records, overwrite=True)
-    shard.unlink()
-    assert not convert(source, jpeg_records, overwrite=True).already_complete
 
 
 @pytest.mark.parametrize(
@@ -406,26 +315,6 @@ def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
         path.write_bytes(damage)
     with pytest.raises(DataError, match=name):
         convert(converted_jpegs.parent / "images" / "images.csv", jpeg_records)
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])
-def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(jpeg_set, tmp_path, name):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / name).write_text("mine")
-    with pytest.raises(OutputError, match="holds"):
-        convert(jpeg_set.csv, tmp_path / "out")
-    assert (tmp_path / "out" / name).read_text() == "mine"
-
-
-def test_the_files_of_a_killed_run_are_replaced(jpeg_set, tmp_path, reference):
-    left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
-    left.parent.mkdir(parents=True)
-    folders = Folders.of_dataset(f"{tmp_path}/out", token="0123abcd")
-    Path(folders.work).mkdir(parents=True)
-    write_journal(folders, [str(left)])
-    left.write_bytes(b"half")
-    convert(jpeg_set.csv, tmp_path / "out")
-    assert _fixed_files(tmp_path / "out") == reference
 
 
 def test_an_output_that_is_held_is_an_error_with_the_holder(jpeg_set, tmp_path):
@@ -461,13 +350,6 @@ def test_a_file_cannot_be_the_output_folder(jpeg_set, tmp_path):
     (tmp_path / "out").write_text("x")
     with pytest.raises(OutputError, match="is a file"):
         convert(jpeg_set.csv, tmp_path / "out")
-
-
-def test_gzip_is_as_it_says(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(compression="gzip"))
-    files = [path.name for path in (tmp_path / "out" / "Split-eval").iterdir()]
-    assert files == ["data_tfrecord-00000-of-00001.gz"]
-    assert sum(map(len, _read(result).values())) == 40
 
 
 def test_rows_without_images_become_records(tmp_path):
@@ -542,32 +424,6 @@ def test_a_wrong_option_is_reported_before_anything_is_written(
 ):
     with pytest.raises(UsageError, match=message):
         call(convert, ConversionOptions, jpeg_set.csv, tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()
-
-
-def test_no_value_above_64_kb_crosses_a_stage(jpeg_set, tmp_path, monkeypatch):
-    import pickle
-
-    from darkroom.conversion.beam import transforms
-
-    sizes: list[int] = []
-    real = transforms.WriteShardFn.process
-
-    def process(self, numbered):
-        sizes.append(len(pickle.dumps(numbered)))
-        for report in real(self, numbered):
-            sizes.append(len(pickle.dumps(report)))
-            yield report
-
-    monkeypatch.setattr(transforms.WriteShardFn, "process", process)
-    convert(jpeg_set.csv, tmp_path / "out")
-    assert len(sizes) >= 4
-    assert max(sizes) < 64_000
-
-
-def test_a_misspelt_argument_is_an_error_of_python(jpeg_set, tmp_path):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'max_reject'"):
-        convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(max_reject=0.1))
     assert not (tmp_path / "out").exists()
 
 

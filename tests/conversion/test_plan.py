@@ -1,26 +1,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from darkroom.conversion.plan import count_shards, cut_range, plan_shards, plan_tasks
+from darkroom.conversion.plan import count_shards, plan_tasks
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
-from darkroom.manifest.table import Manifest, SplitSize
+from darkroom.manifest.table import SplitSize
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions, parse_shard_counts
 from darkroom.options.manifest import ManifestOptions
 
 MIB = 1 << 20
-
-
-@given(st.integers(0, 10_000), st.integers(1, 500))
-def test_pieces_cover_the_range_once_and_differ_by_one(length: int, parts: int):
-    pieces = list(cut_range(length, parts))
-    assert [row for start, stop in pieces for row in range(start, stop)] == list(range(length))
-    sizes = {stop - start for start, stop in pieces}
-    assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize(
@@ -38,27 +28,6 @@ def test_pieces_cover_the_range_once_and_differ_by_one(length: int, parts: int):
 )
 def test_the_number_of_shards_follows_the_bytes(split, rows, mib, shards):
     assert count_shards(split, SplitSize(rows, mib * MIB)) == shards
-
-
-def test_a_given_number_wins_up_to_the_number_of_rows():
-    assert count_shards("train", SplitSize(100, MIB), 3) == 3
-    assert count_shards("train", SplitSize(2, MIB), 3) == 2
-
-
-def test_a_plan_names_every_row_once():
-    splits = {"train": SplitSize(100, MIB), "eval": SplitSize(10, MIB), "test": SplitSize(3, MIB)}
-    manifest = Manifest(113, 0, 0, splits, [], {}, True, True)
-    shards = plan_shards(manifest, {"train": 3, "eval": 2})
-    rows = [row for s in shards for row in range(s.first_row, s.first_row + s.num_rows)]
-    assert rows == list(range(113))
-    assert [(s.split, s.shard, s.num_shards, s.number, s.total) for s in shards] == [
-        ("train", 0, 3, 0, 6),
-        ("train", 1, 3, 1, 6),
-        ("train", 2, 3, 2, 6),
-        ("eval", 0, 2, 3, 6),
-        ("eval", 1, 2, 4, 6),
-        ("test", 0, 1, 5, 6),
-    ]
 
 
 def test_files_have_the_names_that_tfx_expects():

@@ -34,11 +34,6 @@ def test_an_encoded_example_is_decoded(features, image):
     assert decode_example(record) == expected
 
 
-@given(st.dictionaries(_NAMES, _VALUES, max_size=6), st.binary(min_size=1, max_size=300))
-def test_the_image_is_the_tail_of_the_record(features, image):
-    assert decode_example(encode_example(features, image) + image)["image/encoded"] == [image]
-
-
 def test_equal_features_make_equal_bytes_in_any_order():
     assert encode_example({"a": 1, "b": b"x"}) == encode_example({"b": b"x", "a": 1})
 

@@ -47,19 +47,3 @@ def test_a_label_file_is_read_as_written(texts):
     label_file = format_labels(label_map).encode()
     assert label_file.count(b"\n") == len(label_map)
     assert parse_labels(label_file.replace(b"\n", b"\r\n").decode()) == label_map
-
-
-@given(st.lists(_LABELS, min_size=1, max_size=12), st.data())
-def test_numbers_do_not_depend_on_the_order_of_rows(texts, data):
-    labels = usable(texts)
-    shuffled = data.draw(st.permutations(labels))
-    label_map = build_label_map(labels)
-    assert build_label_map(shuffled) == label_map
-    assert label_map == sorted(set(labels))
-
-
-@given(st.lists(_LABELS, min_size=1, max_size=12))
-def test_a_given_order_is_kept(texts):
-    given_map = list(dict.fromkeys(usable(texts))) or ["only"]
-    given_map.reverse()
-    assert build_label_map(["unseen"], given_map) == given_map

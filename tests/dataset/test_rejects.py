@@ -27,16 +27,6 @@ def write(path, *rejects):
     return str(path)
 
 
-def test_rejects_are_read_as_written(tmp_path):
-    bare = Reject(8, "", "", None, "manifest", "bad_value", "no object", "")
-    path = write(tmp_path / "rejects.parquet", REJECT, bare)
-    assert list(read_rejects(path)) == [REJECT, bare]
-
-
-def test_a_file_without_rejects_has_none(tmp_path):
-    assert list(read_rejects(write(tmp_path / "rejects.parquet"))) == []
-
-
 def test_many_rejects_are_counted_and_kept(tmp_path):
     many = [REJECT._replace(row=row) for row in range(20_000)]
     path = write(tmp_path / "rejects.parquet", *many)

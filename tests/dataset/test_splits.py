@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.dataset.keys import make_key
-from darkroom.dataset.splits import SplitRatios, assign_split, known_names, parse_split
+from darkroom.dataset.splits import SplitRatios, assign_split, parse_split
 from darkroom.errors import UsageError
 
 
@@ -21,11 +21,6 @@ def test_splits_have_the_names_of_automl_and_vertex(names, split):
     assert {parse_split(name) for name in names} == {split}
 
 
-def test_messages_list_the_known_names():
-    assert known_names().startswith("TRAIN, TRAINING, VALIDATION")
-    assert known_names().endswith("UNASSIGNED or an empty cell")
-
-
 @pytest.mark.parametrize("text", ["80/10/10", "0.8,0.1,0.1", "80.0/10/10", " 0.8 / 0.1 / 0.1 "])
 def test_ratios_are_read_from_text(text):
     assert SplitRatios.parse(text).as_tuple() == pytest.approx((0.8, 0.1, 0.1))
@@ -38,18 +33,6 @@ def test_ratios_are_read_from_text(text):
 def test_invalid_ratios_are_an_error(text):
     with pytest.raises(UsageError, match=r"[Rr]atios"):
         SplitRatios.parse(text)
-
-
-def share(split, ratios, seed=0):
-    keys = [make_key(str(i)) for i in range(5000)]
-    return sum(assign_split(key, seed, ratios) == split for key in keys) / len(keys)
-
-
-@pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0, 0, 1), (1, 0, 0)])
-def test_rows_are_spread_by_the_ratios(ratios):
-    asked = SplitRatios(*ratios)
-    for split, expected in zip(("train", "eval", "test"), ratios, strict=True):
-        assert share(split, asked) == pytest.approx(expected, abs=0.02)
 
 
 def test_the_seed_moves_rows():

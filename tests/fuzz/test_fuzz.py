@@ -10,8 +10,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,9 +20,6 @@ if not importlib.util.find_spec("atheris"):
     pytest.skip("atheris is not installed", allow_module_level=True)
 
 _TARGETS = sorted(path.stem for path in Path(__file__).parent.glob("fuzz_*.py"))
-_PROCESSES = 2
-_RUNS = 300
-_MANY_RUNS = 5_000
 
 
 def run_target(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -53,29 +48,11 @@ def check_run(done: subprocess.CompletedProcess[str], folder: Path) -> int:
     return int(runs[1])
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future]]]:
-    """Starts all targets, two at a time."""
-    options = (f"-runs={_RUNS}", "-seed=1")
-    with ThreadPoolExecutor(_PROCESSES) as pool:
-        started = {}
-        for name in _TARGETS:
-            folder = tmp_path_factory.mktemp(name)
-            started[name] = folder, pool.submit(run_target, name, folder, *options)
-        yield started
-
-
+@pytest.mark.parametrize("runs", [300, pytest.param(5_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", _TARGETS)
-def test_no_input_is_a_fault(runs, name):
-    folder, future = runs[name]
-    assert check_run(future.result(), folder) >= _RUNS
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", _TARGETS)
-def test_no_input_of_many_is_a_fault(name, tmp_path):
-    done = run_target(name, tmp_path, f"-runs={_MANY_RUNS}", "-seed=1")
-    assert check_run(done, tmp_path) >= _MANY_RUNS
+def test_no_input_is_a_fault(name, runs, tmp_path):
+    done = run_target(name, tmp_path, f"-runs={runs}", "-seed=1")
+    assert check_run(done, tmp_path) >= runs
 
 
 _FAULTY = """

@@ -358,7 +358,7 @@ def load_bombs():
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_bombs_take_little_memory(tmp_path):
     for name, data in load_bombs().make_bombs():

@@ -55,8 +55,9 @@ _LOOPS = {
 }
 
 
-@pytest.mark.parametrize("loop", _LOOPS)
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("loop", "training"), [("for", True), ("for", False), ("numpy", False), ("next", False)]
+)
 def test_a_loop_that_meets_a_damaged_record_names_it(dataset, loop, training):
     data = darkroom.load(dataset, image_size=_SIZE, batch_size=2, training=training)
     text = _flip_last(dataset)
@@ -119,7 +120,7 @@ def test_a_deleted_file_of_another_tool_is_an_error_of_ours(dataset, tmp_path):
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("name", ["for", "next", "block"])
+@pytest.mark.parametrize("name", ["next", "block"])
 def test_a_dataset_that_was_deleted_is_gone(dataset, name):
     train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
     batches = iter(train)
@@ -137,14 +138,13 @@ def test_a_loop_over_examples_names_the_damaged_record(dataset):
         list(batches)
 
 
-@pytest.mark.parametrize("name", ["fit", "evaluate", "predict", "function", "derived"])
+@pytest.mark.parametrize("name", ["fit", "predict", "function", "derived"])
 def test_a_block_names_the_damaged_record_that_tensorflow_meets(dataset, name):
     data = darkroom.load(dataset, image_size=_SIZE, batch_size=2)
     text = _flip_last(dataset)
     train = data["train"]
     reads = {
         "fit": lambda: _make_model().fit(train, verbose=0),
-        "evaluate": lambda: _make_model().evaluate(train, verbose=0),
         "predict": lambda: _make_model().predict(train, verbose=0),
         "function": lambda: _count_all(train),
         "derived": lambda: list(train.unbatch()),

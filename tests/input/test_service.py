@@ -9,10 +9,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
-from tensorflow.python.data.experimental.ops import testing
 
 import darkroom
 from darkroom.cli import main
@@ -80,16 +78,6 @@ class Cluster:
         self.workers[index] = self._start("worker", "--dispatcher", self.address, "--port", port)
         return self.workers[index]
 
-    @contextmanager
-    def without(self, process: int) -> Iterator[None]:
-        """Kills the worker of this process number, and starts it again at the end."""
-        lost = next(i for i, worker in self.workers.items() if worker.pid == process)
-        _kill(self.workers[lost])
-        try:
-            yield
-        finally:
-            assert self.start_worker(lost).stdout.readline()
-
     def stop(self) -> None:
         for process in (*self.workers.values(), self.dispatcher):
             _kill(process)
@@ -128,40 +116,24 @@ def files(tmp_path_factory) -> list[str]:
 
 
 def _make_numbers(files: list[str]) -> tf.data.Dataset:
-    """Batches of the images' numbers, and of the number of the process that read them."""
+    """Batches of the images' numbers."""
 
-    def read(path: tf.Tensor) -> tf.data.Dataset:
-        process = tf.data.TextLineDataset("/proc/self/stat").repeat()
-        return tf.data.Dataset.zip((tf.data.TFRecordDataset(path), process))
-
-    def parse(record: tf.Tensor, process: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def parse(record: tf.Tensor) -> tf.Tensor:
         features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
         image = tf.io.parse_single_example(record, features)["image/encoded"]
-        number = tf.strings.to_number(tf.strings.split(process)[0], tf.int64)
-        return tf.io.decode_png(image)[0, 0, 0], number
+        return tf.io.decode_png(image)[0, 0, 0]
 
     paths = tf.data.Dataset.from_tensor_slices(files)
-    numbers = paths.interleave(read, cycle_length=1).map(parse).batch(BATCH_SIZE)
+    records = paths.interleave(tf.data.TFRecordDataset, cycle_length=1)
+    numbers = records.map(parse).batch(BATCH_SIZE)
     options = tf.data.Options()
     # Otherwise a worker reads ahead, sometimes through all of these small files.
     options.experimental_optimization.inject_prefetch = False
     return numbers.with_options(options)
 
 
-def _make_slowly(numbers: tf.data.Dataset) -> tf.data.Dataset:
-    """Otherwise one worker reads all of these small files before another starts."""
-    return numbers.apply(testing.sleep(50_000))
-
-
 def _read(dataset: tf.data.Dataset) -> list[int]:
-    return [number for numbers, _ in dataset for number in numbers.numpy().tolist()]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sharding", "times"), [("off", 2), ("dynamic", 1)])
-def test_how_often_each_record_is_seen_by_two_workers(cluster, files, sharding, times):
-    dataset = distribute(_make_numbers(files), cluster.address, sharding=sharding)
-    assert Counter(_read(dataset)) == dict.fromkeys(range(NUM_IMAGES), times)
+    return [number for numbers in dataset for number in numbers.numpy().tolist()]
 
 
 def test_file_sharding_gives_each_record_once_and_needs_the_workers_addresses(files):
@@ -245,7 +217,7 @@ def test_readers_of_one_job_share_its_records(cluster, files):
         for _ in range(2)
     ]
     iterators = [iter(dataset) for dataset in datasets]
-    first = next(iterators[0])[0].numpy().tolist()
+    first = next(iterators[0]).numpy().tolist()
     assert Counter(first + [n for numbers in iterators for n in _read(numbers)]) == Counter(
         range(NUM_IMAGES)
     )
@@ -257,7 +229,6 @@ class Reader(threading.Thread):
     def __init__(self, numbers: tf.data.Dataset, pause: int) -> None:
         super().__init__(daemon=True)
         self.numbers: list[int] = []
-        self.processes: list[int] = []
         self._pause = pause
         self._dataset = numbers
         self.paused, self.go_on = threading.Event(), threading.Event()
@@ -265,66 +236,11 @@ class Reader(threading.Thread):
         assert self.paused.wait(_PATIENCE_SECONDS)
 
     def run(self) -> None:
-        for count, (numbers, processes) in enumerate(self._dataset, start=1):
+        for count, numbers in enumerate(self._dataset, start=1):
             self.numbers += numbers.numpy().tolist()
-            self.processes += processes.numpy().tolist()
             if count == self._pause:
                 self.paused.set()
                 self.go_on.wait(_PATIENCE_SECONDS)
-
-
-def _wait(condition, seconds: float = _PATIENCE_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_takes_its_own_files_with_it_and_no_more(cluster, files):
-    """With "dynamic": at most once; the rest arrives; the epoch ends when the worker is back."""
-    by_file = [set(_read(_make_numbers([file]))) for file in files]
-    slowly = _make_slowly(_make_numbers(files))
-    reader = Reader(distribute(slowly, cluster.address, sharding="dynamic"), pause=1)
-    lost = reader.processes[0]  # It has sent a part of its first file.
-
-    def list_files() -> list[set[int]]:
-        """Those of which the other processes have sent anything."""
-        pairs = zip(list(reader.numbers), list(reader.processes), strict=False)
-        seen = {number for number, process in pairs if process != lost}
-        return [numbers for numbers in by_file if numbers & seen]
-
-    with cluster.without(lost):
-        reader.go_on.set()
-        # The other worker goes through all files that the lost one had not taken.
-        _wait(lambda: len(list_files()) >= NUM_FILES - 4)
-        assert reader.is_alive()
-    reader.join(_PATIENCE_SECONDS)
-    assert not reader.is_alive()
-    assert Counter(reader.numbers).most_common(1)[0][1] == 1
-    for numbers in list_files():
-        assert numbers <= set(reader.numbers)
-    assert any(not numbers <= set(reader.numbers) for numbers in by_file)
-    # The next epoch has both workers and every record.
-    again = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
-    assert Counter(_read(again)) == Counter(range(NUM_IMAGES))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharding", ["off", "dynamic"])
-def test_an_endless_dataset_continues_without_a_lost_worker(cluster, files, sharding):
-    """It is not back before they end, and what it took is read again in the next pass."""
-    endless = distribute(_make_numbers(files).repeat(), cluster.address, sharding=sharding)
-    steps = 4 * NUM_IMAGES // BATCH_SIZE
-    reader = Reader(endless.take(steps), pause=1)
-    with cluster.without(reader.processes[0]):
-        reader.go_on.set()
-        reader.join(_PATIENCE_SECONDS)
-        ended = not reader.is_alive()
-    assert ended
-    assert len(reader.numbers) == steps * BATCH_SIZE
-    assert set(reader.numbers) == set(range(NUM_IMAGES))
-    assert Counter(reader.numbers).most_common(1)[0][1] <= 5
 
 
 # On a busy machine, TensorFlow's client sometimes needs more than half a minute.
@@ -339,29 +255,6 @@ def test_an_epoch_continues_when_the_dispatcher_is_killed_and_started_again(clus
     reader.join(_PATIENCE_SECONDS)
     assert not reader.is_alive()
     assert Counter(reader.numbers) == Counter(range(NUM_IMAGES))
-
-
-def _read_until(batches: Iterator[tuple[tf.Tensor, tf.Tensor]], process: int) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while int(next(batches)[1][0]) != process:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@pytest.mark.long
-def test_a_worker_that_joins_later_is_used(cluster, files):
-    """The last test with this dispatcher, which would wait forever for a worker that it knew."""
-    endless = _make_numbers(files).repeat()
-    batches = iter(distribute(endless, cluster.address, sharding="off"))
-    for index in (0, 1):
-        _read_until(batches, cluster.workers[index].pid)
-    joined = cluster.start_worker(2)
-    try:
-        _read_until(batches, joined.pid)
-    finally:
-        joined.terminate()
-        assert joined.wait(timeout=_PATIENCE_SECONDS) == 128 + signal.SIGTERM
-        del cluster.workers[2]
 
 
 @pytest.mark.parametrize(

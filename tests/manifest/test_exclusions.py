@@ -4,7 +4,7 @@ import pytest
 
 from darkroom.errors import DataError
 from darkroom.manifest import exclusions
-from darkroom.manifest.exclusions import hash_exclusions, write_names
+from darkroom.manifest.exclusions import write_names
 
 
 def read(path):
@@ -75,11 +75,3 @@ def test_a_table_without_names_is_an_error(tmp_path):
     pq.write_table(pa.table({"label": ["cat"]}), tmp_path / "list.parquet")
     with pytest.raises(DataError, match=r"has the columns .*'label'.*expected one of"):
         read(tmp_path / "list.parquet")
-
-
-def test_a_fingerprint_of_a_list_is_of_its_content(tmp_path):
-    (tmp_path / "1").write_text("a.jpg")
-    (tmp_path / "2").write_text("a.jpg")
-    (tmp_path / "3").write_text("b.jpg")
-    one, two, three = (hash_exclusions(str(tmp_path / name)) for name in "123")
-    assert one == two != three

@@ -4,7 +4,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.dataset.splits import SplitRatios
-from darkroom.errors import DataError, StorageError
+from darkroom.errors import StorageError
 from darkroom.manifest.fingerprint import fingerprint_source, read_source_state
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -94,20 +94,6 @@ def test_a_changed_remote_image_changes_it(tmp_path, monkeypatch):
     assert fingerprint_source(tmp_path / "m.csv") == before
     versions["gs://b/b.jpg"] = "2"
     assert fingerprint_source(tmp_path / "m.csv") != before
-
-
-def test_a_folder_has_a_fingerprint(tmp_path):
-    (tmp_path / "in" / "cat").mkdir(parents=True)
-    touch(tmp_path / "in" / "cat" / "a.jpg")
-    before = fingerprint_source(tmp_path / "in")
-    touch(tmp_path / "in" / "cat" / "b.jpg")
-    assert fingerprint_source(tmp_path / "in") != before
-
-
-def test_a_source_without_rows_has_none(tmp_path):
-    (tmp_path / "m.csv").write_text("image_uri,label\n")
-    with pytest.raises(DataError, match="has no rows"):
-        fingerprint_source(tmp_path / "m.csv")
 
 
 def test_a_check_sees_the_rows_that_count(source):

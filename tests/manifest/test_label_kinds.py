@@ -40,18 +40,10 @@ def plan(tmp_path, labels, **options) -> Manifest:
         ),
     ],
 )
-def test_labels_that_look_like_no_classes_are_refused(tmp_path, labels, said):
-    (tmp_path / "m.jsonl").write_text(
-        "".join(f'{{"image_uri": "{i}.jpg", "label": "{x}"}}\n' for i, x in enumerate(labels))
-    )
-    out = str(tmp_path / "out")
+def test_labels_that_look_like_no_classes_are_refused(labels, said):
     with pytest.raises(DataError, match=re.escape(said)) as caught:
-        write_manifest(tmp_path / "m.jsonl", out, out)
+        check_label_kind({label: labels.count(label) for label in labels})
     assert "--label-kind label (label_kind= in Python)" in caught.value.hint
-    options = ManifestOptions(label_kind="label")
-    manifest = write_manifest(tmp_path / "m.jsonl", out, out, options)
-    assert manifest.labels == sorted(set(labels))
-    assert manifest.num_examples == len(labels)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +61,13 @@ def test_labels_that_look_like_no_classes_are_refused(tmp_path, labels, said):
 )
 def test_other_labels_are_classes(labels):
     check_label_kind({label: labels.count(label) for label in labels})
+
+
+def test_labels_are_refused_until_they_are_confirmed(tmp_path):
+    labels = ["pants;outdoor", "pants", "hat|indoor"]
+    with pytest.raises(DataError, match="2 of 3 labels"):
+        plan(tmp_path, labels)
+    assert plan(tmp_path, labels, label_kind="label").labels == sorted(labels)
 
 
 def test_integers_are_refused_like_their_texts(tmp_path):

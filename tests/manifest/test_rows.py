@@ -56,28 +56,6 @@ def test_a_row_becomes_an_entry(parse, tmp_path):
     )
 
 
-CELLS = ["a.jpg", "x/a.jpg", "/else/a.jpg", "BASE/x/a.jpg", "BASE", "./a.jpg", "a/../b.jpg"]
-CELLS += ["a//b", "", " a.jpg ", "ä.jpg", "a\\b.jpg", "C:\\a.jpg", "gs://b/a.jpg", "http://h/a.jpg"]
-CELLS += ["a\0.jpg", "file://BASE/a.jpg", ".a.jpg", "x/.a.jpg", "a.jpg/", "/", "x:y.jpg", "data:x"]
-
-
-@pytest.mark.parametrize("inputs", [[], ["7"], ["seven"]])
-def test_both_parsers_of_rows_agree(parse, tmp_path, monkeypatch, inputs):
-    schema = {"split": "split", "image_uri": "image", "label": "string_label"}
-    schema |= {"age": "integer"} if inputs else {}
-    lines = ["image_uri,split,label" + ",age" * len(inputs)]
-    lines += [
-        ",".join([cell.replace("BASE", str(tmp_path)), split, label, *inputs])
-        for cell in CELLS
-        for split in ("TRAIN", "")
-        for label in ("cat", " cat", "")
-    ]
-    short = parse("\n".join(lines), schema=schema)
-    monkeypatch.setattr("darkroom.manifest.rows._find_plain_prefix", lambda source: None)
-    assert short == parse("\n".join(lines), schema=schema)
-    assert {type(item) for item in short} == {Entry, Reject} or inputs == ["seven"]
-
-
 @pytest.mark.parametrize(
     ("cell", "uri", "identity"),
     [
@@ -278,12 +256,6 @@ def test_rows_without_image_are_told_apart_by_cells_and_occurrence(parse):
 def test_occurrences_are_counted_through_all_files(parse):
     one, two = parse("x,y\n1,a\n", "x,y\n1,a\n", schema={"x": "integer", "y": "string"})
     assert one.key != two.key
-
-
-def test_undeclared_splits_follow_the_ratios(parse):
-    text = IMAGES + "".join(f"{i}.jpg,cat\n" for i in range(50))
-    assert {entry.split for entry in parse(text, split_ratios=SplitRatios(0, 0, 1))} == {"test"}
-    assert {entry.declared for entry in parse(text)} == {""}
 
 
 def test_options_travel_as_text():

@@ -2,7 +2,6 @@ import errno
 import json
 import random
 import shutil
-import string
 
 import duckdb
 import pyarrow.parquet as pq
@@ -17,8 +16,6 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError, StorageError
 from darkroom.images.prepare import MAX_IMAGE_BYTES
-from darkroom.manifest.rows import parse_rows
-from darkroom.manifest.sources import open_sources
 from darkroom.manifest.table import (
     MAX_ROW_GROUP_ROWS,
     SplitSize,
@@ -131,18 +128,6 @@ def test_rows_without_split_are_spread_and_others_are_not(tmp_path, ratios):
     assert shares == pytest.approx(ratios, abs=0.03)
 
 
-@given(st.sets(st.text(string.ascii_lowercase, min_size=1, max_size=4), min_size=2), st.data())
-def test_rows_stay_in_their_split_when_rows_are_added(tmp_path_factory, names, data):
-    few = data.draw(st.sets(st.sampled_from(sorted(names)), min_size=1))
-    path = tmp_path_factory.mktemp("split") / "m.csv"
-    splits = []
-    for subset in (names, few):
-        path.write_text("image_uri\n" + "".join(f"{name}.jpg\n" for name in sorted(subset)))
-        entries = parse_rows(open_sources(path), ManifestOptions())
-        splits.append({entry.id: entry.split for entry in entries})
-    assert splits[1].items() <= splits[0].items()
-
-
 @settings(max_examples=30)
 @given(
     st.lists(
@@ -225,11 +210,6 @@ def test_an_excluded_row_conflicts_with_no_other(tmp_path):
     assert planned.get("id", "uri", "label") == [("7", f"{tmp_path}/a.jpg", "cat")]
     assert planned.reasons() == {4: "no_image"}
     assert planned.manifest.excluded == 2
-
-
-def test_without_a_list_nothing_is_excluded(tmp_path):
-    planned = plan(tmp_path, HEADER + "TRAIN,a.jpg,cat\nTRAIN,a.jpg,cat\n")
-    assert (planned.manifest.excluded, planned.manifest.deduplicated) == (0, 1)
 
 
 def test_columns_keep_their_types(tmp_path):
@@ -351,11 +331,6 @@ def test_a_source_with_rejected_rows_only_has_a_manifest(tmp_path):
     assert planned.manifest.splits == {}
 
 
-def test_a_source_without_rows_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="has no rows"):
-        plan(tmp_path, HEADER)
-
-
 def test_frames_files_and_lines_give_the_same_rows(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
@@ -474,9 +449,3 @@ def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_fo
         ("a.jpg", {"caption": "one"}),
         ("b.jpg", {"caption": "x"}),
     ]
-
-
-def test_equal_rows_are_dropped_without_being_asked_for(tmp_path):
-    text = "image_uri,label,caption\na.jpg,cat,one\na.jpg,cat,one\n"
-    planned = plan(tmp_path, text)
-    assert (planned.manifest.deduplicated, planned.manifest.merged) == (1, 0)

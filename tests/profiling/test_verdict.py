@@ -76,13 +76,6 @@ def test_without_stages_it_says_how_to_get_them():
             1.0,
         ),
         (
-            _costs(read=50, decode=300),
-            (),
-            "Input-bound 60% at 900 images/s: decoding; give it more cores "
-            "(tf.data service: darkroom dataservice).",
-            1.0,
-        ),
-        (
             _costs(read=900, decode=300),
             _forms(0.2),
             "Input-bound 60% at 900 images/s: reading; keep records in memory "

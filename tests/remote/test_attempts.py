@@ -59,7 +59,9 @@ def _interrupt(
     return lambda: _write(begun[0])
 
 
-@pytest.mark.parametrize("client", ["another", "this one", "ended"])
+@pytest.mark.parametrize(
+    "client", ["another", "this one", pytest.param("ended", marks=pytest.mark.long)]
+)
 def test_a_run_says_that_the_client_of_an_earlier_one_is_there(source, monkeypatch, client):
     """Only a process that goes on can still write, and this one's earlier run has ended."""
     _interrupt(source, monkeypatch, 1)

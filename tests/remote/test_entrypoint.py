@@ -93,7 +93,7 @@ def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
         assert not remote.find_bucket_path(run.outputs[key]["uri"]).exists()
 
 
-@pytest.mark.parametrize("scheme", ["minio", "s3"])
+@pytest.mark.parametrize("scheme", ["minio", pytest.param("s3", marks=pytest.mark.long)])
 def test_an_input_that_remote_workers_would_not_find_is_named(
     s3: Proxy, source: Path, tmp_path: Path, capfd, scheme: str
 ):

@@ -110,14 +110,6 @@ def test_slow_objects_end_at_the_deadline(store, kind, monkeypatch):
         storage.read_bytes(f"{root}/a")
 
 
-def test_slow_objects_are_read_at_the_next_attempt(store, monkeypatch):
-    proxy, root = store
-    storage.write_bytes(f"{root}/a", b"x" * 40_000)
-    monkeypatch.setattr(retries, "ATTEMPT_SECONDS", 2.0)
-    proxy.fail("GET", "drip", times=1)
-    assert storage.read_bytes(f"{root}/a") == b"x" * 40_000
-
-
 @pytest.mark.fault(38, "an object that is replaced while it is read", "one version, whole")
 def test_a_replaced_object_is_read_in_one_version(store):
     proxy, root = store

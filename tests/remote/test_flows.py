@@ -45,6 +45,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.mark.parametrize("store", ["s3", pytest.param("gs", marks=pytest.mark.long)], indirect=True)
 def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_path):
     proxy, root = store
     source = write_source(root)

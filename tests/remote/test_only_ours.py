@@ -6,33 +6,25 @@ from pathlib import Path
 
 import pytest
 
-import darkroom
 from darkroom import storage
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.errors import OutputError
 from darkroom.storage import copies, ledger
 
-from .test_flows import write_source
 from .test_ownership import read_objects
 
 pytestmark = pytest.mark.heavy
 
 
-@pytest.fixture
-def dataset(store, tmp_path: Path) -> str:
-    source = write_source(store[1])
-    return darkroom.convert(source, tmp_path / "local", num_shards=1).output_dir
-
-
-def test_a_contact_sheet_is_replaced_and_no_object_of_the_user(store, dataset):
+def test_a_contact_sheet_is_replaced_and_no_object_of_the_user(store, converted_jpegs):
     folder = f"{store[1]}/look"
     for n in (3, 3, 2):
-        inspect(dataset, n=n, output_dir=folder)
+        inspect(converted_jpegs, n=n, output_dir=folder)
     storage.write_bytes(f"{folder}/records.csv", b"mine")
     before = read_objects(folder)
     with pytest.raises(OutputError, match=r"changed since: records\.csv"):
-        inspect(dataset, n=1, output_dir=folder)
+        inspect(converted_jpegs, n=1, output_dir=folder)
     assert read_objects(folder) == before
 
 
@@ -48,17 +40,17 @@ def test_a_folder_is_claimed_and_no_object_of_the_user_is_in_it(store):
         storage.write_bytes(f"{store[1]}/run/model/graph", b"1")
 
 
-def test_an_object_that_exists_is_replaced_only_with_overwrite(store, dataset):
+def test_an_object_that_exists_is_replaced_only_with_overwrite(store, converted_jpegs):
     path = f"{store[1]}/list.parquet"
     storage.write_bytes(path, b"mine")
     with pytest.raises(OutputError, match="exists already"):
-        find_duplicates(dataset, path)
+        find_duplicates(converted_jpegs, path)
     assert storage.read_bytes(path) == b"mine"
-    find_duplicates(dataset, path, overwrite=True)
+    find_duplicates(converted_jpegs, path, overwrite=True)
     assert storage.read_bytes(path).startswith(b"PAR1")
     storage.write_bytes(f"{store[1]}/folder.parquet/mine", b"mine")
     with pytest.raises(OutputError, match="is a folder"):
-        find_duplicates(dataset, f"{store[1]}/folder.parquet", overwrite=True)
+        find_duplicates(converted_jpegs, f"{store[1]}/folder.parquet", overwrite=True)
 
 
 def test_no_object_is_replaced_by_a_copy_of_a_folder(store, tmp_path: Path):

@@ -66,6 +66,7 @@ def test_foreign_objects_stop_the_run_before_one_is_changed(store, source, capsy
         assert read_objects(store[1]) == before
 
 
+@pytest.mark.parametrize("store", ["s3", pytest.param("gs", marks=pytest.mark.long)], indirect=True)
 def test_a_dataset_is_replaced(store, source, expected):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
@@ -104,7 +105,7 @@ def _name(request: str, state: str, **options: Any) -> Any:
 @pytest.mark.parametrize(
     "fault",
     [
-        _name("/journal.json", "nothing was written"),
+        _name("/journal.json", "nothing was written", marks=pytest.mark.long),
         _name("/Split-test", "no shard is there", marks=pytest.mark.long),
         _name("/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
         _name("PUT /photos/data/data-", "the journal is there", marks=pytest.mark.long),

@@ -53,43 +53,6 @@ def test_a_model_arrives_completely_and_its_graph_last(store: tuple[Proxy, str],
     assert read(f"{root}/models/{version}") == CONTENT
 
 
-@pytest.mark.parametrize("name", ["variables.index", "saved_model.pb"])
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (None, "does not exist after it was written"),
-        (b"", "differs from the written bytes: it has 0 bytes"),
-        (b"x", "differs from the written bytes: it has 1 bytes"),
-    ],
-    ids=["lost", "emptied", "changed"],
-)
-def test_a_store_that_does_not_keep_a_file_gets_no_version(
-    store: tuple[Proxy, str], model: str, monkeypatch, name: str, data: bytes | None, expected: str
-):
-    proxy, root = store
-    monkeypatch.setattr(pusher.time, "time", lambda: 1_700_000_000.0)
-    storage.write_bytes(f"{root}/models/1700000000/saved_model.pb", b"older")
-    place = f"{root}/models/1700000001"
-    path = next(f"{place}/{each}" for each in CONTENT if each.endswith(name))
-    uploaded: list[str] = []
-
-    def lose(line: str) -> None:
-        if name in line and is_upload(line):
-            uploaded.append(line)
-        elif name in line and uploaded:
-            proxy.on_request = lambda _: None
-            if data is None:
-                storage.delete(path)
-            else:
-                storage.write_bytes(path, data)
-
-    proxy.on_request = lose
-    with pytest.raises(StorageError, match=f"{path} {expected}") as caught:
-        pusher.push_version(model, f"{root}/models")
-    assert caught.value.exit_code == 3
-    assert read(root) == {"models/1700000000/saved_model.pb": b"older"}
-
-
 def test_a_store_that_fails_in_the_middle_gets_no_version(store: tuple[Proxy, str], model: str):
     proxy, root = store
     storage.write_bytes(f"{root}/models/1/saved_model.pb", b"older")

@@ -44,6 +44,7 @@ def test_a_file_in_a_store_is_loaded(store, model, tmp_path):
         check_weights(path, "small_cnn")
 
 
+@pytest.mark.parametrize("store", ["s3", pytest.param("gs", marks=pytest.mark.long)], indirect=True)
 def test_a_training_in_a_store_is_loaded(store, model, tmp_path):
     _, root = store
     export_model(model, ["a", "b"], SIZE, str(tmp_path / "run" / "model"))

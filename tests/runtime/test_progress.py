@@ -331,7 +331,6 @@ assert (work(3), work.__name__, work.__doc__) == (3, "work", "Works.")
     ("argument", "variable", "out", "err"),
     [
         ("script", "", "", ""),
-        ("script", "0", "", ""),
         ("script", "1", "", "Work done in 0.0 s\n"),
         ("kernel", "", "shown Work …\nshown Work done in 0.0 s\n", ""),
         ("kernel", "0", "", ""),

@@ -65,17 +65,6 @@ def test_arguments_that_do_not_fit_are_pythons_error_with_the_near_name(argument
     assert _show(error) == ["call"]
 
 
-def test_a_wrong_option_of_a_conversion_is_shown_below_its_call(tmp_path):
-    for convert in (
-        lambda **o: darkroom.convert(FRAME, tmp_path, **o),
-        FRAME.tensorflow.to_tfrecord,
-    ):
-        error = _call(convert, max_reject=0.1)
-        assert "unexpected keyword argument 'max_reject'. Did you mean " in str(error)
-        assert _show(error)[-1] == "call"
-        assert len(_show(error)) <= 2
-
-
 def test_a_type_error_of_the_function_itself_keeps_its_frames():
     assert _show(_call(_resize, 3)) == ["call", "_resize"]
 

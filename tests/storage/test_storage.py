@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.errors import MissingExtraError, UsageError, describe_os_error
-from darkroom.storage import FileTooLargeError, NotAFileError
+from darkroom.storage import FileTooLargeError
 
 
 def test_a_path_has_files_if_it_is_a_file_or_has_one_below(tmp_path):
@@ -41,18 +40,6 @@ def test_a_regular_file_is_read(tmp_path: Path):
     assert storage.read_bytes(f"file://{tmp_path}/a", 3) == b"abc"
     with pytest.raises(FileTooLargeError, match="more than 2 bytes"):
         storage.read_bytes(f"{tmp_path}/a", 2)
-
-
-def test_anything_but_a_file_is_an_error_at_once(tmp_path: Path):
-    os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "folder").mkdir()
-    for name in ("fifo", "folder"):
-        with pytest.raises((NotAFileError, IsADirectoryError)):
-            storage.read_bytes(str(tmp_path / name))
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "socket"))
-        with pytest.raises(OSError, match="No such device"):
-            storage.read_bytes(str(tmp_path / "socket"))
 
 
 def test_broken_links_are_errors(tmp_path: Path):

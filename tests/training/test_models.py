@@ -65,9 +65,8 @@ def test_every_application_has_a_preprocessing():
         assert callable(module.preprocess_input)
 
 
-@pytest.mark.parametrize("name", ["VGG16", "MobileNetV3Small"])
-def test_preprocessing_of_every_kind_works_in_the_graph(name):
-    model = build_model(f"keras.applications:{name}", 2, (32, 32))
+def test_a_preprocessing_that_changes_channels_works_in_the_graph():
+    model = build_model("keras.applications:VGG16", 2, (32, 32))
     assert model.predict(IMAGES, verbose=0).shape == (2, 2)
 
 

@@ -84,10 +84,11 @@ def test_two_devices_and_two_processes_give_what_one_gives(
 ):
     cases = {
         "single": {"strategy": "one"},
-        "fit": {"strategy": "mirrored", "loop": "fit"},
         "custom": {"strategy": "mirrored", "loop": "custom"},
-        "split": {"strategy": "one", "model": "own_models:split"},
     }
+    if is_killed:
+        cases["fit"] = {"strategy": "mirrored", "loop": "fit"}
+        cases["split"] = {"strategy": "one", "model": "own_models:split"}
     # At the same time as the workers, which wait for each other now and then.
     in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")
     if is_killed:
@@ -104,8 +105,9 @@ def test_two_devices_and_two_processes_give_what_one_gives(
     assert json.loads(str(single["best_epoch"])) == 1
     for other in others:
         _assert_same(other, single)
-    devices = json.loads(str(others[-1]["devices"]))
-    assert devices == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
+    if is_killed:
+        devices = json.loads(str(others[-1]["devices"]))
+        assert devices == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
     for worker in range(2):
         _assert_same(np.load(tmp_path / f"workers-{worker}.npz"), single)
     # Only the chief writes: a file of events for each run.

@@ -21,21 +21,28 @@ from darkroom.options.validation import ValidationFields
 from darkroom.validation.gate import GateError
 from darkroom.validation.validate import validate
 
-from ..image_set import ImageSet
+from ..image_set import make_images
 from ..signatures import find_differences
 
 REPORT = [".darkroom-files.json", "report.html", "report.json", "report.md"]
 MILD = {"leakage": "warn", "small_classes": "off"}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images with one that is in two splits, and a row without its image, and their dataset."""
+    folder = tmp_path_factory.mktemp("made")
+    images = make_images(folder / "images", "jpg")
+    images.add("VALIDATION", "copy.jpg", "cat", (images.folder / "00.jpg").read_bytes())
+    images.add("TRAIN", "gone.jpg", "dog", None)
+    darkroom.convert(images.csv, folder / "records", max_rejects=1)
+    return folder
+
+
 @pytest.fixture
-def records(jpeg_set: ImageSet, tmp_path: Path) -> Path:
-    """A dataset with an image that is in two splits, and a rejected row."""
-    image = (jpeg_set.folder / "00.jpg").read_bytes()
-    jpeg_set.add("VALIDATION", "copy.jpg", "cat", image)
-    jpeg_set.add("TRAIN", "gone.jpg", "dog", None)
-    darkroom.convert(jpeg_set.csv, tmp_path / "records", max_rejects=1)
-    return tmp_path / "records"
+def records(made: Path, tmp_path: Path) -> Path:
+    """A copy of the dataset."""
+    return shutil.copytree(made / "records", tmp_path / "records")
 
 
 def test_the_options_are_those_of_the_pipeline():
@@ -50,7 +57,7 @@ def test_the_options_are_those_of_the_pipeline():
 
 
 def test_the_share_that_the_conversion_allowed_is_not_asked_for_again(
-    records: Path, jpeg_set: ImageSet, tmp_path: Path
+    made: Path, records: Path, tmp_path: Path
 ):
     def find_rejects(directory: Path, **options) -> list[str]:
         found = darkroom.validate(directory, **options).findings
@@ -58,7 +65,7 @@ def test_the_share_that_the_conversion_allowed_is_not_asked_for_again(
 
     # 1 leaves it to the checks, as the pipelines do.
     assert re.search(r"2\.38%, allowed 1\.00%", find_rejects(records)[0])
-    source = jpeg_set.csv
+    source = made / "images/images.csv"
     agreed = tmp_path / "agreed"
     darkroom.convert(source, agreed, max_rejects=0.03)
     assert find_rejects(agreed) == []
@@ -181,16 +188,6 @@ def _write_index(records: Path, path: Path, table: pa.Table) -> None:
     write_sums(str(records), {**read_sums(str(records)), name: sum_bytes(path.read_bytes())})
 
 
-@pytest.mark.parametrize("name", ["index/index-00000-of-00003.parquet", "rejects.parquet"])
-def test_a_flipped_bit_is_damage_and_not_another_value(records: Path, name: str):
-    """Parquet has no checksum of its values."""
-    data = bytearray((records / name).read_bytes())
-    data[len(data) // 3] ^= 1
-    (records / name).write_bytes(data)
-    with pytest.raises(DataError, match=f"{name} is damaged: it does not have the hash"):
-        darkroom.validate(records)
-
-
 def test_a_lost_row_is_found_without_a_manifest(records: Path):
     [path, *_] = sorted((records / "index").glob("*.parquet"))
     table = pq.read_table(path)
@@ -205,16 +202,12 @@ def test_a_lost_row_is_found_without_a_manifest(records: Path):
 
 def test_a_report_replaces_a_report_and_nothing_else(records: Path, tmp_path: Path):
     folder = tmp_path / "report"
-    darkroom.validate(records, report_dir=folder)
-    first = {name: (folder / name).read_bytes() for name in REPORT}
-    darkroom.validate(records, report_dir=folder)
-    assert {name: (folder / name).read_bytes() for name in REPORT} == first
-    for name in REPORT:
-        (folder / name).write_text("my own notes")
-        with pytest.raises(OutputError, match=f"did not write, or that changed since: .*{name}"):
-            darkroom.validate(records, report_dir=folder, policies=MILD)
-        assert (folder / name).read_text() == "my own notes"
-        (folder / name).write_bytes(first[name])
+    for _ in range(2):
+        darkroom.validate(records, report_dir=folder)
+    (folder / "report.md").write_text("my own notes")
+    with pytest.raises(OutputError, match=r"did not write, or that changed since: report\.md"):
+        darkroom.validate(records, report_dir=folder, policies=MILD)
+    assert (folder / "report.md").read_text() == "my own notes"
     for place in (records, records / "report"):
         with pytest.raises(OutputError, match="would be in the dataset"):
             darkroom.validate(records, report_dir=place)
@@ -222,21 +215,9 @@ def test_a_report_replaces_a_report_and_nothing_else(records: Path, tmp_path: Pa
         darkroom.validate(records, report_dir=folder / "report.md")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"policies": {"leaks": "fail"}}, "Unknown check 'leaks'"),
-        ({"policies": {"leakage": "maybe"}}, "Unknown policy of leakage 'maybe'"),
-        ({"policies": "leakage=warn"}, "policies"),
-        ({"policies": ["leakage"]}, "policies"),
-        ({"required_splits": ("holdout",)}, "Unknown required split 'holdout'"),
-        ({"max_rejects": 2}, "max_rejects"),
-        ({"min_class_images": -1}, "min_class_images"),
-    ],
-)
-def test_a_wrong_option_is_named_before_anything_is_read(options, message, tmp_path: Path):
-    with pytest.raises(UsageError, match=message):
-        darkroom.validate(tmp_path / "nothing", **options)
+def test_a_wrong_option_is_named_before_anything_is_read(tmp_path: Path):
+    with pytest.raises(UsageError, match="Unknown check 'leaks'"):
+        darkroom.validate(tmp_path / "nothing", policies={"leaks": "fail"})
 
 
 def test_what_is_not_a_dataset_is_named(records: Path, tmp_path: Path):

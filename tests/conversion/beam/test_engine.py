@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -158,12 +156,3 @@ def test_an_error_on_a_worker_keeps_its_class(engine, source, monkeypatch):
     monkeypatch.setattr("darkroom.conversion.beam.transforms.write_shard", fail)
     with pytest.raises(MissingPathError, match=r"s3://in/a\.jpg does not exist\. Check the list"):
         _convert(source)
-
-
-def test_a_conversion_in_this_process_loads_no_engine(source, light_beam):
-    code = (
-        "import sys, darkroom\n"
-        f"darkroom.convert({str(source)!r}, {str(source.parent / 'out')!r})\n"
-        "assert not [name for name in sys.modules if name.startswith('darkroom.engines')]\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

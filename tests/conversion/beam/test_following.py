@@ -91,10 +91,9 @@ def test_the_log_gets_a_line_each_30_seconds(write, clock, caplog):
     ]
 
 
-@pytest.mark.parametrize("error", [OSError, ValueError, RuntimeError])
-def test_a_listing_that_fails_is_ignored(write, clock, lines, monkeypatch, error):
+def test_a_listing_that_fails_is_ignored(write, clock, lines, monkeypatch):
     def fail(path: str) -> list[str]:
-        raise error("the store is slow")
+        raise RuntimeError("the store is slow")
 
     _leave(write, "shard-00000.json")
     with monkeypatch.context() as patch:

@@ -47,36 +47,6 @@ def _numbers(purpose: int, seeds: np.ndarray) -> np.ndarray:
     return augmentations._draw(tf.constant(seeds), purpose).numpy()
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        make_seeds(20_000),
-        make_seeds(20_000)[:, ::-1],
-        make_seeds(20_000) * (1 << 40) - (1 << 59),
-        np.random.default_rng(0).integers(-(1 << 63), 1 << 63, (20_000, 2), dtype=np.int64),
-    ],
-    ids=["consecutive", "swapped", "strided", "random"],
-)
-def test_random_numbers_are_uniform_and_independent(seeds):
-    columns = [_numbers(purpose, seeds) for purpose in range(1, 10)]
-    for numbers in columns:
-        assert 0 <= numbers.min() <= numbers.max() < 1
-        counts, _ = np.histogram(numbers, 100, (0, 1))
-        # Chi-square with 99 degrees of freedom: beyond 170 once in 80,000 times.
-        assert ((counts - 200) ** 2 / 200).sum() < 170
-        # Of consecutive seeds, too; 0.035 is five standard deviations.
-        assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.035
-    between = np.corrcoef(columns) - np.eye(len(columns))
-    assert np.abs(between).max() < 0.035
-
-
-def test_every_bit_of_a_seed_counts():
-    seeds = np.zeros((129, 2), np.int64)
-    for bit in range(64):
-        seeds[1 + bit, 0] = seeds[65 + bit, 1] = np.uint64(1 << bit).astype(np.int64)
-    assert len(set(_numbers(1, seeds))) == 129
-
-
 def test_random_numbers_are_those_of_the_definition():
     """They may never change: equal seeds have to give equal images in later versions."""
 
@@ -220,12 +190,6 @@ def test_no_color_wraps_around():
     assert found.min() == 0
 
 
-def test_gray_images_stay_gray():
-    images = np.repeat(make_images(8)[..., :1], 3, axis=-1)
-    found = augment(images, make_seeds(8), "color=0.8").astype(int)
-    assert np.abs(found - found[..., :1]).max() <= 1
-
-
 @pytest.mark.parametrize("height_width", [(49, 49), (48, 64), (65, 40)])
 @pytest.mark.parametrize("degrees", [-120.0, -7.5, 30.0, 90.0])
 def test_rotation_is_pillows(height_width, degrees):
@@ -290,14 +254,6 @@ def test_cutout_is_a_gray_square_anywhere(share, side):
         counts = np.bincount(centers, minlength=length)
         assert len(counts) == length
         assert ((counts - 1500 / length) ** 2 / (1500 / length)).sum() < length + 60
-
-
-def test_cutout_leaves_the_rest_untouched():
-    images = make_images(32)
-    found = augment(images, make_seeds(32), "cutout=0.5")
-    changed = (found != images).any(-1)
-    assert (found[changed] == 128).all()
-    assert 0.08 < changed.mean() < 0.25
 
 
 def test_mixup_mixes_pixels_and_labels_alike():

@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageOps
 
 from darkroom.input.graph import decode
-from darkroom.input.graph.orientation import parse_orientation, undo_orientation
+from darkroom.input.graph.orientation import parse_orientation
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import choose_short_side
 
@@ -83,14 +83,6 @@ def test_each_orientation_is_turned_upright_as_pillow_does(jpeg, orientation):
 
     np.testing.assert_array_equal(got, upright)
     assert np.array_equal(got, np.asarray(stored)) == (orientation == 1)
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_orientations_are_undone_exactly_as_by_pillow(orientation):
-    photo = _photo()
-    photo.getexif()[0x0112] = orientation
-    got = undo_orientation(tf.constant(np.asarray(photo)), tf.constant(orientation))
-    np.testing.assert_array_equal(got, np.asarray(ImageOps.exif_transpose(photo)))
 
 
 def test_orientation_is_found_wherever_writers_put_it(parse, jpeg):

@@ -6,7 +6,7 @@ import pytest
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Row
-from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.dataframe import DataFrameSource
 
 pd = pytest.importorskip("pandas")
 
@@ -14,11 +14,6 @@ pd = pytest.importorskip("pandas")
 def read(columns, schema=None, **options):
     frame = columns if isinstance(columns, pd.DataFrame) else pd.DataFrame(columns, **options)
     return DataFrameSource(frame, None if schema is None else Schema.parse(schema))
-
-
-def test_a_frame_has_a_fingerprint(tmp_path):
-    assert is_dataframe(pd.DataFrame())
-    assert not is_dataframe("a.csv")
 
 
 def test_columns_have_kinds_and_the_index_none():

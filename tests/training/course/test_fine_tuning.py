@@ -348,29 +348,35 @@ def test_the_model_that_was_fine_tuned_is_opened_by_keras(tmp_path, train_in, va
     np.testing.assert_allclose(opened(images), trained.model(images), rtol=1e-5)
 
 
-@pytest.mark.slow
-def test_several_devices_and_mixed_precision_fine_tune(dataset, tmp_path, values, warm_python):
-    values |= {"network": "small", "epochs": 1, "fine_tune_epochs": 2}
-    # Two processes: for each strategy, TensorFlow numbers the sums over devices from the start, and
-    # takes those of other sizes for the same.
-    processes = [
-        {
-            "fit": {**values, "strategy": "mirrored"},
-            "mixed": {**values, "precision": "mixed_float16"},
-        },
-        {"custom": {**values, "strategy": "mirrored", "loop": "custom"}},
-    ]
-    histories = {}
-    for cases in processes:
-        done = warm_python.run(SCRIPT, str(dataset), str(tmp_path), json.dumps(cases), "2")
+@pytest.fixture
+def train_on_two_devices(dataset, tmp_path, values, warm_python):
+    """Fine-tunes on two devices, in a process; returns the history.
+
+    Not twice in one process: for each strategy, TensorFlow numbers the sums over devices from the
+    start, and takes those of other sizes for the same.
+    """
+    given = {"network": "small", "epochs": 1, "fine_tune_epochs": 2, "strategy": "mirrored"}
+
+    def train_now(**more):
+        cases = json.dumps({"run": {**values, **given, **more}})
+        done = warm_python.run(SCRIPT, str(dataset), str(tmp_path / more["loop"]), cases, "2")
         assert done.returncode == 0, done.stderr
-        for name in cases:
-            found = np.load(tmp_path / f"{name}-0.npz")
-            histories[name] = json.loads(str(found["history"]))
-    for history in histories.values():
+        history = json.loads(str(np.load(tmp_path / more["loop"] / "run-0.npz")["history"]))
         assert [entry["phase"] for entry in history] == ["head", "top", "all"]
         assert np.isfinite([entry["val_loss"] for entry in history]).all()
-    assert_near(histories["fit"], histories["custom"])
+        return history
+
+    return train_now
+
+
+@pytest.mark.slow
+def test_several_devices_fine_tune_with_mixed_precision(train_on_two_devices):
+    train_on_two_devices(loop="fit", precision="mixed_float16")
+
+
+@pytest.mark.long
+def test_both_loops_fine_tune_alike_on_several_devices(train_on_two_devices):
+    assert_near(train_on_two_devices(loop="fit"), train_on_two_devices(loop="custom"))
 
 
 @pytest.mark.slow

@@ -112,6 +112,10 @@ _DAMAGED = {
     "shape -5": _forge_shape("(-5, 3)"),
     "no array": _pack().replace(b"\x93NUMPY", b"text-of"),
     "a negative place": _pack()[:-6] + b"\xff\xff\xff\x7f\0\0",
+    "truncated": _pack()[:-30],
+    "changed": _pack().replace(VALUES[1].tobytes(), b"\x01" + VALUES[1].tobytes()[1:]),
+    "empty": b"",
+    "another file": b"text",
 }
 
 
@@ -165,24 +169,6 @@ def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
 def test_features_that_are_not_finite_are_not_kept(tmp_path):
     FeatureCache(str(tmp_path)).add(KEYS[:2], _ONE * np.nan)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "other"])
-def test_a_damaged_file_is_deleted_and_says_so(tmp_path, monkeypatch, damage):
-    notes: list[str] = []
-    monkeypatch.setattr(progress, "note", notes.append)
-    FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
-    (path,) = tmp_path.iterdir()
-    data = path.read_bytes()
-    at = data.index(VALUES[1].tobytes())
-    changed = data[:at] + b"\x01" + data[at + 1 :]
-    path.write_bytes(
-        {"truncated": data[:-30], "changed": changed, "empty": b"", "other": b"text"}[damage]
-    )
-    found, _ = _load(tmp_path, {KEYS[0]: [0], KEYS[1]: [1]})
-    assert found == set()
-    assert notes == [f"{path} is damaged: its features are computed again."]
-    assert not path.exists()
 
 
 def test_features_of_another_width_are_not_taken(tmp_path):

@@ -135,13 +135,6 @@ def test_a_stopped_search_goes_on_with_the_trial_where_it_stopped(folder, tmp_pa
     assert (second / "trials.json").read_text() == (folder / "trials.json").read_text()
 
 
-def test_more_trials_go_on_after_a_finished_search(folder):
-    few, _ = search(folder, 4)
-    more, trainer = search(folder, 8)
-    assert more[:4] == few
-    assert trainer.tried == more[4:]
-
-
 def test_other_data_or_options_start_again(folder):
     search(folder, 3)
     assert len(search(folder, 3, plan={"data": ["abd"]})[1].tried) == 3

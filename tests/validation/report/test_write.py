@@ -24,6 +24,8 @@ from darkroom.validation.report.thumbnails import make_thumbnail as make_prepare
 from darkroom.validation.report.write import encode_markdown, write_report
 from darkroom.validation.validate import ValidationResult
 
+from ...pictures import encode
+
 
 @pytest.fixture(scope="module")
 def make_thumbnail():
@@ -36,12 +38,6 @@ EVIL = (
     "</td></script><script>alert(1)</script><img src=http://x/y onerror=z>"
     "'\" \u202egpj.exe\x1b|`*_[a](b)\udcff"
 )
-
-
-def encode(pixels, file_format="PNG", **options):
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, file_format, **options)
-    return buffer.getvalue()
 
 
 def decode(uri):
@@ -153,6 +149,9 @@ def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbn
     assert "<script>alert(1)</script>" in page.text
     assert "<U+202E>gpj.exe<U+001B>" in page.text
     assert not re.search("[\u202e\x1b\udcff]", encode_html(make_report(EVIL), {}))
+    style = re.search("<style>(.*)</style>", encode_html(make_report(), {}), re.DOTALL)[1]
+    assert "url(" not in style
+    assert "@import" not in style
 
 
 def test_every_form_says_what_the_same_image_means():
@@ -172,12 +171,6 @@ def test_every_form_says_what_the_same_image_means():
     assert "| leakage | Equal pixels in more than one split | fail |" in checks
     off = replace(report, policies=dict.fromkeys(report.policies, "off"))
     assert "near copies" not in encode_html(off, {}) + encode_markdown(off) + format_table(off)
-
-
-def test_style_loads_nothing():
-    style = re.search("<style>(.*)</style>", encode_html(make_report(), {}), re.DOTALL)[1]
-    assert "url(" not in style
-    assert "@import" not in style
 
 
 def test_each_hint_has_a_line_of_its_own():
