@@ -131,20 +131,13 @@ def test_the_error_names_the_argument(csv, arguments, said):
 
 def test_one_folder_may_be_given_as_such(csv):
     assert darkroom.convert(csv, "out", options=ConversionOptions(allowed_roots=csv.parent)).written
-    assert darkroom.convert(
-        csv, "out", options=ConversionOptions(allowed_roots=str(csv.parent))
-    ).already_complete
 
 
-@pytest.mark.parametrize(
-    "options", [{"num_shards": -1}, {"num_shards": "8"}, {"schema": 5}, {"dataflow_options": 5}]
-)
+@pytest.mark.parametrize("options", [{"num_shards": -1}, {"schema": 5}, {"dataflow_options": 5}])
 def test_a_frame_refuses_wrong_arguments(csv, options):
     pd = pytest.importorskip("pandas")
     with pytest.raises(DarkroomError):
         pd.read_csv(csv).tensorflow.to_tfr("out", **options)
-    with pytest.raises(DarkroomError):
-        pd.DataFrame().tensorflow.to_tfrecord("out")
 
 
 def test_a_label_that_is_not_one_rejects_its_row(csv):
@@ -159,15 +152,10 @@ def test_a_label_that_is_not_one_rejects_its_row(csv):
     assert not any("0x" in label or "e+300" in label for label in result.labels)
 
 
-def test_labels_in_the_index_are_not_lost(csv):
+def test_labels_in_the_index_or_under_a_number_are_not_lost(csv):
     pd = pytest.importorskip("pandas")
     frame = pd.read_csv(csv)
+    with pytest.raises(DataError, match=r"no text for a name: \[0\].*rename"):
+        frame.rename(columns={"label": 0}).tensorflow.to_tfrecord("out")
     with pytest.raises(DataError, match=r"index .*\['split', 'label'\].*reset_index"):
         frame.set_index(["split", "label"]).tensorflow.to_tfrecord("out")
-
-
-def test_labels_under_a_number_are_not_lost(csv):
-    pd = pytest.importorskip("pandas")
-    frame = pd.read_csv(csv).rename(columns={"label": 0})
-    with pytest.raises(DataError, match=r"no text for a name: \[0\].*rename"):
-        frame.tensorflow.to_tfrecord("out")

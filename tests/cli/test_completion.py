@@ -27,7 +27,6 @@ LINES = [
     ("darkroom con", ["convert"]),
     ("darkroom convert --image", ["--image-check"]),
     ("darkroom run --image-check ", ["full", "header"]),
-    ("darkroom submit --target k", ["kubeflow"]),
     ("darkroom submit --set epo", ["epochs="]),
 ]
 

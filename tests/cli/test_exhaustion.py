@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-import numpy as np
 import pytest
 
 from darkroom.errors import StorageError, convert_error, is_environment
@@ -16,20 +15,10 @@ def make_tensorflow_error(name: str, text: str) -> Exception:
     return type(name, (Exception,), {"__module__": "tensorflow.python.framework"})(text)
 
 
-def make_array_error() -> Exception:
-    try:
-        np.zeros(1 << 58)
-    except MemoryError as error:
-        return error
-    raise AssertionError
-
-
 @pytest.mark.parametrize(
     "error",
     [
         MemoryError(),
-        MemoryError("std::bad_alloc"),
-        make_array_error(),
         ImportError("/x/libarrow.so: failed to map segment from shared object"),
         RuntimeError("can't start new thread"),
         RuntimeError(
@@ -54,8 +43,6 @@ def test_no_memory_is_the_environment(error):
         make_tensorflow_error("UnknownError", "/x/variables; Permission denied"),
         PermissionError("not allowed"),
         OSError(errno.EIO, "Input/output error"),
-        OSError(errno.EROFS, "Read-only file system"),
-        OSError(errno.EMFILE, "Too many open files"),
         ValueError("Unable to open /x: No space left on device"),
         MemoryError(),
         StorageError("The token has expired."),
@@ -76,9 +63,7 @@ def test_the_cause_is_found_behind_other_errors():
     assert convert_error(error).exit_code == 70
 
 
-@pytest.mark.parametrize(
-    "number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE]
-)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
 def test_what_the_system_has_no_more_of_is_the_environment(number):
     text = os.strerror(number)
     told = [

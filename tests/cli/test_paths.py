@@ -14,20 +14,16 @@ from ..image_set import LABELS
 
 MISSING = [
     "convert DIR/imags.csv --output-dir DIR/o",
-    "convert LIST --output-dir DIR/o --exclude DIR/imags.csv",
     "convert LIST --output-dir DIR/o --label-map DIR/imags.csv",
     "verify DIR/imags.csv",
-    "duplicates DIR/imags.csv",
     "inspect DIR/imags.csv",
     "run --config DIR/imags.csv",
 ]
 IRREGULAR = [
     "convert DIR/pipe.csv --output-dir DIR/o",
-    "convert DIR/pipe.jsonl --output-dir DIR/o",
-    "convert DIR/pipe.parquet --output-dir DIR/o",
     "convert DIR/pip?.csv --output-dir DIR/o",
-    "convert LIST --output-dir DIR/o --exclude DIR/pipe.csv",
     "convert LIST --output-dir DIR/o --exclude DIR/pipe.parquet",
+    "convert DIR/pipe.jsonl --output-dir DIR/o",
     "convert LIST --output-dir DIR/o --exclude /dev/zero",
     "convert LIST --output-dir DIR/o --label-map DIR/pipe.csv",
     "run --config DIR/pipe.csv",

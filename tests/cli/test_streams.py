@@ -21,7 +21,7 @@ def run(arguments: str, streams: str, folder: Path) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize(
     "streams",
-    [">&-", "2>&-", ">&- 2>&- <&-", ">/dev/full", "2>/dev/full", "2>&1 | true"],
+    [">&- 2>&- <&-", ">/dev/full", "2>&1 | true"],
 )
 def test_a_conversion_is_done(streams, tmp_path):
     write_label_folders(tmp_path / "photos", 4)
@@ -37,9 +37,7 @@ def test_a_conversion_is_done(streams, tmp_path):
     ("arguments", "streams", "code"),
     [
         ("--version", ">&-", 0),
-        ("run --help", ">/dev/full", 0),
         ("verify . --json", "2>&-", 1),
-        ("verify . --json", "| true", 1),
         ("verify . --json", ">/dev/full", 1),
     ],
 )
@@ -59,7 +57,7 @@ def test_a_log_may_take_the_output_of_what_nobody_reads(tmp_path):
         "with streams.redirect_output('log') as out:\n"
         "    print('to the log'); print('progress', file=out); out.flush()"
     )
-    for streams in (">&-", ">/dev/full", "| true"):
+    for streams in (">&-", ">/dev/full"):
         command = f'{sys.executable} -c "$0" {streams}; exit ${{PIPESTATUS[0]}}'
         done = subprocess.run(["bash", "-c", command, program], cwd=tmp_path, check=False)
         assert done.returncode == 0

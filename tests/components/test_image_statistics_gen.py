@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import tensorflow_data_validation as tfdv
 from apache_beam.runners.portability.portable_runner import PipelineResult
-from tfx.components.statistics_gen.executor import Executor as StockExecutor
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
@@ -57,19 +56,6 @@ def test_describes_each_split_under_the_names_of_the_record(
     camera = features["camera"].string_stats
     assert camera.unique == 2
     assert (camera.common_stats.num_non_missing, camera.common_stats.num_missing) == (22, 2)
-
-
-def test_statistics_gen_of_tfx_works_on_our_examples(converted, new_artifact, beam_context):
-    artifact = new_artifact(standard_artifacts.ExampleStatistics)
-    StockExecutor(beam_context).Do(
-        {"examples": [converted["examples"]]},
-        {"statistics": [artifact]},
-        {"stats_options_json": None, "exclude_splits": "[]", "sharded_stats_output": 0},
-    )
-    dataset, features = _read(artifact, "train")
-    assert dataset.num_examples == 24
-    assert features["image/height"].num_stats.min == 12
-    assert {"image/encoded", "image/class/label", "image/key/sha256"} <= set(features)
 
 
 def test_a_failure_of_an_engine_is_told_in_a_sentence(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 from apache_beam.runners.portability.portable_runner import PipelineResult
 
-from darkroom import storage
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
@@ -21,7 +19,7 @@ from darkroom.dataset.index import read_index
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import DataError, OutputError, StorageError, UsageError
+from darkroom.errors import OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
@@ -59,20 +57,6 @@ def test_writes_examples_with_the_users_own_bytes(images: Path, converted):
                 features = decode_example(record)
                 written[features["image/filename"][0].decode()] = features["image/encoded"][0]
     assert written == {path.name: path.read_bytes() for path in sorted(images.parent.glob("*.jpg"))}
-
-
-def test_a_split_folder_has_only_shards(converted):
-    root = Path(converted["examples"].uri)
-    assert sorted(path.name for path in root.iterdir()) == [
-        "SHA256SUMS",
-        "Split-eval",
-        "Split-train",
-        "dataset.json",
-        "labels.txt",
-    ]
-    assert [path.name for path in (root / "Split-train").iterdir()] == [
-        "data_tfrecord-00000-of-00001"
-    ]
 
 
 def test_each_artifact_lists_the_hashes_of_its_files(converted):
@@ -123,30 +107,6 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
     assert after == before
 
 
-def test_fails_with_the_first_rejects_when_nothing_can_be_written(
-    images: Path, new_artifact, beam_context
-):
-    for path in images.parent.glob("*.jpg"):
-        path.write_bytes(b"")
-    with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.jpg"):
-        convert_source(str(images), new_artifact, beam_context)
-
-
-def test_images_that_may_not_be_read_are_the_environments_fault(
-    images: Path, new_artifact, beam_context, monkeypatch
-):
-    read_bytes = storage.read_bytes
-
-    def read(path: str, limit_bytes: int | None = None) -> bytes:
-        if path.endswith(".jpg"):
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        return read_bytes(path, limit_bytes)
-
-    monkeypatch.setattr(storage, "read_bytes", read)
-    with pytest.raises(StorageError, match=r"(?s)None of the images may be read. .*row 1: permi"):
-        convert_source(str(images), new_artifact, beam_context)
-
-
 def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context: Any) -> None:
     Executor(beam_context).Do(
         {name: [given[name]] for name in ("manifest", "manifest_rejects")},
@@ -159,8 +119,6 @@ def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context)
     for part, name in (
         ("index", "notes.txt"),
         ("examples", "Split-mine/thesis.txt"),
-        ("examples", ".attempt/notes.txt"),
-        ("examples", "labels.txt"),
         ("rejects", "rejects.jsonl"),
     ):
         path = Path(converted[part].uri, name)

@@ -10,7 +10,6 @@ from tfx.types import standard_artifacts
 import darkroom
 from darkroom.components import (
     ImageManifest,
-    ImageStatisticsGen,
     ImageToTFRecord,
     ImageValidator,
     ManifestGen,
@@ -18,12 +17,9 @@ from darkroom.components import (
     ModelReport,
     RecordIndex,
     Rejects,
-    ValidationGate,
     ValidationReport,
 )
 from darkroom.components.system_artifacts import (
-    HTML,
-    SYSTEM_ARTIFACTS,
     ClassificationMetrics,
     Metrics,
 )
@@ -55,7 +51,6 @@ def components():
         image_check="header",
         num_shards=4,
     )
-    statistics = ImageStatisticsGen(convert.outputs["index"])
     validator = ImageValidator(
         index=convert.outputs["index"],
         rejects=convert.outputs["rejects"],
@@ -64,11 +59,7 @@ def components():
         options=ValidationOptions(policies={"leakage": "warn"}),
         examples=convert.outputs["examples"],
     )
-    gate = ValidationGate(validator.outputs["report"])
-    report = ModelReport(
-        make_channel(standard_artifacts.ModelEvaluation), validator.outputs["report"]
-    )
-    return {c.id: c for c in (manifest, convert, statistics, validator, gate, report)}
+    return {c.id: c for c in (manifest, convert, validator)}
 
 
 def test_the_signatures_of_components_have_the_fields_of_the_options():
@@ -82,73 +73,14 @@ def make_channel(artifact):
     return channel_utils.as_channel([artifact()])
 
 
-def test_inputs_and_outputs_have_their_types(components):
-    found = {
-        name: (
-            {key: channel.type for key, channel in component.inputs.items()},
-            {key: channel.type for key, channel in component.outputs.items()},
-        )
-        for name, component in components.items()
-    }
-    assert found == {
-        "ManifestGen": ({}, {"manifest": ImageManifest, "list_rejects": Rejects}),
-        "ImageToTFRecord": (
-            {"manifest": ImageManifest, "manifest_rejects": Rejects},
-            {"examples": standard_artifacts.Examples, "index": RecordIndex, "rejects": Rejects},
-        ),
-        "ImageStatisticsGen": (
-            {"index": RecordIndex},
-            {"statistics": standard_artifacts.ExampleStatistics},
-        ),
-        "ImageValidator": (
-            {
-                "index": RecordIndex,
-                "rejects": Rejects,
-                "manifest": ImageManifest,
-                "anomalies": standard_artifacts.ExampleAnomalies,
-                "examples": standard_artifacts.Examples,
-            },
-            {"report": ValidationReport, "validation_html": HTML},
-        ),
-        "ValidationGate": ({"report": ValidationReport}, {}),
-        "ModelReport": (
-            {"evaluation": standard_artifacts.ModelEvaluation, "report": ValidationReport},
-            {"metrics": Metrics, "classification_metrics": ClassificationMetrics},
-        ),
-    }
-
-
-def test_with_model_and_examples_the_report_has_a_page():
-    evaluation, report, model, run, examples = map(
-        make_channel,
-        (
-            standard_artifacts.ModelEvaluation,
-            ValidationReport,
-            standard_artifacts.Model,
-            standard_artifacts.ModelRun,
-            standard_artifacts.Examples,
-        ),
-    )
-    node = ModelReport(evaluation, report, model=model, model_run=run, examples=examples)
-    assert {key: channel.type for key, channel in node.outputs.items()} == {
-        "metrics": Metrics,
-        "classification_metrics": ClassificationMetrics,
-        "page": ModelPage,
-        "model_html": HTML,
-    }
+def test_a_report_of_a_model_has_a_page_and_needs_the_examples():
+    kinds = (standard_artifacts.ModelEvaluation, ValidationReport, standard_artifacts.Model)
+    evaluation, report, model = map(make_channel, kinds)
+    numbers = {"metrics": Metrics, "classification_metrics": ClassificationMetrics}
+    found = {key: each.type for key, each in ModelReport(evaluation, report).outputs.items()}
+    assert found == numbers
     with pytest.raises(UsageError, match="ModelReport has one of model and examples"):
         ModelReport(evaluation, report, model=model)
-
-
-def test_executors_are_named_by_the_installed_package(components):
-    assert {name: c.executor_spec.class_path for name, c in components.items()} == {
-        "ManifestGen": "darkroom.components.manifest_gen.executor.Executor",
-        "ImageToTFRecord": "darkroom.components.image_to_tfrecord.executor.Executor",
-        "ImageStatisticsGen": "darkroom.components.image_statistics_gen.executor.Executor",
-        "ImageValidator": "darkroom.components.image_validator.executor.Executor",
-        "ValidationGate": "darkroom.components.validation_gate.executor.Executor",
-        "ModelReport": "darkroom.components.model_report.executor.Executor",
-    }
 
 
 def test_properties_are_json_text_of_the_options(components):
@@ -180,10 +112,7 @@ def test_properties_are_json_text_of_the_options(components):
     assert properties == {
         "ManifestGen": {"source": "images.csv", "source_fingerprint": "abc"},
         "ImageToTFRecord": {},
-        "ImageStatisticsGen": {},
         "ImageValidator": {},
-        "ValidationGate": {},
-        "ModelReport": {},
     }
 
 
@@ -195,16 +124,6 @@ def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artif
     assert package == "darkroom"
     assert getattr(darkroom, name) is artifact
     assert not artifact.PROPERTIES
-
-
-def test_artifacts_for_a_ui_have_system_type_names():
-    assert sorted(SYSTEM_ARTIFACTS) == [
-        "system.ClassificationMetrics",
-        "system.HTML",
-        "system.Markdown",
-        "system.Metrics",
-    ]
-    assert not any(artifact.PROPERTIES for artifact in SYSTEM_ARTIFACTS.values())
 
 
 def test_a_wrong_option_is_rejected_when_the_component_is_created(components):

@@ -58,9 +58,8 @@ def test_a_class_without_a_label_is_an_error():
         make_matrix(CONFUSIONS, ["cat", "dog"])
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"outputConfig": 3}'])
-def test_a_damaged_evaluation_is_named(tmp_path, text):
-    (tmp_path / "eval_config.json").write_text(text)
+def test_a_damaged_evaluation_is_named(tmp_path):
+    (tmp_path / "eval_config.json").write_text("{")
     with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: .") as error:
         read_evaluation(str(tmp_path))
     assert "--no-cache" in error.value.hint

@@ -1,14 +1,8 @@
-"""The small image, built and run (make test-image): needs a container engine and takes minutes.
-
-DARKROOM_CORE_IMAGE names an image that was built already. BUILD_FLAGS is passed to the build.
-"""
+"""The small image, built or named by DARKROOM_CORE_IMAGE, and run."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,12 +11,8 @@ from PIL import Image
 import darkroom
 from darkroom.kfp.interfaces import INTERFACES
 
-ROOT = Path(__file__).resolve().parents[2]
-ENGINE = os.environ.get("DOCKER", "docker")
-CONFINED = (
-    "--read-only", "--network=none", "--tmpfs=/tmp", "--cap-drop=ALL",
-    "--security-opt=no-new-privileges", "--user=65532:65532",
-)  # fmt: skip
+from .conftest import find_image, run_image
+
 # docs/guides/container.md has what it is made of.
 MAX_MEGABYTES = 380
 MEASURE = """
@@ -43,27 +33,14 @@ for each in ("s3", "sts", "sso", "sso-oidc"):
 pytestmark = pytest.mark.long
 
 
-def call(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def image() -> str:
-    if not shutil.which(ENGINE) or call(ENGINE, "info").returncode:
-        pytest.skip("no container engine runs here")
-    name = os.environ.get("DARKROOM_CORE_IMAGE", "")
-    if not name:
-        name = "darkroom-core:test"
-        command = ["make", "image", "STAGE=core", f"IMAGE={name}"]
-        subprocess.run(command, cwd=ROOT, check=True)
-    return name
+    return find_image("DARKROOM_CORE_IMAGE", "darkroom-core:test", "STAGE=core")
 
 
 def run_python(image: str, *arguments: str, folder: Path | None = None) -> str:
     mounted = (f"--volume={folder}:{folder}",) if folder else ()
-    done = call(
-        ENGINE, "run", "--rm", *CONFINED, *mounted, "--entrypoint=python3", image, *arguments
-    )
+    done = run_image(image, *arguments, options=("--entrypoint=python3", *mounted))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,13 +1,11 @@
-"""The image with CUDA, built and run (make test-image): needs a container engine and a C compiler.
+"""The image with CUDA, built or named by DARKROOM_CUDA_IMAGE, and run; needs a C compiler.
 
-DARKROOM_CUDA_IMAGE names an image that was built already. BUILD_FLAGS is passed to the build. It
-needs no GPU: a stand-in for the driver has one, and nothing runs on it.
+It needs no GPU: a stand-in for the driver has one, and nothing runs on it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,12 +14,8 @@ import pytest
 
 import darkroom
 
-ROOT = Path(__file__).resolve().parents[2]
-ENGINE = os.environ.get("DOCKER", "docker")
-CONFINED = (
-    "--read-only", "--network=none", "--tmpfs=/tmp", "--cap-drop=ALL",
-    "--security-opt=no-new-privileges", "--user=65532:65532",
-)  # fmt: skip
+from .conftest import find_image, run_image
+
 # Where Docker, and where GKE's nodes, mount the driver.
 FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64"]
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
@@ -37,19 +31,9 @@ print(json.dumps([gpus, sorted({path.partition("/nvidia/")[2].split("/")[0] for 
 pytestmark = pytest.mark.long
 
 
-def call(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def image() -> str:
-    if not shutil.which(ENGINE) or call(ENGINE, "info").returncode:
-        pytest.skip("no container engine runs here")
-    name = os.environ.get("DARKROOM_CUDA_IMAGE", "")
-    if not name:
-        name = "darkroom:test-cuda"
-        subprocess.run(["make", "image", "STAGE=cuda", f"IMAGE={name}"], cwd=ROOT, check=True)
-    return name
+    return find_image("DARKROOM_CUDA_IMAGE", "darkroom:test-cuda", "STAGE=cuda")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +50,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(image: str, *arguments: str, options: tuple[str, ...] = ()) -> str:
-    done = call(ENGINE, "run", "--rm", *CONFINED, *options, image, *arguments)
+    done = run_image(image, *arguments, options=options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -38,37 +38,9 @@ def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: str) -> N
     assert [step["with"]["persist-credentials"] for step in checkouts] == [False]
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_each_job_has_a_time_limit_and_a_named_system(job: str) -> None:
-    assert 0 < JOBS[job]["timeout-minutes"] <= 60
-    rows = JOBS[job].get("strategy", {}).get("matrix", {}).get("include", [{}])
-    systems = {row.get("system", JOBS[job]["runs-on"]) for row in rows}
-    assert systems <= {"ubuntu-22.04", "ubuntu-24.04"}
-
-
 def test_the_token_may_only_read() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert [job for job in JOBS.values() if "permissions" in job] == []
-
-
-def test_the_suite_runs_on_both_lines() -> None:
-    rows = JOBS["suite"]["strategy"]["matrix"]["include"]
-    assert rows == [
-        {"system": "ubuntu-22.04", "tfx": "1.16", "python": "3.10"},
-        {"system": "ubuntu-24.04", "tfx": "1.21", "python": "3.11"},
-    ]
-    assert JOBS["suite-debian"]["container"] == "python:3.11-trixie"
-    for row in rows:
-        lock = f"constraints/tfx-{row['tfx']}-py{row['python'].replace('.', '')}.txt"
-        assert (ROOT / lock).exists()
-
-
-def test_the_first_command_runs_on_plain_systems() -> None:
-    assert list_commands("newcomer") == ["make demo"]
-    actions = [step["uses"].partition("@")[0] for step in JOBS["newcomer"]["steps"][:-1]]
-    assert actions == ["actions/checkout"]
-    rows = JOBS["newcomer"]["strategy"]["matrix"]["include"]
-    assert rows == [{"system": "ubuntu-22.04"}, {"system": "ubuntu-24.04"}]
 
 
 def test_the_core_runs_on_every_python_that_the_package_supports() -> None:
@@ -89,7 +61,7 @@ def test_the_workflow_runs_everything_that_a_change_must_pass() -> None:
     assert demanded <= run
 
 
-@pytest.mark.parametrize(("failing", "code"), [("test", 2), ("test-newest", 0), ("none", 0)])
+@pytest.mark.parametrize(("failing", "code"), [("test", 2), ("test-newest", 0)])
 def test_newest_packages_that_fail_are_said_loudly_and_stop_nobody(
     tmp_path: Path, failing: str, code: int
 ) -> None:

@@ -241,20 +241,14 @@ def test_every_generated_page_says_so():
 @pytest.mark.parametrize(
     ("text", "lengths"),
     [
-        ("# A heading of words\n\nOne two three. Four five six seven!\n", [3, 4]),
         ("| a | table of | words |\n| --- | --- | --- |\n", []),
         ("Before it comes code:\n\n```bash\nmake all of it. Now.\n```\n", [4]),
         ("- one two three\n  four\n- five six seven\n", [4, 3]),
         ("The file `dataset.json` is [written last](a.md). See it.", [6]),
-        ("`a` is b. `c` is d.", [3, 3]),
     ],
 )
 def test_words_of_sentences_are_counted(text: str, lengths: list[int]):
     assert _load_tool("sentences").count_words(text) == lengths
-
-
-def test_nine_in_ten_sentences_are_described():
-    assert _load_tool("sentences").describe([*range(1, 11)]) == (10, 5.5, 9)
 
 
 def test_the_guide_lists_every_name_that_a_split_may_have():

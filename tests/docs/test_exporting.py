@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import keras
@@ -14,7 +15,7 @@ from PIL import Image
 from darkroom.evaluation.predict import predict
 from darkroom.input.graph.decode import decode_image
 from darkroom.training.export import export_model
-from darkroom.training.formats.portable import export, format_export
+from darkroom.training.formats.converter import ONNX, TFLITE, convert_onnx, convert_tflite
 
 from ..pictures import encode, write_label_folders
 
@@ -48,12 +49,9 @@ def _draw(height: int, width: int) -> Image.Image:
 
 
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])
-@pytest.mark.parametrize("sides", [(20, 30), (32, 48), (57, 81), (67, 101), (301, 402), (400, 190)])
-@pytest.mark.parametrize("form", ["PNG", "BMP"])
-def test_pixels_of_lossless_files_are_those_of_the_model(
-    tmp_path, read_pixels, form, sides, resize
-):
-    data = encode(_draw(*sides), form)
+@pytest.mark.parametrize("sides", [(20, 30), (301, 402), (400, 190)])
+def test_pixels_of_lossless_files_are_those_of_the_model(tmp_path, read_pixels, sides, resize):
+    data = encode(_draw(*sides), "PNG")
     (tmp_path / "image").write_bytes(data)
     expected = decode_image(tf.constant(data), SIZE, resize).numpy()
     found = read_pixels(tmp_path / "image", *SIZE, resize)
@@ -64,8 +62,8 @@ def test_pixels_of_lossless_files_are_those_of_the_model(
 
 
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])
-@pytest.mark.parametrize("turn", [1, 3, 6, 8])
-@pytest.mark.parametrize("sides", [(57, 81), (67, 101), (301, 402), (190, 400), (520, 611)])
+@pytest.mark.parametrize("turn", [1, 6])
+@pytest.mark.parametrize("sides", [(57, 81), (520, 611)])
 def test_pixels_of_jpegs_are_almost_those_of_the_model(tmp_path, read_pixels, sides, turn, resize):
     exif = Image.Exif()
     exif[0x0112] = turn
@@ -104,10 +102,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_code_of_the_guide_answers_as_predict_does(exported, kind, needs, monkeypatch, capsys):
     for name in needs:
         pytest.importorskip(name)
-    result = export(exported / "run", exported / "images", exported / "exports", [kind])
-    assert format_export(result).splitlines()[0] == (
-        "Input      uint8 [N, 32, 48, 3], RGB, resized by 'stretch': bilinear, without antialiasing"
-    )
+    path = exported / f"exports/model.{kind}"
+    path.parent.mkdir(exist_ok=True)
+    shutil.copy(exported / "run/model/assets/labels.txt", path.parent)
+    model = tf.saved_model.load(str(exported / "run/model"))
+    if kind == ONNX:
+        convert_onnx(model, str(path))
+    else:
+        path.write_bytes(convert_tflite(model, TFLITE, np.empty(0)))
     code = _find_block(f"model.{kind}")
     if kind == "tflite":
         code = code.replace("from ai_edge_litert.interpreter import Interpreter\n", _STANDING_IN)

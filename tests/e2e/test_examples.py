@@ -95,7 +95,7 @@ def test_data_is_checked_by_a_schema_and_policies_of_ones_own(folder: Path, run:
     assert again.error.count("FAIL  anomalies") == 1
 
 
-# tests/pipelines/test_own_code.py runs such pipelines with models that are texts.
+# tests/pipelines/test_own_pipeline.py runs such pipelines with models that are texts.
 @pytest.mark.long
 def test_only_changed_code_trains_again(folder: Path, run: Run):
     nodes = [*DATA_NODES, "Trainer", "Pusher"]

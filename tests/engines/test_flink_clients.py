@@ -40,8 +40,8 @@ def orphans() -> Iterator[list[int]]:
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: Path, number):
+def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: Path):
+    number = signal.SIGINT
     local = convert(source, tmp_path / "local", *_SLOW)
     assert local.returncode == 0, local.stderr
     output, on_flink = tmp_path / "out", [*on_flink, *_SLOW]

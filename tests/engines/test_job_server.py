@@ -19,10 +19,8 @@ from darkroom.cli import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.runners import build_options
-from darkroom.conversion.convert import convert
 from darkroom.engines.job_server import ENGINES
 from darkroom.errors import DarkroomError, StorageError, UsageError
-from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.process import find_explanation
 
 from ..flink_rest import JOB, FlinkRest, serve_flink
@@ -114,8 +112,8 @@ def _said(capfd: pytest.CaptureFixture[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_the_job_on_flink(source, flink, fail, number, capfd):
+def test_a_signal_cancels_the_job_on_flink(source, flink, fail, capfd):
+    number = signal.SIGTERM
     fail(_send(number))
     assert _run(source, flink) == 128 + number
     assert _said(capfd) == [ENDING, f"Ended by {number.name}. {CANCELLED}"]
@@ -123,16 +121,12 @@ def test_a_signal_cancels_the_job_on_flink(source, flink, fail, number, capfd):
     assert not Path(source, "../out/dataset.json").exists()
 
 
-@pytest.mark.slow
-def test_a_job_that_goes_on_is_named_with_the_command_that_stops_it(source, flink, fail, capfd):
-    fail(_send(signal.SIGINT))
+def test_a_job_that_goes_on_is_named_with_the_command_that_stops_it(flink):
     flink.states = []
-    assert _run(source, flink) == 130
-    assert _said(capfd) == [
-        ENDING,
-        f"Ended by SIGINT. The job {NAME} could not be cancelled: it keeps running on Flink as job "
-        f"{JOB}, RUNNING. Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}",
-    ]
+    assert _end(flink_master=flink.url) == (
+        f"The job {NAME} could not be cancelled: it keeps running on Flink as job {JOB}, RUNNING. "
+        f"Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}"
+    )
 
 
 @pytest.mark.slow
@@ -141,20 +135,6 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     fail(_send(signal.SIGINT))
     assert _run(source, flink) == 143
     assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may still run."]
-
-
-@pytest.mark.slow
-def test_python_tells_the_same_by_its_own_exception(source, flink, fail, tmp_path):
-    fail(_send(signal.SIGINT))
-    options = {**EMBEDDED, "flink_master": flink.url}
-    with pytest.raises(KeyboardInterrupt) as stop:
-        convert(
-            source,
-            tmp_path / "out",
-            runner="FlinkRunner",
-            options=ConversionOptions(beam_options=options),
-        )
-    assert str(stop.value) == CANCELLED
 
 
 @pytest.mark.slow
@@ -324,7 +304,6 @@ def test_a_job_server_that_does_not_cancel_is_named():
     "options",
     [
         {},
-        {"job_endpoint": "embed"},
         {"flink_master": "[local]"},
         {"spark_master_url": "spark://s:1"},
     ],

@@ -15,7 +15,7 @@ from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.task import main
 
 from ..pipelines.backend.driver import LOGS, Task, as_recorded, make_input
-from ..pipelines.backend.release import V2_17
+from ..pipelines.backend.release import SESSION, V2_17
 
 ROOT = "minio://mlpipeline/v2/artifacts/images/run-1"
 
@@ -81,8 +81,6 @@ class Cluster:
     ) -> None:
         self.folder, self._patch, self._capfd = folder, monkeypatch, capfd
         self.count = 0
-        self.root = ROOT
-        self.release = V2_17
 
     def find(self, artifact: Artifact) -> Path:
         """Returns where the content of an artifact is in the store."""
@@ -94,20 +92,19 @@ class Cluster:
         """Returns an ExecutorInput, and the folder of the container's mounts."""
         self.count += 1
         mounts = self.folder / "containers" / str(self.count)
-        session = self.release.describe_session(self.root)
 
         def find_artifact(task: str, key: str) -> dict[str, Any]:
             given = inputs[key]
-            metadata = {"display_name": key, "store_session_info": session, **given.metadata}
+            metadata = {"display_name": key, "store_session_info": SESSION, **given.metadata}
             kind = {"instanceSchema": ""}
             return {"name": "7", "type": kind, "uri": given.uri, "metadata": as_recorded(metadata)}
 
         task = _make_task(name, inputs, values)
-        root = f"{self.root}/{self.count}"
-        given = make_input(task, {}, find_artifact, root, self.release)
+        root = f"{ROOT}/{self.count}"
+        given = make_input(task, {}, find_artifact, root, V2_17)
         outputs = given["outputs"]
         [log] = outputs["artifacts"][LOGS]["artifacts"]
-        log["uri"] = self.release.name_log(log["uri"], attempt=0)
+        log["uri"] = V2_17.name_log(log["uri"])
         for each in (outputs, *outputs.get("parameters", {}).values()):
             each["outputFile"] = f"{mounts}{each['outputFile']}"
         return given, mounts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -38,49 +37,20 @@ def find_traces(cluster: Cluster, done: Done) -> list[str]:
     return [key for key, text in said.items() if any(place in text for place in places)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "validate_dataset",
-        pytest.param("dataset_statistics", marks=pytest.mark.tensorflow),  # by TFDV
-        "verify_dataset",
-        "find_duplicates",
-        "inspect_dataset",
-    ],
-)
-def test_a_task_of_data_names_the_dataset_by_its_uri(cluster, dataset, name):
-    options = {"fail": False} if name == "validate_dataset" else {}
-    done = cluster.run(name, {"dataset": dataset}, **options)
-    assert find_traces(cluster, done) == []
-    if name == "verify_dataset":
-        page = cluster.find(done.artifacts["verification_page"]).read_text()
-        assert f">{DATASET}<" in page
+@pytest.mark.tensorflow  # by TFDV
+def test_a_task_of_data_names_the_dataset_by_its_uri(cluster, dataset):
+    runs = {
+        name: cluster.run(name, {"dataset": dataset})
+        for name in ("dataset_statistics", "verify_dataset", "find_duplicates", "inspect_dataset")
+    }
+    runs["validate_dataset"] = cluster.run("validate_dataset", {"dataset": dataset}, fail=False)
+    assert {
+        name: found for name, done in runs.items() if (found := find_traces(cluster, done))
+    } == {}
+    page = cluster.find(runs["verify_dataset"].artifacts["verification_page"]).read_text()
+    assert f">{DATASET}<" in page
 
 
 def test_a_conversion_names_no_folder_of_its_container(cluster, faulty_set):
     done = cluster.run("convert_images", data=str(faulty_set.csv), max_rejects=1.0)
     assert find_traces(cluster, done) == []
-
-
-@pytest.mark.tensorflow
-def test_a_model_and_what_is_told_of_it_name_no_folder_of_the_container(
-    cluster,
-    model,  # noqa: F811
-    tmp_path,
-):
-    rows = {f"{split}/{name}/{n}.png": name for name in COLORS for split in ("train", "eval")
-            for n in range(6)}  # fmt: skip
-    made = Artifact(DATASET)
-    darkroom.convert(write_pictures(tmp_path / "pictures", rows), cluster.find(made))
-    given = Artifact(DATASET.replace("dataset", "model"))
-    shutil.copytree(model, cluster.find(given))
-    done = cluster.run("evaluate_classifier", {"model": given, "dataset": made})
-    assert find_traces(cluster, done) == []
-    done = cluster.run(
-        "train_classifier", {"dataset": made}, epochs=1, image_size=[8, 8], batch_size=4
-    )
-    assert find_traces(cluster, done) == []
-    kept = done.artifacts["trained_model"]
-    assert kept.uri in (cluster.find(kept) / "evaluation.json").read_text()
-    log = done.artifacts["training_log"]
-    assert f'"{log.uri}"' in (cluster.find(log) / "training.json").read_text()

@@ -29,15 +29,9 @@ from ..pipelines.backend.process import format_command
 from ..pipelines.backend.release import V2_17
 
 IMAGE = "registry.example.com/darkroom:1"
-convert_images, validate_dataset, inspect_dataset, train_classifier, verify_dataset = (
+convert_images, validate_dataset, inspect_dataset, verify_dataset = (
     make_component(name, IMAGE)
-    for name in (
-        "convert_images",
-        "validate_dataset",
-        "inspect_dataset",
-        "train_classifier",
-        "verify_dataset",
-    )
+    for name in ("convert_images", "validate_dataset", "inspect_dataset", "verify_dataset")
 )
 
 
@@ -79,15 +73,6 @@ def make_check() -> Any:
         return count_different(texts=dsl.Collected(checked.outputs["fingerprint"])).output
 
     return check
-
-
-def make_training() -> Any:
-    @dsl.pipeline(name="training")
-    def training(uri: str, height: int = 24, rate: float = 0.5) -> None:
-        given = dsl.importer(artifact_uri=uri, artifact_class=dsl.Dataset, reimport=False)
-        train_classifier(dataset=given.output, image_size=[height, 32], learning_rate=rate)
-
-    return training
 
 
 @pytest.fixture
@@ -148,15 +133,6 @@ def test_values_in_a_table_and_in_a_list_reach_the_task(tmp_path):
     assert found["policies"] == {"small_classes": "off", "leakage": "fail"}
     assert found["required_splits"] == ["train", "eval"]
     assert found["min_class_images"] == 20
-
-
-@pytest.mark.usefixtures("newer")
-def test_numbers_in_a_list_are_numbers(tmp_path):
-    spec = compile_spec(make_training(), tmp_path)
-    found = find_given(spec, "train-classifier", uri="x", height=48)
-    assert found["image_size"] == [48, 32]
-    assert list(map(type, found["image_size"])) == [int, int]
-    assert found["learning_rate"] == 0.5
 
 
 @pytest.mark.newest

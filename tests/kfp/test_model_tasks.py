@@ -12,6 +12,7 @@ from darkroom.evaluation.evaluate import evaluate
 
 from ..evaluation.conftest import COLORS, exported, model, write_pictures  # noqa: F401
 from .tasks import Artifact
+from .test_container_paths import find_traces
 
 pytestmark = pytest.mark.tensorflow
 
@@ -95,9 +96,9 @@ def test_a_training_hands_over_model_log_and_page(cluster, dataset, tmp_path):
     facts = artifacts["trained_model"].metadata
     assert (facts["framework"], facts["labels"], facts["split"]) == ("tensorflow", 3, "test")
     assert facts["accuracy"] == done.parameters["accuracy"]
-    log = {path.name for path in cluster.find(artifacts["training_log"]).iterdir()}
-    assert {"history.json", "training.json", "model.keras", "tensorboard"} <= log
-    assert "checkpoints" not in log
+    files = {path.name for path in cluster.find(artifacts["training_log"]).iterdir()}
+    assert {"history.json", "training.json", "model.keras", "tensorboard"} <= files
+    assert "checkpoints" not in files
     numbers = artifacts["training_metrics"].metadata
     assert (numbers["epochs"], numbers["test_records"]) == (1, 9)
     assert numbers["test_accuracy"] == done.parameters["accuracy"]
@@ -113,6 +114,11 @@ def test_a_training_hands_over_model_log_and_page(cluster, dataset, tmp_path):
     )
     assert again.parameters == {"passed": True, "accuracy": done.parameters["accuracy"]}
     assert "is not known" not in cluster.find(again.artifacts["evaluation_page"]).read_text()
+    # What outlives the containers names no folder of theirs.
+    assert find_traces(cluster, done) == find_traces(cluster, again) == []
+    assert artifacts["trained_model"].uri in (folder / "evaluation.json").read_text()
+    log = artifacts["training_log"]
+    assert f'"{log.uri}"' in (cluster.find(log) / "training.json").read_text()
 
 
 def test_a_training_that_was_done_elsewhere_is_taken(cluster, records, tmp_path):

@@ -1,8 +1,6 @@
 """The pipeline of components without TFX: compiled by every kfp, and run by kfp itself."""
 
 import re
-import runpy
-import sys
 import warnings
 from pathlib import Path
 from unittest.mock import Mock
@@ -116,24 +114,6 @@ def test_a_conversion_is_cached_only_when_asked_for(tmp_path, cached):
     assert tasks["train-classifier"]["cachingOptions"]["enableCache"] is True
 
 
-def test_each_task_can_be_configured(tmp_path):
-    def configure(task):
-        task.set_env_variable("AWS_ENDPOINT_URL", f"http://store/{task.name}")
-
-    spec = compile_pipeline(tmp_path, configure=configure)
-    executors = spec["deploymentSpec"]["executors"]
-    assert {name: each["container"]["env"] for name, each in executors.items()} == {
-        f"exec-{name}": [{"name": "AWS_ENDPOINT_URL", "value": f"http://store/{name}"}]
-        for name in (
-            "convert-images",
-            "evaluate-classifier",
-            "train-classifier",
-            "validate-dataset",
-            "validation-gate",
-        )
-    }
-
-
 def test_the_configuration_of_the_guide_fits_namespaces_with_rules(tmp_path, monkeypatch):
     """Each task has limits, and says that it does not run as root."""
     guide = (Path(__file__).parents[2] / "docs/guides/kfp-components.md").read_text("utf-8")
@@ -163,17 +143,12 @@ def test_the_configuration_of_the_guide_fits_namespaces_with_rules(tmp_path, mon
     [
         ({"epoch": 3}, "The pipeline has no option 'epoch'. Did you mean epochs?"),
         ({"epochs": "3"}, "The parameter epochs is '3', expected a whole number."),
-        ({"fail": False}, "The pipeline has no option 'fail'."),
         ({"epochs": 0}, "epochs is 0, expected a whole number of at least 1."),
-        ({"encoding": "png"}, "encoding is 'png', expected one of keep, raw."),
         ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
         ({"split_ratios": "80/30"}, "Split ratios are three numbers that add up to 100"),
         ({"transfer": "both"}, "transfer is 'both', expected one of launcher, direct."),
-        ({"fine_tune_epochs": 2}, "fine_tune_epochs is 2, but no base is frozen before."),
         ({"min_recall": 1.5}, "min_recall is 1.5, expected a number from 0 to 1."),
-        ({"data": "images.csv"}, "data is 'images.csv', which no container can see."),
         ({"data": "file:///photos"}, "data is 'file:///photos', which no container can see."),
-        ({"label_map": "labels.txt"}, "label_map is 'labels.txt', which no container can see."),
         ({"allowed_roots": ["photos"]}, "allowed_roots is 'photos', which no container can see."),
     ],
 )
@@ -185,20 +160,19 @@ def test_a_wrong_option_is_named(options, message):
 
 def test_places_that_a_container_may_see_are_right(tmp_path):
     spec = compile_pipeline(
-        tmp_path, data="s3://photos/*.csv", exclude="gs://b/out.parquet", weights="imagenet",
+        tmp_path, data="s3://photos/$x*.csv", expected_labels=["5$"], weights="imagenet",
+        exclude="gs://b/out.parquet",
         model="efficientnet-lite0", label_map="/mnt/photos/labels.txt", output_dir="",
     )  # fmt: skip
     assert spec["root"]["inputDefinitions"]["parameters"]["data"]["defaultValue"] == (
-        "s3://photos/*.csv"
+        "s3://photos/$x*.csv"
     )
 
 
 @pytest.mark.parametrize(
     ("options", "place", "found"),
     [
-        ({"data": "s3://a/$$x.csv"}, "data is 's3://a/$$x.csv'", "$$"),
         ({"expected_labels": ["a", "$$cash"]}, "expected_labels[1] is '$$cash'", "$$"),
-        ({"columns": {"label": "$(HOME)"}}, "columns.label is '$(HOME)'", "$("),
         ({"columns": {"$(HOME)": "path"}}, "A key of columns is '$(HOME)'", "$("),
         (
             {"configure": lambda task: task.set_env_variable("NOTE", "a$$b")},
@@ -206,18 +180,13 @@ def test_places_that_a_container_may_see_are_right(tmp_path):
             "$$",
         ),
     ],
-    ids=["data", "label", "table", "key", "environment"],
+    ids=["label", "key", "environment"],
 )
 def test_a_text_that_would_reach_the_task_changed_is_refused(tmp_path, options, place, found):
     with pytest.raises(UsageError) as caught:
         compile_pipeline(tmp_path, "r/d:1", **options)
     assert str(caught.value).startswith(f"{place}. Kubernetes replaces {found} on the way to")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_dollar_that_kubernetes_leaves_alone_is_kept(tmp_path):
-    spec = compile_pipeline(tmp_path, "r/d:1", data="s3://a/$x.csv", expected_labels=["5$"])
-    assert spec["root"]["inputDefinitions"]["parameters"]["data"]["defaultValue"] == "s3://a/$x.csv"
 
 
 TOKEN = "ghp_" + "a1" * 18
@@ -231,15 +200,13 @@ def set_token(name, value):
     ("options", "message"),
     [
         ({"data": f"s3://photos/{TOKEN}.csv"}, "data seems to contain a credential"),
-        ({"columns": {"path": TOKEN}}, "columns.path seems to contain a credential"),
-        ({"epochs": TOKEN}, "epochs seems to contain a credential"),
         ({"configure": set_token("NOTE", TOKEN)}, "env of convert-images.NOTE seems to contain"),
         (
             {"configure": set_token("AWS_SECRET_ACCESS_KEY", "x")},
             "env of convert-images.AWS_SECRET_ACCESS_KEY is the name of a credential.",
         ),
     ],
-    ids=["data", "table", "wrong type", "environment", "name"],
+    ids=["data", "environment", "name"],
 )
 def test_a_credential_does_not_get_into_a_file(tmp_path, options, message):
     with pytest.raises(UsageError) as caught:
@@ -284,28 +251,12 @@ def test_a_finding_keeps_its_report_and_stops_the_run(run_here, faulty_set, capf
     assert not find_task(run_here, "train-classifier").exists()
 
 
-def test_the_example_is_a_pipeline(tmp_path, monkeypatch):
-    script = Path(__file__).parents[2] / "examples" / "kfp_pipeline.py"
-    target = tmp_path / "pipeline.yaml"
-    monkeypatch.setattr(sys, "argv", [str(script), "example.com/d:1", str(target)])
-    runpy.run_path(str(script), run_name="__main__")
-    spec = yaml.safe_load(target.read_text())
-    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
-    tasks = spec["root"]["dag"]["tasks"]
-    assert set(tasks) == {"convert-images", "validate-dataset", "condition-1"}
-    assert tasks["condition-1"]["triggerPolicy"]["condition"].endswith("-passed'] == true")
-    converting = spec["deploymentSpec"]["executors"]["exec-convert-images"]["container"]
-    assert converting["image"] == "example.com/d:1"
-    assert converting["resources"]["cpuLimit"] == 4.0
-
-
-@pytest.mark.parametrize("accelerator", ["nvidia.com/gpu", "NVIDIA_TESLA_T4"])
-def test_a_gpu_for_an_image_without_cuda_is_a_warning(tmp_path, accelerator: str):
+def test_a_gpu_for_an_image_without_cuda_is_a_warning(tmp_path):
     def configure(task):
         if task.name == "train-classifier":
-            task.set_accelerator_type(accelerator).set_accelerator_limit(1)
+            task.set_accelerator_type("nvidia.com/gpu").set_accelerator_limit(1)
 
-    warned = f"train-classifier asks for {accelerator}, .* says nothing of CUDA: tf:1"
+    warned = "train-classifier asks for nvidia.com/gpu, .* says nothing of CUDA: tf:1"
     with pytest.warns(UserWarning, match=warned):
         compile_pipeline(tmp_path, "tf:1", configure=configure)
     with warnings.catch_warnings():

@@ -9,21 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
-
-from ..image_set import ImageSet
-
-pytest.importorskip("kfp", reason="needs the extra [kfp]")
-pytest.importorskip("ml_metadata", reason="needs TFX")
-
 from kfp import compiler, dsl
 
 from darkroom.kfp import make_component, make_pipeline
 
-from ..pipelines.backend.metadata import MetadataStore
-from ..pipelines.backend.task_run import TaskRun
-from ..pipelines.launcher import Launcher, run_in_process
+from ..image_set import ImageSet
+from ..pipelines.launcher import Launcher, TaskRun, run_in_process
 
-pytestmark = pytest.mark.tfx  # of which ml-metadata is a part
+pytestmark = pytest.mark.tfx
 
 convert_images, validate_dataset, verify_dataset = (
     make_component(name, "registry.example.com/darkroom:1")
@@ -52,7 +45,7 @@ def name_by_artifact(data: str, place: str, source_fingerprint: str):
 
 @dataclasses.dataclass
 class Kubeflow:
-    """A cluster with its store, metadata and cache.
+    """A cluster with its store and cache.
 
     Attributes:
         folder: Where all of it is.
@@ -60,8 +53,7 @@ class Kubeflow:
 
     folder: Path
     count: int = 0
-    store: MetadataStore = dataclasses.field(default_factory=MetadataStore)
-    cache: dict[str, int] = dataclasses.field(default_factory=dict)
+    cache: dict[str, TaskRun] = dataclasses.field(default_factory=dict)
 
     def run(self, pipeline: Any, **parameters: str) -> dict[str, TaskRun]:
         """Runs a pipeline, and returns what became of its tasks by name."""
@@ -70,7 +62,7 @@ class Kubeflow:
         compiler.Compiler().compile(pipeline, str(path))
         launcher = Launcher(
             yaml.safe_load(path.read_text()), "minio://mlpipeline/v2", self.folder, run_in_process,
-            parameters, store=self.store, cache=self.cache, run_id=f"run-{self.count}",
+            parameters, cache=self.cache, run_id=f"run-{self.count}",
         )  # fmt: skip
         return launcher.run()
 

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.engines.cluster import Cluster
-from tests.engines.parts import Parts
 
 from .conftest import FOLDER
 
@@ -51,10 +49,3 @@ def test_flink_gets_what_java_17_hides_and_room_for_the_classes_of_many_jobs(fli
     assert "--add-opens=java.base/java.lang=ALL-UNNAMED" in options
     assert all(re.fullmatch(r"--add-(exports|opens)=\S+/\S+=ALL-UNNAMED", each) for each in options)
     assert flink["taskmanager"]["memory"]["jvm-metaspace"]["size"] == "768m"
-
-
-def test_a_cluster_of_tests_starts_java_with_the_same_options(flink, tmp_path):
-    cluster = Cluster(
-        Parts("1.20.3", "2.74.0", tmp_path / "a.jar", tmp_path), tmp_path / "cluster", []
-    )
-    assert cluster._read_java_options() == flink["env"]["java"]["opts"]["all"].split()

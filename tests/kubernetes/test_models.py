@@ -58,21 +58,3 @@ def test_published_models_accept_every_overlay(python, rendered):
     serving = ["InferenceService", "ServingRuntime"]
     training = ["TrainJob", "TrainingRuntime"]
     assert kinds == {"gke": serving, "kfp-store": serving + training, "s3": serving}
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "message"),
-    [
-        ("storageUri:", "storageURI:", "unknown fields: ['storageURI']"),
-        ("minReplicas: 1", "minReplicas: one", "minReplicas is 'one', expected int"),
-        ("supportedModelFormats:", "modelFormats:", "unknown fields: ['modelFormats']"),
-        ("numNodes: 2", "nodes: 2", "unknown field: nodes"),
-        ("maxRestarts: 12", "maxRestarts: twelve", "maxRestarts"),
-    ],
-)
-def test_the_check_is_strict(python, rendered, right, wrong, message):
-    text = rendered["kfp-store"]
-    assert right in text
-    done = _check(python, text.replace(right, wrong))
-    assert done.returncode == 1
-    assert message in done.stderr

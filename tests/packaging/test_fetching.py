@@ -110,17 +110,10 @@ def test_an_installed_uv_fetches_a_missing_python(bare_machine: Path) -> None:
     assert [call for call in read_calls(bare_machine)[len(calls) :] if "find" not in call] == []
 
 
-def test_the_newest_python_is_fetched_for_the_core_by_default(
-    bare_machine: Path,
-) -> None:
-    add_program(bare_machine, "uv", UV)
-    assert set_up(bare_machine, "core")[:2] == (0, "./.venv/core-3.13\n")
-
-
 @needs_tfx_machine
 @pytest.mark.parametrize(
     ("glibc", "version", "line"),
-    [("2.36", "3.10", "1.16"), ("2.38", "3.10", "1.16"), ("2.39", "3.11", "1.21")],
+    [("2.38", "3.10", "1.16"), ("2.39", "3.11", "1.21")],
 )
 def test_the_python_of_the_tfx_line_that_fits_the_machine_is_fetched(
     bare_machine: Path, glibc: str, version: str, line: str
@@ -159,14 +152,6 @@ def test_if_uv_may_not_fetch_a_python_one_sentence_says_what_to_do(
         "(Downloads are not allowed): "
     )
     assert WAYS_OUT.fullmatch(said[0])
-
-
-def test_without_a_network_the_last_sentence_says_why_and_what_to_do(bare_machine: Path) -> None:
-    add_program(bare_machine, "uv", UV)
-    code, out, said = set_up(bare_machine, "core", "3.12", UV_OFFLINE="1")
-    assert (code, out, len(said)) == (3, "", 2)
-    assert "uv could not fetch it (No DNS): " in said[1]
-    assert WAYS_OUT.fullmatch(said[1])
 
 
 def test_a_missing_uv_is_fetched_and_gets_the_settings_of_pip(bare_machine: Path) -> None:
@@ -232,48 +217,18 @@ def test_without_uv_and_ensurepip_one_sentence_says_what_to_do(bare_machine: Pat
 
 
 @needs_tfx_machine
-@pytest.mark.parametrize("has_compiler", [True, False])
-def test_a_missing_compiler_is_fetched_and_removed_after_the_build(
-    bare_machine: Path, has_compiler: bool
-) -> None:
+def test_a_missing_compiler_is_fetched_and_removed_after_the_build(bare_machine: Path) -> None:
     add_program(bare_machine, "uv", UV)
-    if has_compiler:
-        add_program(bare_machine, "cc", "")
-        add_program(bare_machine, "c++", "")
     code, out, said = set_up(bare_machine, "tfx")
     assert code == 0
     name = Path(out.strip()).name
     calls = read_calls(bare_machine)
     fetched = [call for call in calls if "-r constraints/ziglang.txt" in call]
     locked = [call for call in calls if re.search(r"-r constraints/tfx-\S+ ", call)]
-    assert [call.split("compiler:")[1] for call in locked] == [
-        "none" if has_compiler else f"'./.venv/{name}.zig/c++'"
-    ]
-    assert len(fetched) == (not has_compiler)
-    assert any("Found no C++ compiler" in sentence for sentence in said) == (not has_compiler)
+    assert [call.split("compiler:")[1] for call in locked] == [f"'./.venv/{name}.zig/c++'"]
+    assert len(fetched) == 1
+    assert any("Found no C++ compiler" in sentence for sentence in said)
     assert not (bare_machine / ".venv" / f"{name}.zig").exists()
-
-
-def test_packages_that_cannot_be_fetched_fail_with_one_sentence(bare_machine: Path) -> None:
-    add_program(bare_machine, "uv", '[ "$1" != pip ] || { echo "error: DNS" >&2; exit 2; }' + UV)
-    code, out, said = set_up(bare_machine, "core", "3.12")
-    assert (code, out) == (3, "")
-    assert said[-2] == "error: DNS\n"
-    assert re.fullmatch(r"error: the packages could not be .*UV_DEFAULT_INDEX.*\n", said[-1])
-    assert not (bare_machine / ".venv" / "core-3.12" / "locked.stamp").exists()
-
-
-@needs_tfx_machine
-def test_the_demo_gets_tfx_where_its_python_can_be_fetched(bare_machine: Path) -> None:
-    add_program(bare_machine, "uv", UV)
-    add_program(bare_machine, "cc", "true")
-    add_program(bare_machine, "c++", "true")
-    add_program(bare_machine, "python3.12", PYTHON)
-    code, out, said = set_up(bare_machine, "demo")
-    assert code == 0
-    assert re.fullmatch(r"\./\.venv/tfx-1\.\d\d\n", out)
-    assert said[0].startswith("Found no Python 3.1")
-    assert not any("without TFX" in each for each in said)
 
 
 def test_the_demo_goes_without_tfx_on_a_machine_that_tfx_does_not_know(bare_machine: Path) -> None:

@@ -50,20 +50,14 @@ def test_help_lists_every_target() -> None:
 
 
 @needs_tfx_machine
-def test_without_python_one_line_says_what_to_install(bare_machine: Path) -> None:
-    message = run_setup(bare_machine, "tfx")
-    assert re.fullmatch(
-        r"error: found no Python 3\.1\d, which TFX 1\.\d\d needs, and no uv that could fetch it "
-        r"\(no Python from 3\.8 on runs here\): .*, or install Python 3\.1\d with its venv .*\n",
-        message,
-    )
-
-
-@needs_tfx_machine
 def test_a_python_that_does_not_run_is_skipped(bare_machine: Path) -> None:
     for name in ("python3", "python3.10", "python3.11"):
         add_program(bare_machine / "bin" / name, "echo 'command not found' >&2; exit 127")
-    assert re.fullmatch(r"error: found no .*\n", run_setup(bare_machine, "tfx"))
+    assert re.fullmatch(
+        r"error: found no Python 3\.1\d, which TFX 1\.\d\d needs, and no uv that could fetch it "
+        r"\(no Python from 3\.8 on runs here\): .*, or install Python 3\.1\d with its venv .*\n",
+        run_setup(bare_machine, "tfx"),
+    )
 
 
 def test_the_requested_python_must_run(bare_machine: Path) -> None:
@@ -73,12 +67,6 @@ def test_the_requested_python_must_run(bare_machine: Path) -> None:
     )
     message = run_setup(bare_machine, "core", "no-such-python")
     assert message.startswith("error: PYTHON=no-such-python does not run")
-
-
-def test_the_requested_python_must_have_a_supported_version(bare_machine: Path) -> None:
-    add_program(bare_machine / "bin" / "python3.9", "echo 3.9")
-    message = run_setup(bare_machine, "core", "3.9")
-    assert message == "error: the core needs Python 3.10 to 3.13, and PYTHON=3.9 is 3.9\n"
 
 
 @needs_tfx_machine
@@ -180,14 +168,9 @@ def test_an_incomplete_environment_must_be_writable(checkout: Path) -> None:
         _let_others_read(checkout)
 
 
-@pytest.mark.parametrize("kind", ["newest", "bare"])
-def test_the_newest_packages_need_a_recent_python(bare_machine: Path, kind: str) -> None:
-    message = run_setup(bare_machine, kind)
-    assert message.startswith(
-        "error: found no Python 3.13, which this environment needs, and no uv"
-    )
+def test_the_newest_packages_need_a_recent_python(bare_machine: Path) -> None:
     add_program(bare_machine / "bin" / "python3.11", "echo 3.11")
-    message = run_setup(bare_machine, kind, "3.11")
+    message = run_setup(bare_machine, "newest", "3.11")
     assert message.startswith("error: the newest packages are tried on Python 3.12 and 3.13, and ")
 
 

@@ -3,29 +3,25 @@
 After `driver/container.go` and `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2:
 tasks in the order of their dependencies; a log as an output of each; inputs downloaded to, and
 outputs uploaded from, a path made of the URI; `{{$}}` replaced by ExecutorInput; the container's
-command as a process; its ExecutorOutput merged into what ML Metadata gets. `backend/` has the
-parts, and golden data. Each attempt is a pod of its own, with empty folders and the same URIs. Of
-a task that fails nothing but the log is kept, and before 2.16 not even that.
+command as a process; its ExecutorOutput merged into what is recorded. `backend/` has the parts, and
+golden data. Of a task that fails nothing but the log is kept.
 """
 
 from __future__ import annotations
 
-import copy
+import itertools
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
-from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from darkroom.components import entrypoint
 from darkroom.kfp.task import main as run_native_task
@@ -35,6 +31,7 @@ from .backend.driver import (
     LOGS,
     RUN,
     Task,
+    as_recorded,
     find_local_path,
     find_parameters,
     list_tasks,
@@ -42,25 +39,33 @@ from .backend.driver import (
     make_fingerprint,
     make_input,
 )
-from .backend.metadata import MetadataStore
-from .backend.process import (
-    describe_end,
-    format_command,
-    merge_output,
-    read_output,
-    read_parameters,
-)
-from .backend.release import V2_17, Release
-from .backend.task_run import TaskRun
+from .backend.process import format_command, merge_output, read_output, read_parameters
+from .backend.release import SESSION, V2_17, Release
 from .backend.transfer import download, upload
 from .compiled import compile_pipeline
 
 GREEN = ("SUCCEEDED", "CACHED")
 RunCommand = Callable[[list[str], dict[str, str], Path], int]
+_IDS = itertools.count(1)
 
 
-class PodKilledError(Exception):
-    """A signal ended a pod: the launcher, which handles none, and the task's own process."""
+@dataclass
+class TaskRun:
+    """What became of a task.
+
+    Attributes:
+        state: SUCCEEDED, CACHED, FAILED or NOT_TRIGGERED.
+        code: The exit code of its process.
+        outputs: Artifacts by output, as ML Metadata has them, with the types that were asked for.
+        parameters: Output parameters by name.
+        log: What its process printed.
+    """
+
+    state: str
+    code: int = 0
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
 
 
 def compile_spec(config: PipelineConfig, target: str = "kubeflow") -> dict[str, Any]:
@@ -100,15 +105,10 @@ class Launcher:
         root: Pipeline root: minio://, s3:// or gs://, or a folder, into which tasks write directly,
             as they do into gs:// on Vertex.
         folder: Where buckets and containers' folders are.
-        run_command: Runs a command with additions to the environment, and its log's path. It raises
-            PodKilledError when a signal ends the launcher, too.
+        run_command: Runs a command with additions to the environment, and its log's path.
         parameters: Run-time parameters by name.
-        retries: Further attempts of a task that fails.
-        before_attempt: Called with the task's name, the attempt and the paths of its outputs.
-        environment: Environment variables of all containers.
         release: Release of Kubeflow Pipelines.
-        store: ML Metadata; runs may share one.
-        cache: Ids of executions by their fingerprints; runs may share one.
+        cache: Tasks that succeeded by their fingerprints; runs may share one.
         run_id: Id of the run.
     """
 
@@ -117,12 +117,8 @@ class Launcher:
     folder: Path
     run_command: RunCommand = run_subprocess
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    retries: int = 0
-    before_attempt: Callable[[str, int, dict[str, Path]], None] = lambda *_: None
-    environment: dict[str, str] = field(default_factory=dict)
     release: Release = V2_17
-    store: MetadataStore = field(default_factory=MetadataStore)
-    cache: dict[str, int] = field(default_factory=dict)
+    cache: dict[str, TaskRun] = field(default_factory=dict)
     run_id: str = RUN
 
     def __post_init__(self) -> None:
@@ -131,8 +127,6 @@ class Launcher:
         self.values = find_parameters(self.spec, self.parameters)
         name = self.spec["pipelineInfo"]["name"]
         self.run_root = f"{self.root.rstrip('/')}/{name}/{self.run_id}"
-        self.session = self.release.describe_session(self.root)
-        self.dag = self.store.start_run(name, self.run_id, self.run_root, self.session, self.values)
 
     def run(self, only: set[str] | None = None) -> dict[str, TaskRun]:
         """Runs all tasks, or those named, and returns what became of them by name."""
@@ -142,20 +136,12 @@ class Launcher:
             if any(self.runs[each].state not in GREEN for each in task.needs):
                 self.runs[task.name] = TaskRun("NOT_TRIGGERED")
             else:
-                started = time.monotonic()
                 self.runs[task.name] = self._run_task(task)
-                self.runs[task.name].seconds = time.monotonic() - started
         return self.runs
-
-    def list_tasks(self) -> list[str]:
-        """Returns the names of the tasks, each after those that it depends on."""
-        return [task.name for task in list_tasks(self.spec)]
 
     def add_run(self, name: str, outputs: Mapping[str, Mapping[str, Any]]) -> None:
         """Records a task as done that made these outputs, without looking for them in a bucket."""
-        run = TaskRun("SUCCEEDED", execution=self.store.start_task(self.dag, name, {}, {}))
-        self._publish(run, mlmd.Execution.COMPLETE, outputs)
-        self.runs[name] = run
+        self.runs[name] = TaskRun("SUCCEEDED", outputs=self._record(outputs))
 
     def find_bucket_path(self, uri: str) -> Path:
         """Returns where the content of a URI is."""
@@ -165,8 +151,8 @@ class Launcher:
         return base / find_local_path(uri)[1:] if "://" in uri else Path(uri)
 
     def _find_artifact(self, task: str, key: str) -> dict[str, Any]:
-        made = self.store.find_outputs(self.runs[task].execution)
-        return self.store.read_artifact(made[key])
+        # Kubeflow's driver does not ask for the type: `OutputArtifact` in `client.go`.
+        return {**self.runs[task].outputs[key], "type": {"instanceSchema": ""}}
 
     def _run_task(self, task: Task) -> TaskRun:
         given = make_input(
@@ -178,85 +164,34 @@ class Launcher:
             self.run_id,
             lambda name, key: self.runs[name].parameters[key],
         )
-        cached: dict[str, str] = {}
-        if task.is_cached:
-            fingerprint = make_fingerprint(make_cache_key(task, given))
-            cached["cache_fingerprint"] = fingerprint
-            if fingerprint in self.cache:
-                cached["cached_execution_id"] = str(self.cache[fingerprint])
-        execution = self.store.start_task(self.dag, task.name, given["inputs"], cached)
-        run = TaskRun("FAILED", execution=execution)
-        if "cached_execution_id" in cached:
-            self._reuse(run, given, int(cached["cached_execution_id"]))
-            return run
-        for attempt in range(self.retries + 1):
-            try:
-                self._run_pod(task, attempt, copy.deepcopy(given), run)
-            except PodKilledError:
-                run.codes.append(128 + signal.SIGTERM)
-                break
-            if run.state == "SUCCEEDED":
-                if task.is_cached:
-                    self.cache[fingerprint] = execution
-                break
+        fingerprint = make_fingerprint(make_cache_key(task, given)) if task.is_cached else ""
+        if known := self.cache.get(fingerprint):
+            return replace(known, state="CACHED")
+        run = self._run_pod(task, given)
+        if task.is_cached and run.state == "SUCCEEDED":
+            self.cache[fingerprint] = run
         return run
 
-    def _reuse(self, run: TaskRun, given: dict[str, Any], execution: int) -> None:
-        made = self.store.find_outputs(execution)
-        ids = {key: made[key] for key in given["outputs"]["artifacts"]}
-        run.parameters = self.store.read_parameters(execution)
-        self.store.publish(run.execution, mlmd.Execution.CACHED, ids, run.parameters)
-        run.state = "CACHED"
-        run.outputs = {key: self.store.read_artifact(each) for key, each in ids.items()}
-
-    def _run_pod(self, task: Task, attempt: int, given: dict[str, Any], run: TaskRun) -> None:
-        pod = f"{self.run_id}-{task.name.lower()}-{attempt}"
-        self.store.start_attempt(run.execution, pod)
-        mounts = self.folder / "containers" / pod
+    def _run_pod(self, task: Task, given: dict[str, Any]) -> TaskRun:
+        mounts = self.folder / "containers" / f"{self.run_id}-{task.name.lower()}"
         outputs = {key: each["artifacts"][0] for key, each in given["outputs"]["artifacts"].items()}
-        outputs[LOGS]["uri"] = self.release.name_log(outputs[LOGS]["uri"], attempt)
+        outputs[LOGS]["uri"] = self.release.name_log(outputs[LOGS]["uri"])
         places = {key: self._place(each["uri"], mounts) for key, each in outputs.items()}
         self._fill(given, mounts, places.values())
-        self.before_attempt(task.name, attempt, places)
-        command = format_command(task, given)
-        environment = {"DARKROOM_MOUNTS": str(mounts), **self.environment}
-        try:
-            code = self.run_command(command, environment, places[LOGS])
-        finally:
-            run.logs.append(places[LOGS].read_text(errors="replace"))
-        self._end_pod(task, run, code, given, outputs, mounts)
-        shutil.rmtree(mounts, ignore_errors=True)
-
-    def _end_pod(
-        self,
-        task: Task,
-        run: TaskRun,
-        code: int,
-        given: dict[str, Any],
-        outputs: dict[str, dict[str, Any]],
-        mounts: Path,
-    ) -> None:
-        """Uploads and records what a pod leaves, after the task's own process has ended."""
-        state = mlmd.Execution.FAILED
+        environment = {"DARKROOM_MOUNTS": str(mounts)}
+        code = self.run_command(format_command(task, given), environment, places[LOGS])
+        run = TaskRun("FAILED", code, log=places[LOGS].read_text(errors="replace"))
         if code == 0:
             made = read_output(Path(given["outputs"]["outputFile"]))
-            run.parameters = read_parameters(task, given["outputs"])
+            run.state, run.parameters = "SUCCEEDED", read_parameters(task, given["outputs"])
             outputs = {key: merge_output(each, made.get(key)) for key, each in outputs.items()}
         else:
-            run.logs[-1] += f"failed to execute component: {describe_end(code)}\n"
-            outputs = {LOGS: outputs[LOGS]} if self.release.keeps_failed_log else {}
-        try:
-            for each in outputs.values():
-                upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
-            if code == 0:
-                run.state, state = "SUCCEEDED", mlmd.Execution.COMPLETE
-        except OSError as error:  # the store takes nothing
-            outputs = {}
-            if code == 0:
-                reason = f"failed to upload output artifact: {error}"
-                run.logs[-1] += f"failed to execute component: {reason}\n"
-        run.codes.append(0 if run.state == "SUCCEEDED" else 1)
-        self._publish(run, state, outputs)
+            outputs = {LOGS: outputs[LOGS]}
+        for each in outputs.values():
+            upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
+        run.outputs = self._record(outputs)
+        shutil.rmtree(mounts, ignore_errors=True)
+        return run
 
     def _fill(self, given: dict[str, Any], mounts: Path, places: Any) -> None:
         """Makes the folders of a pod, downloads its inputs, and adds the pod's place to paths."""
@@ -274,19 +209,16 @@ class Launcher:
         for place in (*places, *(Path(each["outputFile"]) for each in (outputs, *written))):
             place.parent.mkdir(parents=True, exist_ok=True)
 
-    def _publish(
-        self,
-        run: TaskRun,
-        state: mlmd.Execution.State,
-        outputs: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        ids = {
-            key: self.store.record_artifact(key, each, self.session)
-            for key, each in outputs.items()
-        }
-        parameters = run.parameters if state == mlmd.Execution.COMPLETE else None
-        self.store.publish(run.execution, state, ids, parameters)
-        run.outputs = {
-            key: {**self.store.read_artifact(ids[key]), "type": each["type"]}
+    def _record(self, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Returns artifacts as ML Metadata would have them; each gets an id."""
+        return {
+            key: {
+                "name": str(next(_IDS)),
+                "type": each["type"],
+                "uri": each["uri"],
+                "metadata": as_recorded(
+                    {"display_name": key, "store_session_info": SESSION, **each.get("metadata", {})}
+                ),
+            }
             for key, each in outputs.items()
         }

@@ -1,8 +1,4 @@
-"""The caches of Kubeflow Pipelines and Vertex AI Pipelines, by what goes into their keys.
-
-Kubeflow: its driver's own keys, which `backend/test_driver.py` compares with real ones. Vertex: as
-its page "Configure execution caching" says, the same and the environment.
-"""
+"""The cache of Kubeflow Pipelines, by the keys of its driver (`backend/test_driver.py`)."""
 
 from __future__ import annotations
 
@@ -28,12 +24,10 @@ class ServiceCache:
     """What a service remembers of the tasks that it ran.
 
     Attributes:
-        with_environment: Whether environment variables are in the key, as on Vertex.
         outputs: Ids of a task's output artifacts by name, by its key.
         num_artifacts: How many were ever made; their number is their id.
     """
 
-    with_environment: bool = False
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     num_artifacts: int = 0
 
@@ -73,7 +67,4 @@ class ServiceCache:
             return {"name": done[task][key]}
 
         given = make_input(task, values, find_artifact, _ROOT, V2_17, run_id)
-        key = make_cache_key(task, given)
-        if self.with_environment:
-            key["containerSpec"]["env"] = task.container.get("env", [])
-        return make_fingerprint(key)
+        return make_fingerprint(make_cache_key(task, given))

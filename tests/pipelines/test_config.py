@@ -53,8 +53,8 @@ def test_a_tilde_in_the_file_is_the_home_folder(tmp_path: Path, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("root", ["root[x]", "runs/r*", "/r?/first"])
-def test_a_root_that_beam_would_take_for_a_pattern_is_refused(root, tmp_path, capsys):
+def test_a_root_that_beam_would_take_for_a_pattern_is_refused(tmp_path, capsys):
+    root = "runs/r*"
     with pytest.raises(UsageError, match=r"^root is '.*', expected a name without \*, \? and \["):
         PipelineConfig(data="images.csv", root=root)
     command = ["run", "--data", str(tmp_path), "--root", f"{tmp_path}/{root}"]
@@ -75,54 +75,28 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"epoch": 3}, "no option 'epoch'. Did you mean epochs"),
         ({"root": None}, "needs root"),
         ({"epochs": 0}, "epochs is 0"),
-        ({"epochs": "3"}, "epochs is '3'"),
         ({"augment": "spin"}, "augment is 'spin'"),
-        ({"augment": "crop,color=2"}, "color is 2.0, expected a number from 0 to 1"),
-        ({"resize": "fill"}, "resize is 'fill', expected one of stretch, center_crop"),
-        ({"strategy": "two"}, "strategy is 'two'"),
-        ({"loop": "own"}, "loop is 'own'"),
-        ({"precision": "float16"}, "precision is 'float16'"),
-        ({"steps_per_execution": 0}, "steps_per_execution is 0"),
-        ({"checkpoint_steps": -1}, "checkpoint_steps is -1"),
         ({"record_cache": "gs://bucket/cache"}, "record_cache is 'gs://bucket/cache'"),
-        ({"ram_budget_bytes": 5}, "ram_budget_bytes is 5"),
-        ({"image_check": "some"}, "image_check is 'some', expected one of full, header"),
         ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
-        ({"policies": {"leakage": "maybe"}}, "leakage 'maybe'"),
         ({"split_ratios": "80/10"}, "three numbers"),
-        ({"split_ratios": "70/20/20"}, "add up to 100"),
         ({"image_size": 32}, "image_size is 32, expected (height, width)"),
-        ({"min_accuracy": 97}, "min_accuracy is 97"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
-        ({"max_rejects": 2}, "max_rejects is 2, expected a number from 0 to 1"),
         ({"columns": {"a": "picture"}}, "'picture'"),
         (
             {"resources": {"Trainer": {"cpus": 2}}},
             "resources.Trainer: 'cpus' is unknown or missing",
         ),
         ({"resources": {"Trainer": {"cpu": 0}}}, "cpu is 0.0, expected a number above 0"),
-        ({"resources": {"Trainer": {"retries": -1}}}, "retries is -1"),
         ({"resources": {"Trainer": 2}}, "resources.Trainer is 2, expected an object"),
         (
             {"resources": {"Trainer": {"tolerations": ["gpu"]}}},
             "tolerations[0] is 'gpu', expected",
         ),
         ({"volumes": ["photos"]}, "volumes is not a table of texts"),
-        ({"volumes": {"/data": 3}}, "volumes is not a table of texts"),
         ({"vertex": ["network"]}, "vertex is not a table"),
         ({"model": 5}, "model is not text"),
-        ({"weights": ["w.h5"]}, "weights is not text"),
-        ({"root": {"a": "b"}}, "root is not text"),
         ({"source_fingerprint": date(1979, 5, 27)}, "source_fingerprint is not text"),
-        ({"cache": "no"}, "cache is not true or false. Write it without quotes"),
-        ({"verify": 1}, "verify is not true or false"),
-        ({"min_accuracy": "0.9"}, "min_accuracy is not a number"),
-        ({"max_rejects": True}, "max_rejects is not a number"),
-        ({"min_class_images": math.inf}, "min_class_images is inf, expected a whole number"),
-        ({"min_class_images": "5"}, "min_class_images is '5', expected a whole number"),
         ({"beam_args": "--runner=DataflowRunner"}, "beam_args is not a list of texts"),
-        ({"beam_args": [1]}, "beam_args is not a list of texts"),
-        ({"policies": ["leakage"]}, "policies is not a table of texts"),
         ({"columns": "[" * 100_000}, "is not JSON"),
         ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
@@ -147,9 +121,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
             {"model": "small_cn"},
             "model is 'small_cn', expected small_cnn, efficientnet-lite0, keras",
         ),
-        ({"model": ""}, "model is '', expected small_cnn"),
         ({"model": "my.models:"}, "model is 'my.models:', expected small_cnn"),
-        ({"source_encoding": "utf-9"}, "no text encoding 'utf-9'"),
     ],
 )
 def test_a_wrong_value_is_named(values: dict[str, object], message: str):
@@ -205,7 +177,7 @@ def test_a_remote_or_empty_path_is_left_alone(tmp_path: Path):
     assert values["allowed_roots"] == ["file:///photos", "gs://b/i", f"{tmp_path}/here", 5]
 
 
-@pytest.mark.parametrize("cache", ["memory", "none", "cache"])
+@pytest.mark.parametrize("cache", ["memory", "cache"])
 def test_a_relative_cache_folder_starts_at_the_folder_of_the_file(tmp_path: Path, cache: str):
     path = tmp_path / "run.toml"
     path.write_text(f'{TOML}record_cache = "{cache}"\n')
@@ -218,10 +190,9 @@ def test_a_missing_label_map_is_an_environment_error(tmp_path: Path):
         make_config({"data": "d", "root": "r", "label_map": str(tmp_path / "labels.txt")})
 
 
-@pytest.mark.parametrize("text", ["epochs: 3", "epochs = " + "[" * 100_000])
-def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str):
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path):
     path = tmp_path / "run.toml"
-    path.write_text(text)
+    path.write_text("epochs: 3")
     with pytest.raises(UsageError, match=r"run\.toml is not a TOML"):
         read_config_file(str(path))
 
@@ -254,16 +225,8 @@ def test_in_a_file_imagenet_is_not_a_path(tmp_path):
     assert read_config_file(str(path)) == {"weights": f"{tmp_path}/w.h5", "feature_cache": "none"}
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"),
-    [
-        ("service_account", "--service-account"),
-        ("host", "--host"),
-        ("wait", "--wait"),
-        ("shared_paths", "--shared-paths"),
-    ],
-)
-def test_a_flag_of_submit_is_not_taken_from_the_file(tmp_path: Path, capsys, name: str, flag: str):
+def test_a_flag_of_submit_is_not_taken_from_the_file(tmp_path: Path, capsys):
+    name, flag = "service_account", "--service-account"
     path = tmp_path / "run.toml"
     path.write_text(f'data = "images.csv"\n{name} = "x"\n')
     given = [f"--config={path}", "--target=kubeflow"]

@@ -10,16 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from darkroom.cli import main
 from darkroom.options.compiled import credentials
 from darkroom.pipelines.compilation import checks
-from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.submission.submit import submit_pipeline
-
-from .compiled import format_pipeline
 
 pytestmark = pytest.mark.tfx
 
@@ -90,42 +85,10 @@ def test_compile_checks_once(flags, counts, tmp_path, target):
     _check_counts(counts)
 
 
-def test_run_compile_checks_once(values, counts, tmp_path):
-    given = {**values, "target": "kubeflow", "output": str(tmp_path / "p.yaml")}
-    assert run_compile(given, as_json=True) == 0
-    _check_counts(counts)
-
-
 def test_submit_checks_once(flags, server, counts):
     assert main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
     assert len(server.runs) == 1
     _check_counts(counts)
-
-
-def test_submit_pipeline_checks_once(values, server, counts):
-    given = {**values, "target": "kubeflow", "host": server.url, "wait": False}
-    assert submit_pipeline(given, as_json=True) == 0
-    assert len(server.runs) == 1
-    _check_counts(counts)
-
-
-def test_submit_writes_the_spec_once_and_only_the_client_parses_it(flags, server, monkeypatch):
-    calls: Counter[str] = Counter()
-    dump_all, load_all = yaml.dump_all, yaml.load_all
-
-    def count_dumps(documents: Any, *arguments: Any, **options: Any) -> Any:
-        # TFX writes schemas of artifacts as YAML, too.
-        calls["dumps"] += "deploymentSpec" in documents[0]
-        return dump_all(documents, *arguments, **options)
-
-    def count_loads(*arguments: Any, **options: Any) -> Any:
-        calls["loads"] += 1
-        return load_all(*arguments, **options)
-
-    monkeypatch.setattr(yaml, "dump_all", count_dumps)
-    monkeypatch.setattr(yaml, "load_all", count_loads)
-    assert main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
-    assert calls == {"dumps": 1, "loads": 1}
 
 
 def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, tmp_path):
@@ -140,21 +103,3 @@ def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, 
     assert main([*flags, "--model=small_cnn"]) == 1  # no model was pushed
     config, pinned = made
     assert pinned == dataclasses.replace(config, checkpoint_dir=f"{tmp_path}/run/checkpoints")
-
-
-def test_a_small_number_stays_a_number_in_both_files_and_in_a_submitted_run(server, values):
-    values["learning_rate"] = 1e-5
-
-    def find_default(spec: dict[str, Any]) -> Any:
-        return spec["root"]["inputDefinitions"]["parameters"]["learning_rate"]["defaultValue"]
-
-    config = PipelineConfig(**values)
-    assert find_default(next(yaml.safe_load_all(format_pipeline(config, "kubeflow")))) == 1e-5
-    text = format_pipeline(config, "vertex")
-    # Google's client reads the file as YAML.
-    for job in (yaml.safe_load(text), json.loads(text)):
-        assert find_default(job["pipelineSpec"]) == 1e-5
-    given = {**values, "target": "kubeflow", "host": server.url, "wait": False}
-    assert submit_pipeline(given, as_json=True) == 0
-    [run] = server.runs.values()
-    assert find_default(run["pipeline_spec"].get("pipeline_spec", run["pipeline_spec"])) == 1e-5

@@ -15,51 +15,9 @@ def config(tmp_path) -> PipelineConfig:
     return PipelineConfig(data="images.csv", root=str(tmp_path / "run"))
 
 
-def _ids(pipeline) -> list[str]:
-    return [component.id for component in pipeline.components]
-
-
-def test_the_pipeline_has_all_nodes(config):
-    assert sorted(_ids(create_pipeline(config))) == sorted(
-        [
-            "ManifestGen",
-            "ImageToTFRecord",
-            "ImageStatisticsGen",
-            "SchemaGen",
-            "ExampleValidator",
-            "ImageValidator",
-            "ValidationGate",
-            "Trainer",
-            "Evaluator",
-            "ModelReport",
-            "Pusher",
-        ]
-    )
-
-
 def test_creating_the_pipeline_writes_nothing(config, tmp_path):
     create_pipeline(config)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_trainer_waits_for_the_gate(config):
-    nodes = {component.id: component for component in create_pipeline(config).components}
-    assert {node.id for node in nodes["Trainer"].upstream_nodes} == {
-        "ImageToTFRecord",
-        "ValidationGate",
-    }
-
-
-def test_the_schema_comes_from_the_training_split_only(config):
-    nodes = {component.id: component for component in create_pipeline(config).components}
-    assert nodes["SchemaGen"].exec_properties["exclude_splits"] == '["eval", "test"]'
-
-
-def test_a_given_schema_is_imported(tmp_path):
-    config = PipelineConfig(data="images.csv", root=str(tmp_path), schema="/schema.pbtxt")
-    nodes = {component.id: component for component in create_pipeline(config).components}
-    assert "SchemaGen" not in nodes
-    assert nodes["ImportSchemaGen"].exec_properties["schema_file"] == "/schema.pbtxt"
 
 
 def test_in_a_cluster_no_records_are_downloaded_for_the_pictures_of_the_report(config):

@@ -6,7 +6,6 @@ After `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2.
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +64,3 @@ def merge_output(artifact: dict[str, Any], output: dict[str, Any] | None) -> dic
     [found] = output["artifacts"]
     metadata = {**artifact.get("metadata", {}), **found.get("metadata", {})}
     return {**artifact, "uri": found.get("uri") or artifact["uri"], "metadata": metadata}
-
-
-def describe_end(code: int) -> str:
-    """Returns the words of Go for the end of a process.
-
-    Args:
-        code: Its exit code; that of a signal is negative.
-    """
-    if code >= 0:
-        return f"exit status {code}"
-    return f"signal: {str(signal.strsignal(-code)).lower()}"

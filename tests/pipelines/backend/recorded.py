@@ -13,7 +13,6 @@ from .driver import as_protojson
 from .release import Release
 
 GOLDEN = Path(__file__).parent / "golden"
-PIPELINE_ROOT = "minio://mlpipeline/darkroom"
 # What is long and in many places has a short text in the files.
 _SHORT_SESSION, _SHORT_ROOT = "SESSION", "ROOT"
 
@@ -38,49 +37,16 @@ class RecordedTasks:
     run: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """One run of the compiled pipeline, all tasks green.
-
-    Attributes:
-        spec: The compiled pipeline.
-        commands: The command of each task by name, with `{{$}}` for its ExecutorInput.
-        run: Properties of the run in ML Metadata.
-        tasks: By name: ExecutorInput, ExecutorOutput, and the files that were downloaded for it.
-        executions: What ML Metadata has of each task, and of the root of the run.
-        artifacts: What it has of each output, by `TASK.KEY`.
-    """
-
-    spec: dict[str, Any]
-    commands: dict[str, list[str]]
-    run: dict[str, str]
-    tasks: dict[str, dict[str, Any]]
-    executions: dict[str, dict[str, Any]]
-    artifacts: dict[str, dict[str, Any]]
-
-
-@cache
-def read_recorded(release: Release) -> Recorded:
-    """Returns what was recorded of a TFX pipeline on a release."""
-    commands = json.loads((GOLDEN / "argv.json").read_text())
-    return Recorded(_read_spec(release), commands, **_read_run(GOLDEN, release))
-
-
 @cache
 def read_tasks(kind: str, release: Release) -> RecordedTasks:
-    """Returns what was recorded of a later run: "tfx", or "native" for a pipeline without TFX."""
-    return RecordedTasks(**_read_run(GOLDEN / "runs", release, f"{kind}-"))
-
-
-def _read_run(folder: Path, release: Release, kind: str = "") -> dict[str, Any]:
-    text = (folder / f"{kind}{release.version}.json").read_text()
+    """Returns what was recorded of a run: "tfx", or "native" for a pipeline without TFX."""
+    text = (GOLDEN / f"{kind}-{release.version}.json").read_text()
     run = json.loads(text)["run"]
     # Within JSON, so that all other texts stay as they are.
     session = json.dumps(run["store_session_info"])
     text = text.replace(f'"{_SHORT_SESSION}"', session)
     text = text.replace(f'"{_SHORT_ROOT}/', f'"{run["pipeline_root"]}/')
-    read: dict[str, Any] = json.loads(text)
-    return read
+    return RecordedTasks(**json.loads(text))
 
 
 def find_recorded(artifacts: Mapping[str, dict[str, Any]], task: str, key: str) -> dict[str, Any]:
@@ -92,14 +58,3 @@ def find_recorded(artifacts: Mapping[str, dict[str, Any]], task: str, key: str) 
         "uri": found["uri"],
         "metadata": as_protojson(found["properties"]),
     }
-
-
-def _read_spec(release: Release) -> dict[str, Any]:
-    text = (GOLDEN / "pipeline.json").read_text()
-    spec: dict[str, Any] = json.loads(text.replace("seaweedfs.kubeflow:9000", release.endpoint))
-    if release.version != "2.17.0":
-        # Their file was compiled without a fingerprint of the source: ManifestGen is not cached.
-        spec["root"]["dag"]["tasks"]["ManifestGen"]["cachingOptions"] = {}
-        parameters = spec["root"]["inputDefinitions"]["parameters"]
-        parameters["source_fingerprint"]["defaultValue"] = ""
-    return spec

@@ -25,21 +25,16 @@ def _config(**options: Any) -> PipelineConfig:
     return PipelineConfig(**values)
 
 
-@pytest.mark.parametrize(
-    ("text", "version"), [("2.5", (2, 5)), ("2.16.1", (2, 16)), ("v2.17.0", (2, 17))]
-)
-def test_a_version_has_many_spellings(text: str, version: tuple[int, int]):
-    assert parse_version(text) == version
+def test_a_version_has_many_spellings():
+    assert [parse_version(text) for text in ("2.5", "v2.17.0")] == [(2, 5), (2, 17)]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("2.4.1", "kfp is '2.4.1', which is older than the compiled file needs"),
-        ("1.8", "kfp is '1.8', which is older than the compiled file needs"),
         ("2.9", "kfp is '2.9', and there is no such version"),
         ("newest", "expected a version as in 2.17"),
-        ("2", "expected a version as in 2.17"),
     ],
 )
 def test_a_version_that_cannot_run_the_file_is_an_error(text: str, message: str):
@@ -77,10 +72,8 @@ def test_places_that_the_keys_of_one_user_do_not_open_are_a_warning():
     ("target", "accelerator", "image", "number"),
     [
         ("kubeflow", "T4", "registry/darkroom:1", 1),
-        ("vertex", "NVIDIA_L4", "registry/darkroom:1", 1),
         ("kubeflow", "T4", "registry/darkroom:1-cuda", 0),
         ("vertex", "T4", "registry/darkroom-gpu@sha256:0", 0),
-        ("kubeflow", "T4", "registry/darkroom@sha256:0", 1),
         ("kubeflow", "T4", "registry/darkroom:cuda@sha256:0", 0),
         ("kubeflow", "amd.com/gpu", "registry/darkroom:1", 0),
     ],
@@ -118,22 +111,19 @@ def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():
     assert list_warnings(config, "kubeflow") == []
 
 
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 @pytest.mark.parametrize(
     ("image", "number"),
     [
         ("x", 1),
         ("registry.example.com/darkroom", 1),
-        ("registry.example.com:5000/ml/darkroom", 1),
         ("registry.example.com/darkroom:latest", 1),
         ("darkroom:1", 0),
         ("registry.example.com:5000/ml/darkroom:1.0", 0),
-        (f"registry.example.com/darkroom@sha256:{'0' * 64}", 0),
         (f"registry.example.com/darkroom:latest@sha256:{'0' * 64}", 0),
     ],
 )
-def test_an_image_whose_name_the_next_one_gets_is_a_warning(target, image, number):
-    found = list_warnings(_config(image=image, root="gs://b/run"), target)
+def test_an_image_whose_name_the_next_one_gets_is_a_warning(image, number):
+    found = list_warnings(_config(image=image, root="gs://b/run"), "vertex")
     assert found == number * [
         f"image is '{image}', which is the tag latest. Name a digest, or a tag that you never "
         "reuse: the cache does not see that the image behind a name has changed."

@@ -101,8 +101,6 @@ def test_each_task_runs_in_its_own_container(
     parameters = {"data": str(source), "push_to": str(pushed)}
     launcher = Launcher(compile_spec(config), root, tmp_path / "kfp", run_in_container, parameters)
     runs = launcher.run()
-    for name, run in runs.items():
-        print(f"{name:20} {run.state:14} {run.codes} {run.seconds:6.1f} s")
     failed = {name: run.log[-3000:] for name, run in runs.items() if run.state != "SUCCEEDED"}
     assert failed == {}
     assert sorted(runs) == sorted(TASKS)

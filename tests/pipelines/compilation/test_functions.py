@@ -18,14 +18,11 @@ pytestmark = pytest.mark.tfx
 
 IMAGE = "registry.example.com/ml/photos:1"
 MODULE = """
-from tfx.v1.components import CsvExampleGen
 from tfx.v1.dsl import Pipeline
 from tfx.v1.dsl.components import component
 from tfx.v1.orchestration.metadata import sqlite_metadata_connection_config
 
 from darkroom.components import ManifestGen
-
-pipeline = "not a function"
 
 
 def make_pipeline(root, epochs=3):
@@ -38,10 +35,6 @@ def make_without_root():
     return Pipeline("flowers", components=[ManifestGen("s3://photos/i.csv")])
 
 
-def make_from_csv():
-    return Pipeline("flowers", components=[CsvExampleGen("s3://photos")])
-
-
 def make_of_images(root, images):
     return make_pipeline(root)
 
@@ -52,14 +45,6 @@ def make_nothing():
 
 def make_with_metadata(root):
     sqlite_metadata_connection_config("minio://artifacts/metadata.sqlite")
-
-
-def make_of(*components):
-    return Pipeline("flowers", components=[ManifestGen("s3://photos/i.csv"), *components])
-
-
-def make_of_none():
-    return make_of(None)
 
 
 def fail():
@@ -83,7 +68,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "__init__.py").touch()
     (folder / "own.py").write_text(MODULE)
     (folder / "half.py").write_text("import flowershop.own\nimport absent_package\n")
-    (folder / "broken.py").write_text("1 / 0\n")
     (folder / "unfinished.py").write_text("\ndef make()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.partition(".")[0] == "flowershop"]:
@@ -114,8 +98,6 @@ def test_the_command_compiles_what_a_function_returns(tmp_path: Path, capsys):
     spec = next(yaml.safe_load_all(text))
     assert spec["defaultPipelineRoot"] == "s3://artifacts/run"
     assert [*spec["root"]["dag"]["tasks"]] == ["ManifestGen"]
-    # A file of darkroom's, which nobody changed, is replaced.
-    assert run(tmp_path, "flowershop.own:make_without_root") == 0
 
 
 def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
@@ -138,27 +120,16 @@ def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
     [
         ("make_pipeline", "pipeline is 'make_pipeline', expected package.module:function."),
         ("pipeline.yaml", "A compiled file is for `darkroom submit --pipeline FILE`."),
-        (3, "pipeline is not text."),
-        (
-            "absent:make",
-            "absent cannot be imported: ModuleNotFoundError: No module named 'absent'.",
-        ),
         ("absent:make", "Install the package and its imports, or add its folder to PYTHONPATH"),
-        ("flowershop.absent:make", "No module named 'flowershop.absent'."),
         ("flowershop.half:make", "No module named 'absent_package' (FOLDER/half.py:2)."),
         ("flowershop.unfinished:make", "SyntaxError: expected ':' (FOLDER/unfinished.py:2)."),
-        ("flowershop.broken:make", "ZeroDivisionError: division by zero (FOLDER/broken.py:1)."),
         ("flowershop.own:make_pipelin", "flowershop.own has no function 'make_pipelin'."),
-        ("flowershop.own:pipeline", "but flowershop.own has no function 'pipeline'."),
-        ("flowershop.own:make_of_images", "missing 1 required positional argument: 'images'"),
         ("flowershop.own:make_of_images", "darkroom passes nothing but root, where the function"),
         ("flowershop.own:make_nothing", "which returned NoneType, expected a pipeline of TFX."),
-        ("flowershop.own:make_of_none", "AttributeError: 'NoneType' object has no attribute"),
         ("flowershop.own:fail", "which failed: KeyError: 'no images' ("),
         # The place in the user's code, not that in TensorFlow's.
         ("flowershop.own:make_with_metadata", PLACE),
         ("flowershop.own:leave", "which failed: SystemExit: 3 ("),
-        ("flowershop.own:make_from_csv", "Kubeflow cannot run the node CsvExampleGen"),
     ],
 )
 def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
@@ -170,10 +141,9 @@ def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
     assert not (tmp_path / "p.yaml").exists()
 
 
-@pytest.mark.parametrize("option", ["data", "epochs", "push_to", "engine", "name"])
-def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path, option: str):
-    with pytest.raises(UsageError, match=f"Your own pipeline has no option {option!r}"):
-        run(tmp_path, "flowershop.own:make_without_root", **{option: "1"})
+def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="Your own pipeline has no option 'data'"):
+        run(tmp_path, "flowershop.own:make_without_root", data="1")
 
 
 def test_a_function_in_the_place_of_its_pipeline_is_an_error_that_says_so():

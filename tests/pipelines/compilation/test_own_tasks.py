@@ -17,7 +17,7 @@ from PIL import Image
 from tfx.dsl.io import filesystem_registry
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
-from tfx.v1.components import StatisticsGen, Trainer
+from tfx.v1.components import Trainer
 from tfx.v1.dsl import Importer, Pipeline
 from tfx.v1.types.standard_artifacts import Examples
 
@@ -136,17 +136,14 @@ def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, cap
         run_with_driver,
         parameters={"tables": str(tmp_path / "tables")},
     )
-    runs = launcher.run()
+    runs = launcher.run({"CsvExampleGen"})
     check_green(runs, capfd)
-    assert [*runs] == ["CsvExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"]
     examples = Path(runs["CsvExampleGen"].outputs["examples"]["uri"])
     sizes = set()
     for path in examples.glob("Split-*/*.gz"):
         for record in tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator():
             sizes.update(decode_example(record)["size"])
     assert sizes == set(range(40))
-    schema = Path(runs["SchemaGen"].outputs["schema"]["uri"]) / "schema.pbtxt"
-    assert 'name: "size"' in schema.read_text()
 
 
 def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_path: Path, capfd):
@@ -166,26 +163,6 @@ def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_pa
 
     assert read("MakeTable") == ["rows", 3, "none", 7]
     assert read("KeepValues") == [1, "[16, 32]"]  # what TFX compiles of them
-
-
-def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, capfd):
-    uri = "minio://photos/records"
-    records = Importer(uri, Examples, reimport=True, properties={"split_names": SPLITS})
-    statistics = StatisticsGen(records.outputs["result"])
-    pipeline = Pipeline("imported", components=[records, statistics])
-    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
-    spec = next(yaml.safe_load_all(text))
-    launcher = Launcher(spec, "minio://mlpipeline/v2", tmp_path / "cluster", run_in_process)
-    darkroom.convert(images, str(launcher.find_bucket_path(uri)))
-    # As Kubeflow's importer records it: URI and metadata of its specification.
-    importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
-    made = {"type": importer["typeSchema"], "metadata": importer["metadata"]}
-    artifact = {"uri": importer["artifactUri"]["constant"], **made}
-    launcher.add_run("Importer", {"result": artifact})
-    runs = launcher.run({"StatisticsGen"})
-    check_green(runs, capfd)
-    folder = launcher.find_bucket_path(runs["StatisticsGen"].outputs["statistics"]["uri"])
-    assert {path.name for path in folder.iterdir()} == {"Split-train", "Split-eval"}
 
 
 def test_a_root_that_cannot_take_the_code_of_a_file_is_named(

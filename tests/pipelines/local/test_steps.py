@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -14,20 +13,24 @@ from typing import Any
 import pytest
 
 from darkroom.cli import main
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.opening import check_files
+from darkroom.pipelines.local import demo as demo_data
+from darkroom.pipelines.local import run
 
 from ...warm_python import WarmPython
 
 pytestmark = pytest.mark.tensorflow
 
-# As on a machine without TFX, even if it was imported before.
+# As on a machine without TFX, even if it was imported before; with few images, and one epoch.
 _WITHOUT_TFX = """
 import sys
 for name in [name for name in sys.modules if name.split(".")[0] in ("darkroom", "tfx")]:
     del sys.modules[name]
 sys.modules["tfx"] = None
 from darkroom.cli import main
+from darkroom.pipelines.local import demo, run
+images, labels = demo.read_digits()
+demo.read_digits = lambda: (images[:500], labels[:500])
+run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, "epochs": 1, "min_accuracy": 0.0}
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -56,36 +59,22 @@ def demo(run_demo: Callable[..., subprocess.CompletedProcess[str]]) -> tuple[Pat
     return Path(summary["pushed"]).parents[2], summary
 
 
-def test_the_data_is_judged_as_by_the_pipeline(demo):
-    _, summary = demo
-    check_files(summary["examples"], read_dataset(summary["examples"]))
-    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (1803, 1799, 0)
+def test_the_data_is_judged_and_a_model_trained_evaluated_and_pushed(demo):
+    root, summary = demo
+    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (506, 502, 0)
     assert summary["rejected"] == {"empty": 1, "missing": 1, "not_an_image": 1, "truncated": 1}
     assert summary["changed"] == {"orientation": 1}
     assert summary["blessed"] is True
-    found = {each["check"]: (each["policy"], each["rows"]) for each in summary["findings"]}
-    assert sorted(found) == ["label_conflicts", "leakage"]
-    policy, [leak] = found["leakage"]
-    assert policy == "warn"
-    names = {Path(leak["uri"]).name, Path(leak["other_uri"]).name}
-    assert names == {"0010.png", "copy-of-0010.png"}
+    policies = {found["check"]: found["policy"] for found in summary["findings"]}
+    assert policies == {"label_conflicts": "warn", "leakage": "warn"}
     assert "Passed with 2 warnings." in Path(summary["report"]).read_text()
 
-
-def test_a_model_is_trained_evaluated_and_pushed(demo):
-    tf = pytest.importorskip("tensorflow")
-    root, summary = demo
-    history = json.loads((root / "run-without-tfx/training/history.json").read_text())
-    best = min(history, key=lambda entry: entry["val_loss"])
-    assert (summary["best_epoch"], summary["epochs"]) == (best["epoch"], 8)
+    [epoch] = json.loads((root / "run-without-tfx/training/history.json").read_text())
+    assert (summary["best_epoch"], summary["epochs"]) == (1, 1)
     # The accuracy is that of the model that was exported, over the whole split.
-    assert summary["accuracy"] == pytest.approx(best["val_accuracy"])
-    assert summary["accuracy"] >= 0.97
+    assert summary["accuracy"] == pytest.approx(epoch["val_accuracy"])
     assert "right on the eval split" in Path(summary["page"]).read_text()
-    answer = tf.saved_model.load(summary["pushed"]).signatures["serving_default"](
-        image_bytes=tf.constant([(root / "images/digits/4/0002.png").read_bytes()])
-    )
-    assert answer["label"].numpy() == [b"4"]
+    assert Path(summary["pushed"], "saved_model.pb").exists()
 
 
 def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
@@ -131,11 +120,11 @@ def test_other_data_in_the_folder_of_the_run_is_left_alone(tmp_path, capsys):
     assert own.read_text() == "mine"
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("tfx"), reason="needs the extra [tfx]")
-def test_with_tfx_installed_the_form_without_it_can_be_asked_for(demo, warm_python):
-    root, summary = demo
-    done = warm_python.run(
-        *("-m", "darkroom.cli", "demo", "--without-tfx", "--root", root, "--json"), cwd=root.parent
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["pushed"] == summary["pushed"]
+def test_with_tfx_installed_the_form_without_it_can_be_asked_for(tmp_path, monkeypatch):
+    forms = []
+    monkeypatch.setattr(run, "is_installed", lambda _: True)
+    monkeypatch.setattr(run, "_run", lambda _, form, as_json: forms.append(form) or 0)
+    monkeypatch.setattr(demo_data, "write_demo_dataset", lambda _: tmp_path / "digits.csv")
+    for arguments in ([], ["--without-tfx"]):
+        assert main(["demo", "--root", f"{tmp_path}/demo", *arguments]) == 0
+    assert forms == [run._WITH_TFX, run._WITHOUT_TFX]

@@ -149,14 +149,12 @@ def test_the_server_gets_a_schedule_with_all_options(server):
     [
         ("30 4 * *", "expected five fields of cron"),
         ("0 30 4 * * 1", "expected five fields of cron"),
-        ("@daily", "expected five fields of cron"),
-        ("", "expected five fields of cron"),
         ("CRON_TZ=Europe/Berlin 30 4 * * 1", "names a time zone"),
     ],
 )
-def test_a_schedule_that_kubeflow_would_not_take_is_an_error(server, cron, message):
+def test_a_schedule_that_kubeflow_would_not_take_is_an_error(cron, message):
     with pytest.raises(UsageError, match=re.escape(message)):
-        KubeflowOptions(host=server.url, cron=cron)
+        KubeflowOptions(host="http://x", cron=cron)
 
 
 def test_an_experiment_is_created_once_and_without_a_namespace(server):
@@ -167,12 +165,6 @@ def test_an_experiment_is_created_once_and_without_a_namespace(server):
     assert {run["experiment_id"] for run in server.runs.values()} == {"experiment-1"}
     names = [run["display_name"] for run in server.runs.values()]
     assert all(name.startswith("darkroom 20") for name in names)
-
-
-def test_the_platform_spec_is_sent_with_the_pipeline_spec(server):
-    submit(_run(documents=[SPEC, PLATFORM]), KubeflowOptions(host=server.url))
-    sent = server.runs["run-1"]["pipeline_spec"]
-    assert sent == {"pipeline_spec": SPEC, "platform_spec": PLATFORM}
 
 
 def test_the_token_from_the_environment_is_sent_and_never_stored_or_printed(
@@ -207,7 +199,6 @@ def test_a_token_in_a_file_is_read_again_for_each_request(server, monkeypatch, t
         ((404, "<html>nothing here</html>"), UsageError, "404: <html>nothing", "--host"),
         ((400, '{"message": "bad spec"}'), UsageError, "400: bad spec", "rejects"),
         ((500, '{"message": "down {authorization}"}'), TransientStorageError, "500: down", "again"),
-        ((503, ""), TransientStorageError, "503", "again"),
         ((200, "<html>Log in, {authorization}</html>"), AccessError, "does not answer", "login"),
     ],
 )
@@ -232,24 +223,9 @@ def _check_nothing_holds(error: BaseException, token: str) -> None:
     assert error.__suppress_context__ or error.__context__ is None
 
 
-def test_an_error_of_the_server_is_reported_without_the_token_of_a_file(
-    server, monkeypatch, tmp_path
-):
-    (tmp_path / "token").write_text(TOKEN)
-    monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "token"))
-    server.failure = (401, "no {authorization}")
-    with pytest.raises(AccessError, match=r"401: no Bearer \[token\]"):
-        submit(_run(), KubeflowOptions(host=server.url))
-
-
-@pytest.mark.parametrize("variable", [TOKEN_VARIABLE, TOKEN_FILE_VARIABLE])
 @pytest.mark.parametrize("token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019"])
-def test_a_malformed_token_is_an_error_that_does_not_show_it(
-    server, monkeypatch, tmp_path, variable, token
-):
-    (tmp_path / "token").write_text(token)
-    given = token if variable == TOKEN_VARIABLE else str(tmp_path / "token")
-    monkeypatch.setenv(variable, given)
+def test_a_malformed_token_is_an_error_that_does_not_show_it(server, monkeypatch, token):
+    monkeypatch.setenv(TOKEN_VARIABLE, token)
     with pytest.raises(UsageError, match="is not a token") as error:
         submit(_run(), KubeflowOptions(host=server.url))
     assert "geheim" not in str(error.value)
@@ -263,14 +239,6 @@ def test_a_server_that_cannot_be_reached_is_an_error(server):
     with pytest.raises(TransientStorageError, match=r"cannot be reached.*refused") as error:
         submit(_run(), KubeflowOptions(host=url))
     assert " object at 0x" not in str(error.value)
-
-
-def test_a_server_that_never_answers_is_an_error(server, monkeypatch):
-    monkeypatch.setattr("darkroom.pipelines.submission.kubeflow._TIMEOUT_SECONDS", (0.1, 0.1))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(TransientStorageError, match=r"cannot be reached.*timed out"):
-            submit(_run(), KubeflowOptions(host=url))
 
 
 def test_an_answer_that_is_not_utf_8_is_an_error(server):
@@ -318,12 +286,6 @@ def test_a_private_certificate_authority_must_be_given(server, tmp_path):
         assert submit(_run(), KubeflowOptions(host=secure.url, ca_file=certificate)).id == "run-1"
 
 
-def test_a_spec_of_another_version_is_rejected_by_the_server(server):
-    spec = {**SPEC, "schemaVersion": "2.0.0"}
-    with pytest.raises(UsageError, match=r"answers 400: KFP only supports schema version 2\.1\.0"):
-        submit(_run(documents=[spec]), KubeflowOptions(host=server.url))
-
-
 def test_waiting_ends_with_the_run(server):
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     assert wait_for_end(submitted, poll_seconds=0).state == "SUCCEEDED"
@@ -332,14 +294,13 @@ def test_waiting_ends_with_the_run(server):
     ] * 3
 
 
-@pytest.mark.parametrize("state", ["FAILED", "CANCELED", "SKIPPED"])
-def test_a_run_that_fails_names_its_tasks(server, state, monkeypatch):
+def test_a_run_that_fails_names_its_tasks(server, monkeypatch):
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    server.states = ["RUNNING", "CANCELING", state]
+    server.states = ["RUNNING", "CANCELING", "CANCELED"]
     server.errors = {"ValidationGate": f"leakage\n {TOKEN}", "Trainer": "x" * 5000}
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     status = wait_for_end(submitted, poll_seconds=0)
-    assert status.state == state
+    assert status.state == "CANCELED"
     assert status.errors["ValidationGate"] == "leakage [token]"
     assert len(status.errors["Trainer"]) < 600
     assert set(status.errors) == {"ValidationGate", "Trainer"}
@@ -375,8 +336,6 @@ def test_waiting_ends_when_the_token_is_rejected(server, monkeypatch):
     ("host", "message"),
     [
         ("kubeflow.example.com", "expected a URL"),
-        ("ftp://kubeflow", "expected a URL"),
-        ("https://", "expected a URL"),
         ("https://[1", "expected a URL"),
         ("https://kubeflow:99999", "expected a URL"),
         ("https://kubeflow/?a=1", "expected a URL"),
@@ -402,8 +361,7 @@ def test_an_unknown_parameter_of_the_pipeline_is_an_error():
 @pytest.mark.parametrize(
     "documents",
     [
-        *([], ["text"], [{"a": 1}], [{"pipelineSpec": 3}]),
-        [{**SPEC, "deploymentSpec": {}}],
+        *([], [{"pipelineSpec": 3}]),
         [{**SPEC, "pipelineInfo": {"name": 3}}],
         [{**SPEC, "root": {"dag": {"tasks": {"ManifestGen": None}}}}],
     ],

@@ -22,45 +22,24 @@ from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documen
 from darkroom.pipelines.submission.submit import submit_pipeline
 from darkroom.version import hash_code
 
-from ..backend.driver import make_fingerprint
 from ..compiled import format_pipeline
 from ..kubeflow_server import Server
 from ..service_cache import ServiceCache
 
-pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting", "volume")]
 
 ROOT = "minio://mlpipeline/darkroom"
 AFTER_TRAINING = {"Trainer", "Evaluator", "Pusher"}
-# From TestGenerateFingerPrint of Kubeflow's backend/src/v2/cacheutils/cache_test.go.
-KUBEFLOWS_KEY = {
-    "inputArtifactNames": {
-        "dataset_one": {"artifactNames": ["1"]},
-        "dataset_two": {"artifactNames": ["2"]},
-    },
-    "inputParameterValues": {"message": "Some string value", "num_steps": 5},
-    "outputArtifactsSpec": {
-        name: {
-            "name": name,
-            "type": {
-                "instanceSchema": f"title: kfp.{name.title()}\ntype: object\nproperties:\n"
-                "  framework:\n    type: string\n  framework_version:\n    type: string\n"
-            }
-            if name == "model"
-            else {"schemaTitle": "kfp.Metrics"},
-            "metadata": {"name": name},
-        }
-        for name in ("model", "metrics")
-    },
-    "outputParametersSpec": {"output_parameter_one": "STRING", "output_parameter_two": "INT"},
-    "containerSpec": {"cmdArgs": ["sh", "ec", "test"], "image": "python:3.11"},
-}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("volume")
 
 
 @pytest.fixture
-def volume(tmp_path: Path) -> Path:
+def volume(folder: Path) -> Path:
     """A volume that is mounted here and in the containers, with a source on it."""
-    folder = tmp_path / "volume"
-    folder.mkdir()
     for name in ("a", "b"):
         (folder / f"{name}.png").write_bytes(name.encode())
     (folder / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,dog\n")
@@ -68,26 +47,26 @@ def volume(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def values(volume: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def values(folder: Path) -> dict[str, Any]:
     return {
-        "data": f"{volume}/images.csv",
+        "data": f"{folder}/images.csv",
         "root": ROOT,
         "image": "registry/darkroom:1",
-        "volumes": {str(volume): "images"},
+        "volumes": {str(folder): "images"},
     }
 
 
-@pytest.fixture
-def compiled(values: dict[str, Any], tmp_path: Path) -> str:
-    return _compile(make_config(values), tmp_path / "pipeline.yaml")
+@pytest.fixture(scope="module")
+def compiled(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    return _compile(make_config(values), tmp_path_factory.mktemp("compiled") / "pipeline.yaml")
 
 
-@pytest.fixture
-def weighted(values: dict[str, Any], tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def weighted(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A compiled file whose runs may name weights."""
-    named = {**values, "parameters": ["data", "push_to", "weights"]}
-    return _compile(make_config(named), tmp_path / "pipeline.yaml")
+    config = make_config({**values, "parameters": ["data", "push_to", "weights"]})
+    return _compile(config, tmp_path_factory.mktemp("weighted") / "pipeline.yaml")
 
 
 # It cannot know what is in the folder where it pushes.
@@ -125,11 +104,6 @@ def _list_tasks(path: str) -> set[str]:
     return set(read_documents(path)[0]["root"]["dag"]["tasks"])
 
 
-def test_the_fake_cache_computes_the_keys_of_kubeflow():
-    expected = "b498530c9016917298999ec0b01f364a180f8a3862bea0fa672a383ca3f22e4e"
-    assert make_fingerprint(KUBEFLOWS_KEY) == expected
-
-
 def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, compiled, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
     submit = [f"--pipeline={compiled}", "--shared-paths"]
@@ -146,23 +120,6 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     (volume / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,cow\n")
     assert _work(cache, _submit(server, *submit)) == everything
     assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("push_to", "s3://a/$(KFP_POD_NAME)", "push_to is 's3://a/$(KFP_POD_NAME)'."),
-        ("data", "s3://a/$$x.csv", "data is 's3://a/$$x.csv'. Kubernetes replaces $$"),
-        ("root", "s3://a/$(HOME)", "root is 's3://a/$(HOME)'. Kubernetes replaces $("),
-    ],
-)
-def test_a_text_that_kubernetes_would_change_is_an_error(
-    server, compiled, capsys, name, value, message
-):
-    command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert main([*command, f"--set={name}={value}"]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-    assert server.requests == []
 
 
 def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
@@ -289,45 +246,23 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
     }
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(401, 3), (403, 3), (404, 2), (500, 3)], ids=lambda value: str(value)
-)
-def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code, capsys):
-    server.failure = (status, '{"message": "no"}')
+def test_an_error_of_the_server_has_its_exit_code(server, compiled, capsys):
+    server.failure = (404, '{"message": "no"}')
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert main(arguments) == code
-    assert f"answers {status}: no" in capsys.readouterr().err
+    assert main(arguments) == 2
+    assert "answers 404: no" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--set=image=other:2"], "image is part of the compiled file"),
-        (
-            ["--set=epochs=3", "--set=seed=1", "--set=num_shards=2"],
-            "num_shards is part of the compiled file",
-        ),
         (["--project=p"], "--project is not for --target kubeflow"),
-        (["--set=epochs=0"], "epochs is 0, expected a whole number of at least 1"),
         (["--set=learning_rate=nan", "--set=cache=false"], "learning_rate is nan"),
-        (["--set=min_accuracy=90"], "min_accuracy is 90.0, expected a number from 0 to 1"),
         (["--set=data=images.csv"], "data is 'images.csv', which no container can see"),
-        (["--set=data="], "data is '', which no container can see"),
-        (
-            ["--set=push_to=models", "--set=cache=false"],
-            "push_to is 'models', which no container can see",
-        ),
-        (["--set=root=runs/first"], "kubeflow cannot keep artifacts in"),
         (
             ["--set=data=s3://ann:geheim-geheim@b/images.csv"],
             "data seems to contain a credential",
-        ),
-        (["--set=push_to=models"], "push_to is 'models', which no container can see"),
-        (["--set=data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
-        (["--set=weights=/mnt/w.h5"], "weights is not a run-time parameter of the file"),
-        (
-            ["--set=policies.leakage=warn"],
-            "policies is not a run-time parameter of the file",
         ),
         (["--set=weights=/mnt/w.h5"], "--set parameters=weights,batch_size,data,"),
         (["--set=image=other:2"], "or give one of batch_size, data, "),
@@ -347,9 +282,7 @@ def test_wrong_options_are_errors_before_a_request_is_sent(
     assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("epochs", 2.5), ("epochs", "many"), ("seed", True), ("model", 3)]
-)
+@pytest.mark.parametrize(("name", "value"), [("epochs", 2.5), ("model", 3)])
 def test_a_parameter_of_another_type_is_an_error(server, compiled, name: str, value: Any):
     with pytest.raises(UsageError, match=f"The parameter {name} is {value!r}, expected"):
         _submit_values(server, {"pipeline": compiled, name: value})
@@ -370,8 +303,6 @@ def test_a_file_for_another_target_is_an_error(server, compiled):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('epochs = "many"', "epochs is 'many', expected a whole number"),
-        ("epochs = [3]", "expected a whole number"),
         ("image_size = 5", "image_size is 5"),
         ("data = ['a']", "data is ['a'], expected text"),
         ("root = 5", "kubeflow cannot keep artifacts"),
@@ -407,7 +338,7 @@ def test_a_pipeline_that_darkroom_did_not_compile_is_an_error(server, compiled, 
 
 @pytest.mark.parametrize(
     "text",
-    ["a: [", "3", "", "\0", "root: {}", "root: {dag: {tasks: {}}}", "[1", "[" * 100_000],
+    ["a: [", "3", "\0", "root: {}", "[" * 100_000],
     ids=lambda text: repr(text[:20]),
 )
 def test_a_file_that_is_not_a_pipeline_is_an_error(server, tmp_path, text):
@@ -423,9 +354,8 @@ def _hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
 
 
-@pytest.mark.parametrize("module", ["kfp.client", "kfp_server_api"])
-def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys, module):
-    _hide(monkeypatch, module)
+def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
+    _hide(monkeypatch, "kfp.client")
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
     assert main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
