@@ -84,7 +84,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"columns": {"a": "picture"}}, "'picture'"),
         (
             {"resources": {"Trainer": {"cpus": 2}}},
-            "resources.Trainer: 'cpus' is unknown or missing",
+            "resources.Trainer: 'cpus' is unknown",
         ),
         ({"resources": {"Trainer": {"cpu": 0}}}, "cpu is 0.0, expected a number above 0"),
         ({"resources": {"Trainer": 2}}, "resources.Trainer is 2, expected an object"),
@@ -100,7 +100,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"columns": "[" * 100_000}, "is not JSON"),
         ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
-        ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected str"),
+        ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected text"),
         (
             {"resources": {"Trainer": {"node_selector": "a"}}},
             "node_selector is 'a', expected an object",

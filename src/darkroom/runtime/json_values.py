@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, Union, cast
 _Kind = TypeVar("_Kind")
 # Numbers of more bits are used nowhere.
 _MAX_INT = 1 << 63
+_PLAIN = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def parse_json(data: bytes, kind: type[_Kind]) -> _Kind:
@@ -108,8 +109,9 @@ def _build_fields(value: Any, kind: Any, where: str) -> Any:
         }
     else:
         needed = kind.__required_keys__
-    if odd := sorted({*value} - {*known}) or sorted(needed - {*value}):
-        raise ValueError(f"{where or 'it'}: {odd[0]!r:.80} is unknown or missing")
+    for names, what in (({*value} - {*known}, "unknown"), (needed - {*value}, "missing")):
+        if names:
+            raise ValueError(f"{where or 'it'}: {min(names)!r:.80} is {what}")
     return kind(
         **{name: _build(each, known[name], f"{where}.{name}") for name, each in value.items()}
     )
@@ -119,7 +121,7 @@ def _build_plain(value: Any, kind: Any, where: str) -> Any:
     # true is not a number.
     is_one = type(value) in (int, float) if kind is float else type(value) is kind
     is_small = type(value) is not int or abs(value) < _MAX_INT
-    _check(value, is_one and is_small, kind.__name__, where)
+    _check(value, is_one and is_small, _PLAIN[kind], where)
     return float(value) if kind is float else value
 
 
