@@ -81,6 +81,7 @@ class Cluster:
     ) -> None:
         self.folder, self._patch, self._capfd = folder, monkeypatch, capfd
         self.count = 0
+        self.root = ROOT
 
     def find(self, artifact: Artifact) -> Path:
         """Returns where the content of an artifact is in the store."""
@@ -100,7 +101,7 @@ class Cluster:
             return {"name": "7", "type": kind, "uri": given.uri, "metadata": as_recorded(metadata)}
 
         task = _make_task(name, inputs, values)
-        root = f"{ROOT}/{self.count}"
+        root = f"{self.root}/{self.count}"
         given = make_input(task, {}, find_artifact, root, V2_17)
         outputs = given["outputs"]
         [log] = outputs["artifacts"][LOGS]["artifacts"]

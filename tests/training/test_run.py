@@ -426,7 +426,7 @@ def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, run_
 def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir, monkeypatch):
     # The same name, but another model.
     monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
-    with pytest.raises(UsageError, match="belongs to another model or number of labels"):
+    with pytest.raises(UsageError, match="is of another model or number of labels"):
         _train(dataset, run_dir, epochs=2, model="own_models:make")
 
 

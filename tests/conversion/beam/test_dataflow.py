@@ -92,7 +92,7 @@ def test_the_output_is_in_cloud_storage(output):
 
 
 def test_a_misspelt_option_is_reported_before_the_job_is_built():
-    with pytest.raises(UsageError, match=r"no option 'num_worker'.*'num_workers'"):
+    with pytest.raises(UsageError, match=r"no option 'num_worker'.*num_workers"):
         make_job(num_worker=7)
 
 

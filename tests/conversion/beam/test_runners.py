@@ -87,7 +87,7 @@ def test_an_option_that_is_off_may_be_switched_off():
 
 
 def test_an_unknown_option_is_an_error_with_a_suggestion():
-    with pytest.raises(UsageError, match=r"Beam has no option 'num_worker'.*'num_workers'"):
+    with pytest.raises(UsageError, match=r"Beam has no option 'num_worker'.*num_workers"):
         build_options(LOCAL_RUNNER, {"num_worker": 7})
     with pytest.raises(UsageError, match=r"no option 'zzzzzz'.*documentation"):
         build_options(LOCAL_RUNNER, {"zzzzzz": 7})
@@ -154,7 +154,7 @@ def test_a_job_server_follows_a_job_for_days_and_gets_more_options(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_mistyped_option_of_beam_is_not_taken_for_one_of_the_engine(engine):
-    with pytest.raises(UsageError, match=r"no option 'paralelism'.*'parallelism'"):
+    with pytest.raises(UsageError, match=r"no option 'paralelism'.*parallelism"):
         build_options(engine.runner, {"paralelism": 2})
 
 

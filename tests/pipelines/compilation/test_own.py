@@ -427,7 +427,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
     ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
-    ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ in"),
+    ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ on"),
     (
         "vertex",
         lambda p: make_table(p, data="https://me:hunter2hunter2@host/"),
@@ -475,7 +475,7 @@ def test_places_that_tasks_of_kubeflow_see_are_taken():
     ("options", "message"),
     [
         ({"image": "a b"}, "image is 'a b', expected the container image"),
-        ({"env": {"A": "https://me:hunter2hunter2@host/"}}, "looks like a credential"),
+        ({"env": {"A": "https://me:hunter2hunter2@host/"}}, "seems to contain a credential"),
     ],
 )
 def test_what_a_cluster_is_told_is_checked(photolab: ModuleType, options: Any, message: str):

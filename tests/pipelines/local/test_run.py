@@ -87,7 +87,7 @@ def test_no_log_is_written_through_a_link(tmp_path, start):
 @pytest.mark.parametrize(
     ("option", "kind", "said"),
     [
-        pytest.param("schema", UsageError, "does not exist", marks=pytest.mark.tfx),
+        pytest.param("schema", FileNotFoundError, "No such file", marks=pytest.mark.tfx),
         ("weights", UsageError, "which is not a file"),
         ("exclude", FileNotFoundError, "No such file"),
         ("label_map", StorageError, "does not exist"),
