@@ -81,7 +81,7 @@ class Trainer(DescribingTrainer):
             UsageError: One of the local `files` does not exist.
         """
         paths = [os.fspath(each) for each in files]
-        # To a run, a missing file is one that does not change.
+        # A run would take a missing file for an unchanged one.
         for path in paths:
             if not storage.is_remote(path) and not storage.exists(path):
                 message = f"files has {path!r}, which does not exist."

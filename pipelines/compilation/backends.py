@@ -1,7 +1,4 @@
-"""The limits of versions of Kubeflow Pipelines for a compiled file.
-
-docs/reference/kubeflow-versions.md has the same table for people.
-"""
+"""The limits of versions of Kubeflow Pipelines for a compiled file."""
 
 from __future__ import annotations
 

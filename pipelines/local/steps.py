@@ -27,7 +27,7 @@ _GRAPH_FILE = "saved_model.pb"
 
 
 def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
-    """Does the same as the pipeline, one step after the other, on the core and TensorFlow alone.
+    """Runs the steps of the pipeline one after the other, without TFX.
 
     Args:
         config: The configuration. Records, report, training and pushed models go below its root.

@@ -5,6 +5,7 @@ OUTPUT_DIR/
   labels.txt                                 one label a line, in order
   index/index-00000-of-00018.parquet         one row for each record
   rejects.parquet  rejects.jsonl             one row for each rejected row
+  SHA256SUMS                                 hashes of all files but itself
   dataset.json                               the commit, written last
-  .attempt/journal.json                      until then: all files that this run writes
+  .attempt/TOKEN/journal.json                until then: all files that this run writes
 """

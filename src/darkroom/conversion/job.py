@@ -262,7 +262,7 @@ class ConversionJob:
                 what = "a dataset whose dataset.json is damaged"
             raise OutputError(
                 f"{self.output_dir} holds {what}.",
-                "The source, its images (also their times) or the options were others then. Choose "
+                "The source, its images (or their times) or the options have changed since. Choose "
                 "another output folder, or replace it with overwrite (--overwrite).",
             )
         others = [name for name in names if not is_reserved(name)]

@@ -1,4 +1,4 @@
-"""Notices labels that are none of one class: several in one text, or numbers to be predicted.
+"""Detects texts that are not names of classes: several labels in one, or numbers to predict.
 
 Both would become classes without an error, and a training would report numbers of them.
 """

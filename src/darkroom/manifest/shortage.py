@@ -16,7 +16,7 @@ from darkroom.runtime.text import format_count
 
 @contextmanager
 def explain_shortage(schema: Schema, scratch: str) -> Iterator[None]:
-    """Says of errors that come from too little room what to do about them.
+    """Adds a hint to errors that come from too little memory or disk.
 
     Args:
         schema: The columns of the source.

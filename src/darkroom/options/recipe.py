@@ -19,7 +19,7 @@ class RecipeFields:
         "Highest learning rate of the AdamW optimizer.",
         group="training",
         runtime=True,
-        more="Not used, as the next six, for a model that comes compiled.",
+        more="Not used, as the next five, for a model that comes compiled.",
         resume=LEARNED,
     )
     schedule: str = option(

@@ -31,7 +31,6 @@ from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 
-_MAX_CARD_ROWS = 3
 _TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
 
 

@@ -1,4 +1,4 @@
-"""How far a job is whose workers are elsewhere, by their files in the work folder.
+"""Progress of a job whose workers run elsewhere, by their files in the work folder.
 
 Engines count in their own ways, and some only at the end. All of them leave the same there: each
 finished shard has its report.

@@ -60,7 +60,7 @@ def new_token() -> str:
 def take(folders: Folders) -> None:
     """Takes the folders of earlier attempts away from them, by renaming; on a disk only.
 
-    The new attempt has the newest of them as its own, with all that was finished in it.
+    The new attempt continues in one of them, with all that was finished there.
     """
     if storage.is_remote(folders.examples):
         return

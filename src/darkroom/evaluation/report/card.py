@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
@@ -16,7 +16,7 @@ from darkroom.evaluation.report.result import (
     list_numbers,
     list_slices,
 )
-from darkroom.runtime.markup import escape_markdown
+from darkroom.runtime.markup import escape_markdown, make_markdown_table
 
 MAX_CLASSES = 200
 _MAX_CONFUSIONS = 10
@@ -32,10 +32,10 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
     more = len(classes) - MAX_CLASSES
     parts = [
         f"# Model: {escape_markdown(format_headline(found))}",
-        _encode_table(("measure", "value"), list_numbers(found)),
+        make_markdown_table(("measure", "value"), list_numbers(found)),
         *(escape_markdown(note) for note in found.notes),
         "## Classes",
-        _encode_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
+        make_markdown_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
         f"… and {more:,} more: all are in evaluation.json." if more > 0 else "",
         *_encode_section("Confusion", ("label", "taken for", "records"), confusions),
         _count_more_confusions(found),
@@ -44,7 +44,7 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
         *_encode_section("Input", ("", ""), list_input(facts)),
         *_encode_section("Data", ("part", ""), list_data(facts)),
         "## Code and model",
-        _encode_table(("", ""), [*list_code(facts), ("model (SHA-256)", found.model_sha256)]),
+        make_markdown_table(("", ""), [*list_code(facts), ("model (SHA-256)", found.model_sha256)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -62,10 +62,4 @@ def _count_more_confusions(found: Evaluation) -> str:
 def _encode_section(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[str, ...]:
-    return (f"## {title}", _encode_table(header, rows)) if rows else ()
-
-
-def _encode_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [[escape_markdown(cell) for cell in row] for row in rows]
-    lines = [header, ["---"] * len(header), *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return (f"## {title}", make_markdown_table(header, rows)) if rows else ()

@@ -24,6 +24,8 @@ from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 
 MAX_CLASSES = 200
+# Labels of the matrix that is shown.
+_MAX_LABELS = 30
 # Of a model that the user trained otherwise, nothing more is known.
 _UNKNOWN = "How it was trained is not known: this is a model without the folder of its training."
 
@@ -63,12 +65,12 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
     return make_page(f"Model: {format_headline(found)}", style, *sections)
 
 
-def choose_labels(confusion: Ints, most: int = 30) -> list[int]:
+def choose_labels(confusion: Ints) -> list[int]:
     """Returns the labels of the matrix, by number: all, or those with the most mistakes."""
-    if len(confusion) <= most:
+    if len(confusion) <= _MAX_LABELS:
         return list(range(len(confusion)))
     wrong = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * confusion.diagonal()
-    return sorted((-wrong).argsort(kind="stable")[:most].tolist())
+    return sorted((-wrong).argsort(kind="stable")[:_MAX_LABELS].tolist())
 
 
 def _make_header(found: Evaluation) -> Html:

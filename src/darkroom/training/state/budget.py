@@ -37,9 +37,9 @@ class Budget:
         """Seconds that are left; infinite without a limit."""
         return math.inf if self.minutes is None else 60 * self.minutes - self.spent
 
-    def fits(self, phase: str, share: float = 1.0) -> bool:
-        """Tells whether there is time for an epoch of a phase, or for a share of one."""
-        return share * self.epoch_seconds.get(phase, 0.0) <= self.left
+    def fits(self, phase: str) -> bool:
+        """Tells whether there is time for an epoch of a phase."""
+        return self.epoch_seconds.get(phase, 0.0) <= self.left
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the state for a restart, as values for JSON."""

@@ -32,7 +32,7 @@ def choose_options(
 
     Each trial is a training with some options, which is scored on the eval split. The test split is
     not looked at. A search that was stopped resumes where it stopped, and one that was finished
-    goes on when `tune` is greater.
+    resumes when `tune` is greater.
 
     Args:
         options: Of the first trial. The others differ in the options that `make_space` names.

@@ -25,7 +25,6 @@ from darkroom.validation.report.sources import SourceImages
 REPORT_JSON = "report.json"
 REPORT_MARKDOWN = "report.md"
 REPORT_HTML = "report.html"
-# The start of each file, whatever the report says.
 REPORT_FILES = (REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML)
 
 
