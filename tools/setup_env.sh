@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
 # Users of containers have no home, or none that they may write to: then uv keeps no cache.
 home=${HOME:-/nonexistent}
-[ -n "${UV_CACHE_DIR:-}${XDG_CACHE_HOME:-}" ] || [ -w "$home" ] || export UV_NO_CACHE=1
+[ -n "${UV_CACHE_DIR:-}${XDG_CACHE_HOME:-}" ] || [ -w "${HOME:-}" ] || export UV_NO_CACHE=1
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 3; }
