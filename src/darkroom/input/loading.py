@@ -201,8 +201,8 @@ def _open_source(
         )
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        # Asked for each time: on a store, a new dataset has a new folder.
-        data = open_data([source], manifest=manifest)
+        # Read each time: on a store, a new dataset has a new folder.
+        data = open_data([source], manifest=manifest, roots=roots)
         sources = open_splits(data.splits, verify=verify, stage=stage, cache_dir=cache_dir)
         return data.labels, sources
 
