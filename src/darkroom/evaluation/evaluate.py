@@ -30,8 +30,8 @@ from darkroom.evaluation.scores.serving import (
     find_model,
     identify_model,
     load_model,
-    load_tensorflow,
 )
+from darkroom.input.loading import load_tensorflow
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress

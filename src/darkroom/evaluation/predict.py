@@ -13,8 +13,9 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model, load_tensorflow
+from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.input.loading import load_tensorflow
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.runtime import cards, progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible

@@ -21,7 +21,8 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
 from darkroom.evaluation.scores.probabilities import make_probabilities
-from darkroom.evaluation.scores.serving import find_model, load_tensorflow
+from darkroom.evaluation.scores.serving import find_model
+from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
