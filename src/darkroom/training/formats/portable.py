@@ -184,7 +184,10 @@ def format_export(result: ExportResult) -> str:
     """Returns the result as lines for a person."""
     head = f"{'format':15} {'size':>10}  {'difference':>10}  {'same label':>10}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
-    rows += [(each.format, *_list_cells(each), each.path) for each in result.exports]
+    for each in result.exports:
+        size = f"{each.size_bytes / 1e6:,.1f} MB"
+        difference, same = f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
+        rows.append((each.format, size, difference, same, each.path))
     lines = [
         f"{name:15} {size:>10}  {difference:>10}  {same:>10}  {path}"
         for name, size, difference, same, path in rows
@@ -196,11 +199,6 @@ def format_export(result: ExportResult) -> str:
     )
     on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
     return "\n".join([takes, on, head, *lines])
-
-
-def _list_cells(each: Export) -> tuple[str, str, str]:
-    size = f"{each.size_bytes / 1e6:,.1f} MB"
-    return size, f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
 
 
 def _check_formats(formats: Sequence[str]) -> None:
