@@ -19,7 +19,7 @@ from darkroom.evaluation.predict import (
     format_predictions,
     list_images,
 )
-from darkroom.evaluation.scores.serving import load_tensorflow
+from darkroom.input.loading import load_tensorflow
 from darkroom.runtime import streams
 
 from ..pictures import encode

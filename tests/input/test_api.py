@@ -14,6 +14,8 @@ import pytest
 import tensorflow as tf
 
 from darkroom.data.open import list_files
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph import decode
@@ -706,6 +708,10 @@ def test_a_commit_is_read_once(helpers, write_dataset, count_commits):
     with count_commits() as read:
         assert sorted(load(root, image_size=SIZE)) == ["eval", "train"]
     assert read == [f"{root}/dataset.json"]
+    named = name_dataset(root, read_dataset(root).fingerprint)
+    with count_commits() as read:
+        load(named, image_size=SIZE)
+    assert read == [f"{root}/dataset.json"] * 2  # to find the dataset, and to open it
     options = _options(shard=(1, 2), shard_by="file")
     with count_commits() as read:
         assert len(_numbers(input_fn(f"{root}/Split-train/*", options, training=True))) == 4

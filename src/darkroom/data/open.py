@@ -71,6 +71,7 @@ def open_data(
     data: Sequence[AnySource],
     eval_data: Sequence[AnySource] = (),
     manifest: ManifestOptions | None = None,
+    roots: Sequence[str] | None = None,
 ) -> OpenedData:
     """Opens datasets, or one list or folder of images. It reads their list, and no image.
 
@@ -79,6 +80,7 @@ def open_data(
             folder of images, as `darkroom convert` takes it.
         eval_data: The same, to use its eval split instead. All have the same label map.
         manifest: How the rows of a list or folder are read.
+        roots: The datasets of `data`, if `find_roots` has found them. Only without `eval_data`.
 
     Raises:
         DataError: There is nothing at a path, a folder is not a dataset, or label maps differ.
@@ -88,7 +90,9 @@ def open_data(
     """
     if not data:
         raise UsageError("No data is given.", "Name a dataset, a list or a folder of images.")
-    roots, eval_roots = find_roots(data, eval_data)
+    eval_roots: Sequence[str] = ()
+    if roots is None:
+        roots, eval_roots = find_roots(data, eval_data)
     splits: Mapping[str, Split]
     eval_splits: Mapping[str, Split] = {}
     if roots:

@@ -29,8 +29,10 @@ def check_commit_fields(fields: Any) -> None:
     """
     if not isinstance(fields, dict):
         raise ValueError("it is not an object")
-    optional = {"max_rejects": _is_share} if "max_rejects" in fields else {}
-    _check("", fields, {**_FIELDS, **optional})
+    expected = dict(_FIELDS)
+    if "max_rejects" in fields:
+        expected["max_rejects"] = lambda value: type(value) is float and 0 <= value <= 1
+    _check("", fields, expected)
 
 
 def _check(where: str, fields: Mapping[str, Any], expected: Mapping[str, Check]) -> None:
@@ -44,10 +46,6 @@ def _check(where: str, fields: Mapping[str, Any], expected: Mapping[str, Check])
 
 def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_NUMBER
-
-
-def _is_share(value: Any) -> bool:
-    return type(value) is float and 0 <= value <= 1
 
 
 def _is_text(value: Any) -> bool:
@@ -71,10 +69,6 @@ def _is_feature(value: Any) -> bool:
     if not (isinstance(value, dict) and value.keys() == {"type"}):
         return False
     return isinstance(value["type"], str) and value["type"] in _FEATURE_TYPES
-
-
-def _is_features(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_feature, value.values()))
 
 
 def _map_of(expected: Mapping[str, Check]) -> Check:
@@ -122,7 +116,7 @@ _FIELDS: Mapping[str, Check] = {
     "fingerprint": _is_sha256,
     "options": lambda value: isinstance(value, dict),
     "checks": lambda value: isinstance(value, str) and value in _CHECKS,
-    "features": _is_features,
+    "features": lambda value: isinstance(value, dict) and all(map(_is_feature, value.values())),
     "labels": _is_labels,
     "rows": _is_number,
     "written": _is_number,

@@ -110,14 +110,11 @@ def is_output(folder: str) -> bool:
     if is_commit(storage.join(folder, DATASET_FILE)):
         return True
     folders = Folders.of_dataset(folder)
-    if any(is_output(storage.join(folder, name)) for name in _list_data(folder)):
+    names = filter(DATA_FOLDER.fullmatch, storage.list_folder(folder))
+    if any(is_output(storage.join(folder, name)) for name in names):
         return True
     attempts = (replace(folders, token=token) for token in list_attempts(folders))
     return any(_read(each, journal_path(each)) is not None for each in attempts)
-
-
-def _list_data(folder: str) -> Iterator[str]:
-    return filter(DATA_FOLDER.fullmatch, storage.list_folder(folder))
 
 
 def find_outputs(folder: str) -> tuple[list[str], list[str]]:

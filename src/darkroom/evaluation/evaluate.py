@@ -30,8 +30,8 @@ from darkroom.evaluation.scores.serving import (
     find_model,
     identify_model,
     load_model,
-    load_tensorflow,
 )
+from darkroom.input.loading import load_tensorflow
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
@@ -82,11 +82,12 @@ def evaluate(
     given = [records] if isinstance(records, str | os.PathLike) else [*records]
     folder = find_model(os.fspath(model))
     target = None if report_dir is None else storage.absolute(report_dir)
+    [roots] = find_roots(given)
     if target is not None:
-        _check_target(target, given)
+        _check_target(target, roots)
     load_tensorflow()
     # The model defines the labels.
-    data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL))
+    data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
     named = data.find_split(name)
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
@@ -158,14 +159,13 @@ def check_split(split: str) -> str:
     return name
 
 
-def _check_target(target: str, records: Sequence[Paths]) -> None:
+def _check_target(target: str, datasets: Sequence[str]) -> None:
     """Checks that a report replaces no file of others, before anything is computed.
 
     Raises:
         OutputError: It would, or it would be in a dataset.
     """
     ledger.check_folder(target)
-    [datasets] = find_roots(records)
     for root in (*datasets, target):
         if storage.exists(storage.join(root, DATASET_FILE)):
             check_outside(root, target, "The report")

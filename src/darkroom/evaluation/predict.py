@@ -13,8 +13,9 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model, load_tensorflow
+from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.input.loading import load_tensorflow
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.runtime import cards, progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
@@ -124,7 +125,13 @@ def predict(
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
     load_tensorflow()
-    found, failed = _predict_all(load_model(folder, from_logits=from_logits), paths)
+    served = load_model(folder, from_logits=from_logits)
+    found: list[Prediction] = []
+    failed: list[FailedImage] = []
+    with progress.step("Predicting"):
+        for batch in _read_batches(paths, failed):
+            _predict_batch(served, batch, found, failed)
+            progress.advance(len(found) + len(failed), len(paths), "images")
     if not found:
         raise DataError(
             f"The model can decode none of {format_count(len(paths), 'image')}: "
@@ -218,18 +225,6 @@ def format_predictions(found: Predictions) -> str:
     total = format_count(len(found.predictions) + len(found.failed), "image")
     head = f"Predicted  {len(found.predictions):,} of {total}  ({labels})"
     return "\n".join([head, *failed, f"Written    {found.output}"])
-
-
-def _predict_all(
-    model: ServedModel, paths: Sequence[str]
-) -> tuple[list[Prediction], list[FailedImage]]:
-    found: list[Prediction] = []
-    failed: list[FailedImage] = []
-    with progress.step("Predicting"):
-        for batch in _read_batches(paths, failed):
-            _predict_batch(model, batch, found, failed)
-            progress.advance(len(found) + len(failed), len(paths), "images")
-    return found, failed
 
 
 def _read_batches(

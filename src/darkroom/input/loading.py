@@ -133,7 +133,7 @@ def load(
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    _load_tensorflow()
+    load_tensorflow()
     from darkroom.input.api import input_fn
 
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
@@ -163,8 +163,8 @@ def load(
     )
 
 
-def _load_tensorflow() -> None:
-    """Imports TensorFlow, without its output.
+def load_tensorflow() -> None:
+    """Imports TensorFlow, without its messages about a missing GPU.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -201,8 +201,8 @@ def _open_source(
         )
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        # Asked for each time: on a store, a new dataset has a new folder.
-        data = open_data([source], manifest=manifest)
+        # Read each time: on a store, a new dataset has a new folder.
+        data = open_data([source], manifest=manifest, roots=roots)
         sources = open_splits(data.splits, verify=verify, stage=stage, cache_dir=cache_dir)
         return data.labels, sources
 

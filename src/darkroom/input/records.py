@@ -162,19 +162,15 @@ class RecordSource:
             MissingPathError: A file of another tool is missing.
         """
         check_unchanged(self.commits)
-        self._check_present()
+        missing = [file for file in self.files if not storage.exists(file)]
+        if missing and missing[0] not in self._shards:
+            raise storage.build_missing_error(missing[0], "The file")
+        if missing:
+            folder = os.path.dirname(missing[0])
+            names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
+            raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
         for file in self.files:
             self._check_file(file)
-
-    def _check_present(self) -> None:
-        missing = [file for file in self.files if not storage.exists(file)]
-        if not missing:
-            return
-        if missing[0] not in self._shards:
-            raise storage.build_missing_error(missing[0], "The file")
-        folder = os.path.dirname(missing[0])
-        names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
-        raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
 
     def _check_file(self, file: str) -> None:
         try:

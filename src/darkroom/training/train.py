@@ -12,7 +12,8 @@ from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import REPORT_FILES
-from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend, load_tensorflow
+from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend
+from darkroom.input.loading import load_tensorflow
 from darkroom.options.fields import merge_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress

@@ -138,7 +138,11 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
             several = format_count(trained, "epoch")
             progress.note(f"Resumes from {several}, which an earlier run trained.")
         storage.delete_file(storage.join(earlier, DONE_FILE))
-        _move_folder(earlier, folder)
+        if storage.is_remote(earlier):
+            # The list of checkpoints leads nowhere until all files of the newest exist.
+            copies.move_folder(earlier, folder)
+        else:
+            storage.rename(earlier, folder)
     return folder
 
 
@@ -181,14 +185,6 @@ def _clear_folder(folder: str) -> None:
     names = [each for each in storage.list_everything(folder) if each.partition("/")[0] in own]
     storage.delete_files(storage.join(folder, each) for each in names)
     storage.remove_empty_folders(folder)
-
-
-def _move_folder(source: str, destination: str) -> None:
-    if storage.is_remote(source):
-        # The list of checkpoints leads nowhere until all files of the newest exist.
-        copies.move_folder(source, destination)
-    else:
-        storage.rename(source, destination)
 
 
 def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:

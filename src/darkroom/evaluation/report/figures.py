@@ -24,7 +24,14 @@ def make_curve(history: Sequence[HistoryEntry], name: str, best_epoch: int) -> H
         best_epoch: The epoch that is marked; 0 for none.
     """
     entries = history[:: max(1, math.ceil(len(history) / _MAX_POINTS))]
-    lines = {key: _list_points(entries, key) for key in (name, f"val_{name}")}
+    lines = {
+        key: [
+            (float(entry["epoch"]), float(entry[key]))
+            for entry in entries
+            if key in entry and math.isfinite(float(entry[key]))
+        ]
+        for key in (name, f"val_{name}")
+    }
     values = [value for points in lines.values() for _, value in points]
     if not values:
         return None
@@ -99,11 +106,6 @@ def make_calibration(bins: Sequence[Bin]) -> Html:
         "probability. Bars: how many images.",
     )
     return element("figure", caption, chart, class_="chart")
-
-
-def _list_points(history: Sequence[HistoryEntry], key: str) -> list[tuple[float, float]]:
-    points = [(float(entry["epoch"]), float(entry[key])) for entry in history if key in entry]
-    return [(epoch, value) for epoch, value in points if math.isfinite(value)]
 
 
 def _scale_x(share: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +81,9 @@ def draw_matrix(confusion: Ints, labels: Sequence[str], shown: Sequence[int]) ->
     for place, row in enumerate(shown):
         start = _MARGIN + _CELL * place
         draw.text((4, start + 7), _shorten(labels[row]), fill=_BLACK)
-        picture.paste(_turn(_shorten(labels[row])), (start + 6, 2))
+        above = Image.new("RGB", (_MARGIN - 4, 14), _WHITE)
+        ImageDraw.Draw(above).text((0, 1), _shorten(labels[row]), fill=_BLACK)
+        picture.paste(above.rotate(90, expand=True), (start + 6, 2))
         total = max(int(confusion[row].sum()), 1)
         for across, column in enumerate(shown):
             count, left = int(confusion[row, column]), _MARGIN + _CELL * across
@@ -116,13 +117,6 @@ def _draw_image(each: Shown, labels: Sequence[str], uri: str) -> _Pixels:
     said = f"{each.score:.2f} {_shorten(labels[each.predicted])}"
     draw.text((2, _IMAGE + 14), said, fill=color)
     return np.asarray(picture)
-
-
-def _turn(text: str) -> Any:
-    """Returns a picture of a text that is read from below."""
-    picture = Image.new("RGB", (_MARGIN - 4, 14), _WHITE)
-    ImageDraw.Draw(picture).text((0, 1), text, fill=_BLACK)
-    return picture.rotate(90, expand=True)
 
 
 def _shorten(text: str) -> str:

@@ -15,10 +15,9 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError, UsageError, find_missing_extra, is_environment
+from darkroom.errors import DataError, UsageError, is_environment
 from darkroom.evaluation.scores.metrics import Floats
 from darkroom.evaluation.scores.probabilities import make_probabilities
-from darkroom.runtime import streams
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 
@@ -92,21 +91,6 @@ class ServedModel:
 
     def _take(self, scores: Any) -> Floats:
         return make_probabilities(np.asarray(scores), self.folder, from_logits=self.from_logits)
-
-
-def load_tensorflow() -> None:
-    """Imports TensorFlow, without its messages about a missing GPU.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    streams.quiet_tensorflow()
-    try:
-        import tensorflow  # noqa: F401
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
 
 
 def check_backend() -> None:

@@ -71,8 +71,10 @@ class FeatureCache:
             The keys of the images that were found.
         """
         found: set[bytes] = set()
-        for path in self._list_files():
-            found |= _load_file(path, rows, features, found)
+        if self._folder is None or not storage.is_folder(self._folder):
+            return found
+        for name in sorted(filter(_FILE.fullmatch, storage.list_folder(self._folder))):
+            found |= _load_file(storage.join(self._folder, name), rows, features, found)
         return found
 
     def add(self, keys: Sequence[bytes], features: Array) -> None:
@@ -94,12 +96,6 @@ class FeatureCache:
             # A full disk, for example: the training does not need it.
             progress.note(f"Features are no longer kept. {describe_os_error(error)}")
             self._folder = None
-
-    def _list_files(self) -> list[str]:
-        if self._folder is None or not storage.is_folder(self._folder):
-            return []
-        names = filter(_FILE.fullmatch, storage.list_folder(self._folder))
-        return [storage.join(self._folder, name) for name in sorted(names)]
 
 
 def _name_file(keys: Array) -> str:

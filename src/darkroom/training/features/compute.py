@@ -59,7 +59,10 @@ class Computer:
         # Both passes over the images must have the same order.
         self._options = replace(options, record_cache=NO_CACHE, deterministic=True, service=None)
         self._cache, self._scratch = cache, scratch
-        self._identity = _identify(base, f"{_FORM} {name} {options.image_size}")
+        digest = hashlib.sha256(f"{_FORM} {name} {options.image_size}".encode())
+        for weight in base.get_weights():
+            digest.update(np.ascontiguousarray(weight).tobytes())
+        self._identity = digest.hexdigest()[:32]
         self._width = int(base.output_shape[-1])
         self._view_seconds: list[float] = []
         pixels = tf.TensorSpec((None, *options.image_size, 3), tf.uint8)
@@ -81,8 +84,11 @@ class Computer:
         rows: dict[bytes, list[int]] = {}
         for row, key in enumerate(keys):
             rows.setdefault(key, []).append(row)
-        values = self._make_array(split, (len(keys), len(views), self._width))
-        caches = [FeatureCache(self._find_folder(view)) for view in views]
+        # A file, so that the system can take the memory back: a million images have 10 GB.
+        path = os.path.join(self._scratch, f"{split}.features")
+        values = np.memmap(path, np.float32, "w+", shape=(len(keys), len(views), self._width))
+        names = [f"{self._identity}-{view.name}" for view in views]
+        caches = [FeatureCache(self._cache and storage.join(self._cache, name)) for name in names]
         found = [cache.load(rows, values[:, n]) for n, cache in enumerate(caches)]
         known = set.intersection(*found)
         missing = np.zeros(len(keys), bool)
@@ -150,16 +156,6 @@ class Computer:
         )
         return images.batch(_BATCH_IMAGES).prefetch(1)
 
-    def _find_folder(self, view: View) -> str | None:
-        if self._cache is None:
-            return None
-        return storage.join(self._cache, f"{self._identity}-{view.name}")
-
-    def _make_array(self, split: str, shape: tuple[int, ...]) -> Array:
-        # A file, so that the system can take the memory back: a million images have 10 GB.
-        path = os.path.join(self._scratch, f"{split}.features")
-        return np.memmap(path, np.float32, "w+", shape=shape)
-
 
 def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes], Array]:
     """Returns a hash of the contents of each image, 32 bytes, and the labels, int64 [N]."""
@@ -178,11 +174,3 @@ def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes],
         keys.append(hashlib.sha256(form + encoded).digest())
         labels.append(label)
     return keys, np.array(labels, np.int64)
-
-
-def _identify(base: Any, name: str) -> str:
-    """Returns a hash of a base: its architecture and its weights."""
-    digest = hashlib.sha256(name.encode())
-    for weight in base.get_weights():
-        digest.update(np.ascontiguousarray(weight).tobytes())
-    return digest.hexdigest()[:32]

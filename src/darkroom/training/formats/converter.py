@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,13 +73,8 @@ def convert_tflite(model: Any, kind: str, sample: npt.NDArray[Any]) -> bytes:
                 operations.TFLITE_BUILTINS_INT8,
                 operations.TFLITE_BUILTINS,
             ]
-            converter.representative_dataset = lambda: _yield_each(sample)
+            converter.representative_dataset = lambda: ([image] for image in sample[:, None])
         return bytes(converter.convert())
-
-
-def _yield_each(sample: npt.NDArray[Any]) -> Iterator[list[npt.NDArray[Any]]]:
-    for number in range(len(sample)):
-        yield [sample[number : number + 1]]
 
 
 def open_tflite(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:

@@ -30,7 +30,11 @@ def write_keras_file(model: Any, path: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, KERAS_FILE)
         try:
-            _drop_optimizer(model).save(local)
+            kept = model
+            if model.inputs:  # not a subclass, whose layers are in its `call`
+                # Without the optimizer, which is twice as large as the weights.
+                kept = keras.Model(model.input, model.output, name=model.name)
+            kept.save(local)
             _check_same(model, local)
         except Exception as error:  # noqa: BLE001  whatever a layer of the user's raises
             storage.delete_file(path)
@@ -39,13 +43,6 @@ def write_keras_file(model: Any, path: str) -> None:
             return
         with open(local, "rb") as file:
             storage.write_bytes(path, file.read())
-
-
-def _drop_optimizer(model: Any) -> Any:
-    """Returns the same layers without the optimizer, which is twice as large as the weights."""
-    if not model.inputs:  # a subclass: its layers are in its `call`
-        return model
-    return keras.Model(model.input, model.output, name=model.name)
 
 
 def _check_same(model: Any, path: str) -> None:

@@ -21,7 +21,8 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
 from darkroom.evaluation.scores.probabilities import make_probabilities
-from darkroom.evaluation.scores.serving import find_model, load_tensorflow
+from darkroom.evaluation.scores.serving import find_model
+from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
@@ -183,7 +184,10 @@ def format_export(result: ExportResult) -> str:
     """Returns the result as lines for a person."""
     head = f"{'format':15} {'size':>10}  {'difference':>10}  {'same label':>10}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
-    rows += [(each.format, *_list_cells(each), each.path) for each in result.exports]
+    for each in result.exports:
+        size = f"{each.size_bytes / 1e6:,.1f} MB"
+        difference, same = f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
+        rows.append((each.format, size, difference, same, each.path))
     lines = [
         f"{name:15} {size:>10}  {difference:>10}  {same:>10}  {path}"
         for name, size, difference, same, path in rows
@@ -195,11 +199,6 @@ def format_export(result: ExportResult) -> str:
     )
     on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
     return "\n".join([takes, on, head, *lines])
-
-
-def _list_cells(each: Export) -> tuple[str, str, str]:
-    size = f"{each.size_bytes / 1e6:,.1f} MB"
-    return size, f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
 
 
 def _check_formats(formats: Sequence[str]) -> None:

@@ -92,13 +92,12 @@ def read_tensors(path: str) -> dict[str, np.ndarray[Any, Any]]:
     # A magic number, a version, the kind of machine, the tensors, the keys of their storages.
     *_, tensors, keys = (_Unpickler(file).load() for _ in range(5))
     dtypes = {tensor.storage.key: tensor.storage.dtype for tensor in tensors.values()}
-    stored = {key: _read_numbers(file, np.dtype(dtypes[key])) for key in keys}
+    stored = {}
+    for key in keys:
+        dtype = np.dtype(dtypes[key])
+        count = int.from_bytes(file.read(8), "little")
+        stored[key] = np.frombuffer(file.read(count * dtype.itemsize), dtype)
     return {name: _view(stored, tensor) for name, tensor in tensors.items()}
-
-
-def _read_numbers(file: io.BytesIO, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    count = int.from_bytes(file.read(8), "little")
-    return np.frombuffer(file.read(count * dtype.itemsize), dtype)
 
 
 def _view(stored: dict[str, np.ndarray[Any, Any]], tensor: _Tensor) -> np.ndarray[Any, Any]:

@@ -60,7 +60,11 @@ def check_weights(weights: str | None, model: str) -> None:
     if storage.is_folder(place):
         read_training(weights, model)
         return
-    if not _is_file(place):
+    if storage.is_remote(place):
+        is_file = storage.exists(place)
+    else:
+        is_file = os.path.isfile(storage.local_path(place))
+    if not is_file:
         near = None if storage.exists(place) else storage.find_near(place)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
@@ -111,9 +115,3 @@ def find_state_file(weights: str) -> str:
     """Returns the file whose state says whether weights have changed."""
     place = storage.expand_home(weights)
     return storage.join(place, RESULT_FILE) if storage.is_folder(place) else weights
-
-
-def _is_file(place: str) -> bool:
-    if storage.is_remote(place):
-        return storage.exists(place)
-    return os.path.isfile(storage.local_path(place))

@@ -73,7 +73,11 @@ class TrainingState:
         """
         state = cls(folder, options, data, eval_data, budget, phase=plan_phases(options)[0].name)
         if path := find_checkpoint(folder):
-            state._resume(path, _read_saved(path))
+            try:
+                saved = parse_json(tf.train.load_checkpoint(path).get_tensor(_STATE_KEY), _Saved)
+            except (ValueError, AttributeError, tf.errors.NotFoundError) as error:
+                raise _build_foreign_error(posixpath.dirname(path)) from error
+            state._resume(path, saved)
         return state
 
     @property
@@ -159,13 +163,6 @@ def find_checkpoint(folder: str) -> str | None:
         raise _build_foreign_error(inside)
     latest: str | None = tf.train.latest_checkpoint(inside)
     return latest
-
-
-def _read_saved(path: str) -> _Saved:
-    try:
-        return parse_json(tf.train.load_checkpoint(path).get_tensor(_STATE_KEY), _Saved)
-    except (ValueError, AttributeError, tf.errors.NotFoundError) as error:
-        raise _build_foreign_error(posixpath.dirname(path)) from error
 
 
 def _build_foreign_error(inside: str) -> OutputError:

@@ -68,9 +68,11 @@ def choose_options(
         best = find_best(trials)
         _report(trials, best)
         chosen = replace(options, **best.values)
-        if _read_chosen(inside) != (content := json.dumps(chosen.to_dict(), indent=1) + "\n"):
+        path = storage.join(inside, _CHOSEN_FILE)
+        content = (json.dumps(chosen.to_dict(), indent=1) + "\n").encode()
+        if not storage.exists(path) or storage.read_bytes(path) != content:
             delete_training(folder)
-            storage.write_bytes(storage.join(inside, _CHOSEN_FILE), content.encode())
+            storage.write_bytes(path, content)
     return chosen
 
 
@@ -116,8 +118,3 @@ def _report(trials: Sequence[Trial], best: Trial) -> None:
         f"Best of {several}: {best.trial} with {format_values(best.values)}. Its val_accuracy is "
         f"{best.score:.4f}; {compared}."
     )
-
-
-def _read_chosen(folder: str) -> str:
-    path = storage.join(folder, _CHOSEN_FILE)
-    return storage.read_bytes(path).decode(errors="replace") if storage.exists(path) else ""

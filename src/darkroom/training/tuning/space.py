@@ -25,6 +25,11 @@ def make_space(options: TrainingOptions) -> Space:
     The user's values are in the space, too. `balance` is not: it gives up accuracy for rare
     labels, and the score is the accuracy.
     """
+    # The features of a frozen base are computed once, so fewer changes are possible there.
+    augmentations: tuple[str, ...] = _FROZEN_AUGMENTATIONS
+    if not options.is_frozen:
+        is_ours = options.model in OWN_MODELS or options.model.startswith(APPLICATIONS_PREFIX)
+        augmentations = (*_AUGMENTATIONS, *([_MIXUP] if is_ours else []))
     batches = {options.batch_size * factor // 2 for factor in (1, 2, 4)}
     return {
         "learning_rate": {
@@ -32,16 +37,8 @@ def make_space(options: TrainingOptions) -> Space:
             "greatest": min(options.learning_rate * 10, 99.0),
             "scale": "log",
         },
-        "augment": {"choices": sorted({*_list_augmentations(options), options.augment})},
+        "augment": {"choices": sorted({*augmentations, options.augment})},
         "label_smoothing": {"choices": sorted({*_SMOOTHINGS, options.label_smoothing})},
         "weight_decay": {"choices": sorted({*_DECAYS, options.weight_decay})},
         "batch_size": {"choices": sorted(n for n in batches if 1 <= n <= MOST_IN_BATCH)},
     }
-
-
-def _list_augmentations(options: TrainingOptions) -> tuple[str, ...]:
-    # The features of a frozen base are computed once, so fewer changes are possible there.
-    if options.is_frozen:
-        return _FROZEN_AUGMENTATIONS
-    is_ours = options.model in OWN_MODELS or options.model.startswith(APPLICATIONS_PREFIX)
-    return (*_AUGMENTATIONS, *([_MIXUP] if is_ours else []))
