@@ -28,7 +28,6 @@ OPTIONS = {
     "batch_size": 4,
     "epochs": 2,
     "learning_rate": 0.01,
-    "checkpoint_steps": 2,
 }
 
 
@@ -48,7 +47,7 @@ def _start(warm_python, root, folder, cases, *arguments, config=None):
     return warm_python.start(SCRIPT, root, folder, json.dumps(cases), *arguments, env=environment)
 
 
-def _start_workers(warm_python, root, folder, *kill):
+def _start_workers(warm_python, root, folder, values, *kill):
     ports = []
     for _ in range(2):
         with socket.socket() as free:
@@ -60,7 +59,7 @@ def _start_workers(warm_python, root, folder, *kill):
             warm_python,
             root,
             folder,
-            {"workers": {}},
+            {"workers": values},
             "1",
             *(kill if index else ()),
             config={"cluster": cluster, "task": {"type": "worker", "index": index}},
@@ -86,19 +85,24 @@ def test_two_devices_and_two_processes_give_what_one_gives(
         "single": {"strategy": "one"},
         "custom": {"strategy": "mirrored", "loop": "custom"},
     }
+    # One layer of weights is traced quickly.
+    values = (
+        {"checkpoint_steps": 2} if is_killed else {"model": "own_models:tiny", "learning_rate": 0.3}
+    )
     if is_killed:
         cases["fit"] = {"strategy": "mirrored", "loop": "fit"}
         cases["split"] = {"strategy": "one", "model": "own_models:split"}
     # At the same time as the workers, which wait for each other now and then.
+    cases = {name: {**values, **options} for name, options in cases.items()}
     in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")
     if is_killed:
         # In the second epoch, one batch after a checkpoint; the other cannot go on.
-        processes = _start_workers(warm_python, dataset, tmp_path, "1", "3")
+        processes = _start_workers(warm_python, dataset, tmp_path, values, "1", "3")
         codes = [process.wait() for process in processes]
         assert codes == [1, -signal.SIGKILL]
         history = json.loads((tmp_path / "workers" / "history.json").read_text())
         assert [entry["epoch"] for entry in history] == [1]
-    for process in _start_workers(warm_python, dataset, tmp_path):
+    for process in _start_workers(warm_python, dataset, tmp_path, values):
         assert process.wait() == 0
     assert in_one_process.wait() == 0
     single, *others = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
