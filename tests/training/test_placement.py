@@ -33,10 +33,12 @@ OPTIONS = {
 
 @pytest.fixture
 def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(29)
+    rows = helpers.make_rows(43)
+    # Labels that are not equally frequent, for their weights.
+    train = [*rows[0:28:2], *rows[1:12:2]]
     # Wrong labels: the first epoch is the best, which a run that goes on after it did not train.
-    wrong = [(image, 1 - label) for image, label in rows[20:]]
-    return write_dataset({"train": rows[:20], "eval": wrong})
+    wrong = [(image, 1 - label) for image, label in rows[34:]]
+    return write_dataset({"train": train, "eval": wrong})
 
 
 def _start(warm_python, root, folder, cases, *arguments, config=None):
@@ -83,15 +85,15 @@ def test_two_devices_and_two_processes_give_what_one_gives(
 ):
     cases = {
         "single": {"strategy": "one"},
-        "custom": {"strategy": "mirrored", "loop": "custom"},
+        "fit": {"strategy": "mirrored", "loop": "fit"},
     }
-    # One layer of weights is traced quickly.
-    values = (
-        {"checkpoint_steps": 2} if is_killed else {"model": "own_models:tiny", "learning_rate": 0.3}
-    )
     if is_killed:
-        cases["fit"] = {"strategy": "mirrored", "loop": "fit"}
+        cases["custom"] = {"strategy": "mirrored", "loop": "custom"}
         cases["split"] = {"strategy": "one", "model": "own_models:split"}
+        values = {"checkpoint_steps": 2}
+    else:
+        # One layer of weights is traced quickly.
+        values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
     # At the same time as the workers, which wait for each other now and then.
     cases = {name: {**values, **options} for name, options in cases.items()}
     in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")

@@ -62,15 +62,11 @@ def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, 
     assert_same(_train(dataset, tmp_path / "run", **values), straight)
 
 
-@pytest.mark.slow
+# tests/training/test_placement.py asks the same of weights, without the rest of the recipe.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("balance", "loop"),
-    [
-        ("weights", "fit"),
-        pytest.param("sampling", "custom", marks=pytest.mark.long),
-        pytest.param("weights", "custom", marks=pytest.mark.long),
-        pytest.param("prior", "fit", marks=pytest.mark.long),
-    ],
+    [("weights", "fit"), ("sampling", "custom"), ("weights", "custom"), ("prior", "fit")],
 )
 def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python, balance, loop):
     # The order of a batch decides which device gets an image, and no sum depends on it.
