@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 
-import keras
 import numpy as np
 import pytest
 
@@ -179,24 +176,3 @@ def test_a_damaged_index_does_not_stop_a_training(images, tmp_path):
     assert (training.count_images(), list(data.labels)) == (8, ["cat", "dog"])
     # So there is no hint of rare labels.
     assert find_label_counts(training, 2) is None
-
-
-class _Division(keras.layers.Layer):
-    """Divides by zero, in images of one brightness."""
-
-    def call(self, pixels):
-        return pixels / keras.ops.where(pixels == 45.0, 0.0, 255.0)
-
-
-def _make_diverging(num_classes, image_size):
-    inputs = keras.Input((*image_size, 3), dtype="uint8")
-    x = keras.layers.GlobalAveragePooling2D()(_Division()(keras.layers.Rescaling(1.0)(inputs)))
-    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
-
-
-def test_a_loss_that_is_not_a_number(images, refuse):
-    sys.modules["own_models"].diverging = _make_diverging
-    message, hint = refuse(1, images, *TINY, "--model", "own_models:diverging")
-    assert re.match(r"darkroom: The loss is (nan|inf) in batch [12] of epoch 1, whose im", message)
-    assert f"{images}/train/cat/4.png" in message
-    assert hint.startswith("Use a lower --learning-rate than 0.003, or look at these images.")

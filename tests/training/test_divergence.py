@@ -26,7 +26,7 @@ from ..pictures import encode
 
 pytestmark = pytest.mark.tensorflow
 
-SIZE = (32, 32)
+SIZE = (8, 8)
 
 
 class _DivisionLayer(keras.layers.Layer):
@@ -87,12 +87,13 @@ def _open_records(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("loop", "open_splits_of"), [("fit", _open_files), ("custom", _open_records)]
+    ("loop", "open_splits_of"),
+    [("fit", _open_files), pytest.param("custom", _open_records, marks=pytest.mark.long)],
 )
 def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_of):
     splits = open_splits_of(folder, tmp_path)
     with pytest.raises(DataError) as caught:
-        _train(splits, tmp_path / "run", loop=loop, checkpoint_steps=0)
+        _train(splits, tmp_path / "run", loop=loop, checkpoint_steps=1)
     found = re.fullmatch(
         r"The loss is nan in batch [1-4] of epoch 1, whose images are (\S+), (\S+), (\S+)\.",
         caught.value.message,
@@ -100,22 +101,7 @@ def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_o
     assert any(name.endswith("train/b/7.png") for name in found.groups())
     assert caught.value.hint.startswith("Use a lower --learning-rate than 0.003, or look at these")
     assert not (tmp_path / "run" / "history.json").exists()
-
-
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_several_batches_of_an_execution_are_named_together(folder, tmp_path, loop):
-    splits = open_images(str(folder)).splits
-    with pytest.raises(DataError) as caught:
-        _train(splits, tmp_path / "run", loop=loop, steps_per_execution=4)
-    message = caught.value.message
-    assert "nan in one of the batches 1 to 4 of epoch 1, whose images are" in message
-    assert message.endswith(" and 9 more.")
-
-
-def test_no_checkpoint_has_weights_that_are_not_numbers(folder, tmp_path):
-    splits = open_images(str(folder)).splits
-    with pytest.raises(DataError):
-        _train(splits, tmp_path / "run", checkpoint_steps=1)
+    # No checkpoint has weights that are not numbers.
     latest = tf.train.latest_checkpoint(str(tmp_path / "run" / "checkpoints"))
     if latest:  # the image may be in the first batch
         reader = tf.train.load_checkpoint(latest)
@@ -124,12 +110,26 @@ def test_no_checkpoint_has_weights_that_are_not_numbers(folder, tmp_path):
                 assert np.isfinite(reader.get_tensor(name)).all()
 
 
+@pytest.mark.parametrize(
+    ("loop", "open_splits_of"),
+    [("custom", _open_records), pytest.param("fit", _open_files, marks=pytest.mark.long)],
+)
+def test_several_batches_of_an_execution_are_named_together(folder, tmp_path, loop, open_splits_of):
+    splits = open_splits_of(folder, tmp_path)
+    with pytest.raises(DataError) as caught:
+        _train(splits, tmp_path / "run", loop=loop, steps_per_execution=4)
+    message = caught.value.message
+    assert "nan in one of the batches 1 to 4 of epoch 1, whose images are" in message
+    assert message.endswith(" and 9 more.")
+
+
 def test_images_are_named_where_their_features_are_trained_on(
     folder, tmp_path, monkeypatch, training_process
 ):
     build = training_process.build_small_network
     monkeypatch.setattr(efficientnet_lite, "build_network", build)
-    build(SIZE).save_weights(tmp_path / "network.weights.h5")
+    size = (16, 16)
+    build(size).save_weights(tmp_path / "network.weights.h5")
     splits = open_images(str(folder)).splits
     [bad] = [n for n, uri in enumerate(splits["train"].split.uris) if uri.endswith("train/b/7.png")]
     inner = Computer.compute
@@ -142,5 +142,6 @@ def test_images_are_named_where_their_features_are_trained_on(
 
     monkeypatch.setattr(Computer, "compute", compute)
     values = {"model": "efficientnet-lite0", "weights": str(tmp_path / "network.weights.h5")}
+    values["image_size"] = size
     with pytest.raises(DataError, match=r"The loss is nan in batch \d of epoch 1, .*train/b/7.png"):
         _train(splits, tmp_path / "run", augment="flip", feature_cache="none", **values)

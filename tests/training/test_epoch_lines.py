@@ -53,17 +53,21 @@ def _describe(entry):
     return ", ".join(f"{name} {entry[name]:.4f}" for name in names) + ", rate 0.05, "
 
 
+def _check_lines(stream, history, speed):
+    *lines, last = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    for number, (line, entry) in enumerate(zip(lines, history, strict=True), 1):
+        assert re.match(rf"Training: epoch {number}/2 done in \d+\.\d s, loss ", line)
+        assert re.search(re.escape(_describe(entry).removesuffix(", ")) + speed + "$", line)
+    assert re.fullmatch(r"Training done in .* s, 2 epochs", last)
+
+
+@pytest.mark.usefixtures("quick_loop")
 def test_a_log_has_one_line_an_epoch(dataset, tmp_path):
     stream = io.StringIO()
     with progress.use(PlainProgress(stream, interval_seconds=0)):
         trained = _train(dataset, tmp_path / "run")
-    *lines, last = stream.getvalue().splitlines()
-    assert len(lines) == 2
-    for number, (line, entry) in enumerate(zip(lines, trained.history, strict=True), 1):
-        assert re.match(rf"Training: epoch {number}/2 done in \d+\.\d s, loss ", line)
-        assert _describe(entry) in line
-        assert re.search(r", [\d,]+ images/s, \d+% waiting for input$", line)
-    assert re.fullmatch(r"Training done in .* s, 2 epochs", last)
+    _check_lines(stream, trained.history, "")
 
 
 class Display(PlainProgress):
@@ -79,20 +83,32 @@ class Display(PlainProgress):
         self.counts.append((self._steps[-1].label, done, total, unit, before, detail))
 
 
-@pytest.mark.parametrize(("loop", "checkpoint_steps"), [("fit", 0), ("custom", 2)])
-def test_a_terminal_shows_the_batches_of_each_epoch(
-    dataset, tmp_path, monkeypatch, loop, checkpoint_steps
-):
+def _check_counts(counts, *num_batches):
+    expected = [
+        (f"Training: epoch {epoch}/2", done, 6, "batches", 0)
+        for epoch, number in enumerate(num_batches, 1)
+        for done in range(1, number + 1)
+    ]
+    assert [each[:5] for each in counts] == expected
+    assert all(re.fullmatch(r"loss \d+\.\d{4}", each[5]) for each in counts)
+
+
+@pytest.fixture
+def always_loss(monkeypatch):
     monkeypatch.setattr("darkroom.training.devices.loops._LOSS_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("always_loss")
+def test_a_terminal_shows_the_batches_of_each_epoch(dataset, tmp_path):
     display = Display()
     with progress.use(display):
-        _train(dataset, tmp_path / "run", loop=loop, checkpoint_steps=checkpoint_steps)
-    shown = [(each[0], each[1:5]) for each in display.counts]
-    labels = [f"Training: epoch {number}/2" for number in (1, 2)]
-    assert shown == [(name, (n, 6, "batches", 0)) for name in labels for n in range(1, 7)]
-    assert all(re.fullmatch(r"loss \d+\.\d{4}", each[5]) for each in display.counts)
+        trained = _train(dataset, tmp_path / "run")
+    _check_counts(display.counts, 6, 6)
+    speed = r", [\d,]+ images/s, \d+% waiting for input"
+    _check_lines(display._stream, trained.history, speed)
 
 
+@pytest.mark.usefixtures("always_loss")
 def test_a_training_that_resumes_shows_the_rest_of_its_epoch(dataset, tmp_path, monkeypatch):
     inner = TrainingRun._end_step
 
@@ -101,10 +117,13 @@ def test_a_training_that_resumes_shows_the_rest_of_its_epoch(dataset, tmp_path, 
         if (len(run.history), done) == (1, 4):
             raise KeyError("stopped")
 
-    with monkeypatch.context() as patch:
+    display = Display()
+    with monkeypatch.context() as patch, progress.use(display):
         patch.setattr(TrainingRun, "_end_step", end_step)
         with pytest.raises(KeyError, match="stopped"):
             _train(dataset, tmp_path / "run", loop="custom", checkpoint_steps=2)
+    # The fourth ended before it could be shown.
+    _check_counts(display.counts, 6, 3)
     display = Display()
     with progress.use(display):
         trained = _train(dataset, tmp_path / "run", loop="custom", checkpoint_steps=2)

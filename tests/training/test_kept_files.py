@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
-from darkroom.evaluation.scores.serving import load_model
-
-from ..pictures import encode, make_photo
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("quick_loop")]
 
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 QUICK += ["--model", "own_models:tiny"]
-_ONE_IMAGE = [encode(make_photo())]
 
 
 def _write(folder: Path, *names: str) -> dict[str, bytes]:
@@ -105,23 +99,3 @@ def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     assert "has checkpoints that darkroom did not write." in capsys.readouterr().err
     assert _read(mine) == before
     assert sorted(os.listdir(mine)) == ["ckpt-0.data-00000-of-00001", "ckpt-0.index"]
-
-
-@pytest.mark.slow
-def test_a_damaged_model_that_was_deleted_is_exported_again(train, tmp_path, capsys):
-    run, dataset = train
-    folder = tmp_path / "run"
-    assert run(folder) == 0
-    [variables] = (folder / "model/variables").glob("variables.data-*")
-    whole = load_model(str(folder / "model")).score_images(_ONE_IMAGE)
-    history = (folder / "history.json").read_bytes()
-    os.truncate(variables, variables.stat().st_size // 2)
-    capsys.readouterr()
-    assert main(["evaluate", str(folder), str(dataset), "--split", "eval"]) == 1
-    said = capsys.readouterr().err
-    assert "delete the folder model in it, and run the same darkroom train again" in said
-    shutil.rmtree(folder / "model")
-    assert run(folder) == 0
-    again = load_model(str(folder / "model")).score_images(_ONE_IMAGE)
-    np.testing.assert_array_equal(again, whole)
-    assert (folder / "history.json").read_bytes() == history  # nothing was trained

@@ -28,16 +28,17 @@ OPTIONS = {
     "batch_size": 4,
     "epochs": 2,
     "learning_rate": 0.01,
-    "checkpoint_steps": 2,
 }
 
 
 @pytest.fixture
 def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(29)
+    rows = helpers.make_rows(43)
+    # Labels that are not equally frequent, for their weights.
+    train = [*rows[0:28:2], *rows[1:12:2]]
     # Wrong labels: the first epoch is the best, which a run that goes on after it did not train.
-    wrong = [(image, 1 - label) for image, label in rows[20:]]
-    return write_dataset({"train": rows[:20], "eval": wrong})
+    wrong = [(image, 1 - label) for image, label in rows[34:]]
+    return write_dataset({"train": train, "eval": wrong})
 
 
 def _start(warm_python, root, folder, cases, *arguments, config=None):
@@ -48,7 +49,7 @@ def _start(warm_python, root, folder, cases, *arguments, config=None):
     return warm_python.start(SCRIPT, root, folder, json.dumps(cases), *arguments, env=environment)
 
 
-def _start_workers(warm_python, root, folder, *kill):
+def _start_workers(warm_python, root, folder, values, *kill):
     ports = []
     for _ in range(2):
         with socket.socket() as free:
@@ -60,7 +61,7 @@ def _start_workers(warm_python, root, folder, *kill):
             warm_python,
             root,
             folder,
-            {"workers": {}},
+            {"workers": values},
             "1",
             *(kill if index else ()),
             config={"cluster": cluster, "task": {"type": "worker", "index": index}},
@@ -84,21 +85,26 @@ def test_two_devices_and_two_processes_give_what_one_gives(
 ):
     cases = {
         "single": {"strategy": "one"},
-        "custom": {"strategy": "mirrored", "loop": "custom"},
+        "fit": {"strategy": "mirrored", "loop": "fit"},
     }
     if is_killed:
-        cases["fit"] = {"strategy": "mirrored", "loop": "fit"}
+        cases["custom"] = {"strategy": "mirrored", "loop": "custom"}
         cases["split"] = {"strategy": "one", "model": "own_models:split"}
+        values = {"checkpoint_steps": 2}
+    else:
+        # One layer of weights is traced quickly.
+        values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
     # At the same time as the workers, which wait for each other now and then.
+    cases = {name: {**values, **options} for name, options in cases.items()}
     in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")
     if is_killed:
         # In the second epoch, one batch after a checkpoint; the other cannot go on.
-        processes = _start_workers(warm_python, dataset, tmp_path, "1", "3")
+        processes = _start_workers(warm_python, dataset, tmp_path, values, "1", "3")
         codes = [process.wait() for process in processes]
         assert codes == [1, -signal.SIGKILL]
         history = json.loads((tmp_path / "workers" / "history.json").read_text())
         assert [entry["epoch"] for entry in history] == [1]
-    for process in _start_workers(warm_python, dataset, tmp_path):
+    for process in _start_workers(warm_python, dataset, tmp_path, values):
         assert process.wait() == 0
     assert in_one_process.wait() == 0
     single, *others = (np.load(tmp_path / f"{name}-0.npz") for name in cases)

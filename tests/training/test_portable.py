@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -52,10 +53,21 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def warm_converter(warm_python, monkeypatch):
+    """Converts in a process that has imported TensorFlow already."""
+
+    def run(command, **_):
+        return warm_python.run(*command[1:])
+
+    monkeypatch.setattr(portable, "subprocess", SimpleNamespace(run=run))
+
+
 LIMITS = {"tflite": 1e-5, "tflite-int8": 0.1, "tflite-float16": 1e-3, "tflite-dynamic": 0.05}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_converter")
 @pytest.mark.parametrize(
     "kinds", [["tflite-int8"], pytest.param([*LIMITS], marks=pytest.mark.long)]
 )
@@ -85,6 +97,7 @@ def test_tflite_answers_as_the_model_does(model_dir, images, tmp_path, capsys, k
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_converter")
 def test_onnx_answers_as_the_model_does(model_dir, images, tmp_path):
     pytest.importorskip("tf2onnx")
     pytest.importorskip("onnxruntime")

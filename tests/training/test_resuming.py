@@ -80,12 +80,12 @@ def test_a_run_that_stops_anywhere_resumes_with_the_next_batch(
     notes: list[str] = []
     monkeypatch.setattr(progress, "note", notes.append)
     run_dir = tmp_path / "run"
-    # After a checkpoint and after none; where the epoch has no batch left; in the second epoch.
-    for epoch, step in ((0, 3), (0, 6), (1, 4)):
+    # Where the epoch has no batch left; and in the second epoch, one batch after a checkpoint.
+    for epoch, step in ((0, 6), (1, 3)):
         _train_interrupted(dataset, run_dir, epoch, step, loop=loop)
     trained = _train(dataset, run_dir, loop=loop)
     # A checkpoint is written after every second batch.
-    places = ["batch 2 of epoch 1", "batch 6 of epoch 1", "batch 4 of epoch 2"]
+    places = ["batch 6 of epoch 1", "batch 2 of epoch 2"]
     assert notes == [f"Resumes after {place}." for place in places]
     assert_same(trained, train_straight())
     # TensorBoard shows every epoch once.

@@ -339,19 +339,10 @@ def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, mo
     assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2]
 
 
-def test_deterministic_runs_give_the_same_losses(dataset, tmp_path):
-    runs = [
-        _train(dataset, tmp_path / name, epochs=1, augment="crop_flip").history
-        for name in ("a", "b")
-    ]
-    for one, two in zip(*runs, strict=True):
-        assert one == pytest.approx(two, rel=1e-4)
-
-
+@pytest.mark.usefixtures("quick_loop")
 def test_a_compiled_model_stays_as_it_is(dataset, tmp_path):
     trained = _train(dataset, tmp_path / "run", epochs=1, model="own_models:make_compiled")
     assert isinstance(trained.model.optimizer, keras.optimizers.SGD)
-    assert set(trained.history[0]) == {"epoch", "loss", "val_loss"}
 
 
 @pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
@@ -373,7 +364,7 @@ def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_p
 def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
     dataset, tmp_path, own_models, monkeypatch
 ):
-    options = {"loss": "categorical_crossentropy", "metrics": ["accuracy"]}
+    options = {"loss": "categorical_crossentropy"}
     sparse = {
         "loss": keras.losses.SparseCategoricalCrossentropy(),
         "metrics": [keras.metrics.SparseCategoricalAccuracy()],
@@ -390,7 +381,10 @@ def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
         with pytest.raises(UsageError, match=r"own_models:own comes compiled with a sparse loss"):
             _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own")
     monkeypatch.setattr(own_models, "own", make)
-    assert _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own", epochs=1)
+    values = {"augment": "mixup", "model": "own_models:own", "epochs": 1}
+    trained = _train(dataset, tmp_path / "run", **values)
+    assert isinstance(trained.model.optimizer, keras.optimizers.SGD)
+    assert set(trained.history[0]) == {"epoch", "loss", "val_loss"}
 
 
 @pytest.fixture(scope="module")

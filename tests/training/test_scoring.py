@@ -10,6 +10,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.errors import DataError
 from darkroom.evaluation import evaluate as scoring
 
 from ..pictures import encode
@@ -48,13 +49,41 @@ def count_scorings(monkeypatch):
     return scored
 
 
-def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, count_scorings):
-    darkroom.convert(pictures, tmp_path / "records")
+@pytest.fixture
+def ready_model(own_models, quick_loop, monkeypatch):
+    """A model that is right from the start, as own_models:ready."""
+
+    def make(num_classes, image_size):
+        model = own_models.tiny(num_classes, image_size)
+        model.layers[-1].set_weights([np.array([[-9.0, 9.0]] * 3), np.array([13.0, -13.0])])
+        return model
+
+    monkeypatch.setattr(own_models, "ready", make, raising=False)
+
+
+def _fail(*arguments):
+    raise DataError("1 of 12 images cannot be decoded.")
+
+
+@pytest.mark.usefixtures("ready_model")
+def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, monkeypatch, count_scorings):
     folder = tmp_path / "run"
-    command = ["train", "--data", str(tmp_path / "records"), "--checkpoint-dir", str(folder)]
-    command += [*OPTIONS, "--epochs", "20"]
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    command += ["--model", "own_models:ready", "--learning-rate", "1e-6", "--epochs", "2"]
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "score_split", _fail)
+        assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "The model is trained and exported, but it cannot be scored: 1 of 12 images" in said
+    assert (folder / "model" / "saved_model.pb").exists()
+    assert not (folder / "model.html").exists()
+    assert not (folder / "training.json").exists()
+
+    # The next run trains nothing, and scores.
     assert main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["evaluation"]
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["already_complete"]) == (2, False)
+    found = result["evaluation"]
     assert (found["split"], found["records"], found["accuracy"]) == ("test", 12, 11 / 12)
     assert found["confusions"] == [{"label": "light", "predicted": "dark", "records": 1}]
     assert found["report_path"] == f"{folder}/model.html"
@@ -62,13 +91,13 @@ def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, count_scoring
     saved = json.loads((folder / "evaluation.json").read_text())
     assert saved["evaluation"] == found
     facts = saved["facts"]
-    assert facts["recipe"]["model"] == "own_models:tiny"
-    assert [entry["epoch"] for entry in facts["history"]] == list(range(1, 21))
+    assert facts["recipe"]["model"] == "own_models:ready"
+    assert [entry["epoch"] for entry in facts["history"]] == [1, 2]
     records = {split: parts[0]["records"] for split, parts in facts["data"].items()}
     assert records == {"train": 24, "eval": 12, "test": 12}
     page = (folder / "model.html").read_text()
     assert "91.7% right on the test split" in page
-    assert "own_models:tiny" in page
+    assert "own_models:ready" in page
     assert (folder / "model.md").exists()
 
     # A training that is complete says it again, and scores nothing.
@@ -86,27 +115,15 @@ def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, count_scoring
     again = json.loads(capsys.readouterr().out)["evaluation"]
     assert (again["report_path"], again["model_dir"]) == (f"{moved}/model.html", f"{moved}/model")
     report = tmp_path / "report"
-    found = darkroom.evaluate(moved, tmp_path / "records", split="val", report_dir=report)
+    found = darkroom.evaluate(moved, pictures, split="val", report_dir=report)
     assert found.notes[0].startswith("The training chose its best epoch by these records")
-    assert "own_models:tiny" in (report / "model.html").read_text()
+    assert "own_models:ready" in (report / "model.html").read_text()
 
-
-@pytest.mark.usefixtures("quick_loop")
-def test_a_training_that_was_killed_before_the_score_scores_then(
-    pictures, tmp_path, capsys, monkeypatch
-):
-    folder = tmp_path / "run"
-    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
-    command += ["--epochs", "1", "--json"]
-    with monkeypatch.context() as patch:
-        patch.setattr(scoring, "score_split", lambda *arguments: 1 / 0)
-        assert main(command) == 70
-    assert not (folder / "training.json").exists()
-    capsys.readouterr()
-    assert main(command) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert (result["epochs"], result["already_complete"]) == (1, False)
-    assert result["evaluation"]["records"] == 12
+    # The page of this model does not outlive it.
+    monkeypatch.setattr("darkroom.training.export.export_model", lambda *_, **__: 1 / 0)
+    assert main([*command, "--epochs", "3"]) == 70
+    left = {path.name for path in moved.iterdir()}
+    assert left.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})
 
 
 def test_without_a_test_split_the_eval_split_is_scored_and_said(pictures, tmp_path, capsys):
@@ -119,28 +136,3 @@ def test_without_a_test_split_the_eval_split_is_scored_and_said(pictures, tmp_pa
     assert (found["split"], found["records"]) == ("eval", 12)
     assert found["accuracy"] == pytest.approx(result["metrics"]["val_accuracy"])
     assert found["notes"][0].startswith("The training chose its best epoch by these records")
-
-
-@pytest.mark.usefixtures("quick_loop")
-def test_a_damaged_image_of_the_test_split_is_named(pictures, tmp_path, capsys):
-    (pictures / "test" / "dark" / "2.png").write_bytes(encode(np.zeros((8, 8), np.uint8))[:50])
-    folder = tmp_path / "run"
-    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
-    assert main([*command, "--epochs", "1"]) == 1
-    said = capsys.readouterr().err
-    assert "The model is trained and exported, but it cannot be scored: 1 of 12 images" in said
-    assert "test/dark/2.png" in said
-    assert (folder / "model" / "saved_model.pb").exists()
-    assert not (folder / "model.html").exists()
-
-
-@pytest.mark.usefixtures("quick_loop")
-def test_the_page_of_an_earlier_model_does_not_outlive_it(pictures, tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
-    assert main([*command, "--epochs", "1"]) == 0
-    monkeypatch.setattr(scoring, "score_split", lambda *arguments: 1 / 0)
-    assert main([*command, "--epochs", "2"]) == 70
-    names = {path.name for path in folder.iterdir()}
-    assert "model" in names
-    assert names.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})

@@ -49,7 +49,9 @@ def _train(root, run_dir, **values):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("balance", ["weights", "sampling", "prior"])
+@pytest.mark.parametrize(
+    "balance", ["weights", "sampling", pytest.param("prior", marks=pytest.mark.long)]
+)
 def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, balance):
     straight = _train(dataset, tmp_path / "straight", balance=balance)
     values = {"balance": balance, "loop": "custom"}
@@ -60,15 +62,11 @@ def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, 
     assert_same(_train(dataset, tmp_path / "run", **values), straight)
 
 
-@pytest.mark.slow
+# tests/training/test_placement.py asks the same of weights, without the rest of the recipe.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("balance", "loop"),
-    [
-        ("weights", "fit"),
-        ("sampling", "custom"),
-        pytest.param("weights", "custom", marks=pytest.mark.long),
-        pytest.param("prior", "fit", marks=pytest.mark.long),
-    ],
+    [("weights", "fit"), ("sampling", "custom"), ("weights", "custom"), ("prior", "fit")],
 )
 def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python, balance, loop):
     # The order of a batch decides which device gets an image, and no sum depends on it.
@@ -86,10 +84,10 @@ def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python, bal
             np.testing.assert_allclose(two[array], one[array], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("balance", ["sampling", "prior"])
-def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path, balance):
+# A test of fine-tuning asks the same of a prior.
+def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path):
     values = {"epochs": 1, "label_smoothing": 0.0}
-    trained = _train(dataset, tmp_path / "run", balance=balance, **values)
+    trained = _train(dataset, tmp_path / "run", balance="sampling", **values)
     opened = open_splits(open_data([dataset]).splits)["eval"]
     from darkroom.input.pipeline import make_eval_dataset
 
