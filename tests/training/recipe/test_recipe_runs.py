@@ -50,7 +50,8 @@ def _train(root, run_dir, **values):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "balance", ["weights", "sampling", pytest.param("prior", marks=pytest.mark.long)]
+    "balance",
+    ["sampling", *(pytest.param(each, marks=pytest.mark.long) for each in ("weights", "prior"))],
 )
 def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, balance):
     straight = _train(dataset, tmp_path / "straight", balance=balance)
