@@ -20,7 +20,12 @@ from PIL import Image
 from darkroom.errors import RejectError
 from darkroom.images import decoders, sandbox
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
+from darkroom.images.memory import (
+    MemoryBudget,
+    MemoryNeededError,
+    Need,
+    count_plain_jpeg_bytes,
+)
 from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.images.sandbox import DecoderProcess, DecoderStartError
 from darkroom.options.image import ImageOptions
@@ -379,3 +384,12 @@ def test_bombs_take_little_memory(tmp_path):
 def test_there_are_no_more_processes_than_cores():
     assert len(ImagePreparer(OPTIONS)._processes) == os.cpu_count()
     assert decoders.BUDGET._total_bytes >= 192 << 20
+
+
+@pytest.mark.parametrize(
+    ("channels", "num_scans", "num_bytes"), [(1, 1, 100), (3, 1, 300), (1, 3, 300), (3, 3, 900)]
+)
+def test_a_jpeg_that_stays_needs_its_pixels_and_of_several_scans_its_coefficients(
+    channels: int, num_scans: int, num_bytes: int
+):
+    assert count_plain_jpeg_bytes(100, channels, num_scans, stays=True) == num_bytes
