@@ -210,7 +210,7 @@ def _check_not_pushed(pushed: Any) -> None:
 
 
 def _after_copy(monkeypatch: pytest.MonkeyPatch, text: str, act: Callable[[str], object]) -> None:
-    plain = copies._copy_file
+    plain = copies.copy_hashed
 
     def copy(source: str, destination: str) -> object:
         made = plain(source, destination)
@@ -218,7 +218,7 @@ def _after_copy(monkeypatch: pytest.MonkeyPatch, text: str, act: Callable[[str],
             act(destination)
         return made
 
-    monkeypatch.setattr(copies, "_copy_file", copy)
+    monkeypatch.setattr(copies, "copy_hashed", copy)
 
 
 @pytest.mark.parametrize("text", ["/models/", "/PushedModel-"])

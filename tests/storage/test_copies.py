@@ -39,7 +39,7 @@ def read(folder: Path) -> dict[str, bytes]:
 
 def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path], object]) -> None:
     """Calls `act` with the copy of a file right after it was made."""
-    plain = copies._copy_file
+    plain = copies.copy_hashed
 
     def copy(source: str, destination: str) -> object:
         made = plain(source, destination)
@@ -47,7 +47,7 @@ def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path],
             act(Path(destination))
         return made
 
-    monkeypatch.setattr(copies, "_copy_file", copy)
+    monkeypatch.setattr(copies, "copy_hashed", copy)
 
 
 def test_every_file_is_copied_including_hidden_and_empty_ones(source: Path, tmp_path: Path):
@@ -60,17 +60,17 @@ def test_the_last_file_is_copied_after_all_others_were_read_back(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     done: list[str] = []
-    for name in ("_copy_file", "_check_copy"):
+    for name in ("copy_hashed", "_check_copy"):
         plain = getattr(copies, name)
 
         def note(*given: object, name=name, plain=plain) -> object:
-            path = str(given[1] if name == "_copy_file" else given[0])
+            path = str(given[1] if name == "copy_hashed" else given[0])
             done.append(f"{name} {path.rpartition('/')[2]}")
             return plain(*given)
 
         monkeypatch.setattr(copies, name, note)
     copies.copy_folder(str(source), str(tmp_path / "copy"), last=LAST)
-    assert done[-2:] == [f"_copy_file {LAST}", f"_check_copy {LAST}"]
+    assert done[-2:] == [f"copy_hashed {LAST}", f"_check_copy {LAST}"]
     assert sorted(done[3:-2]) == [
         "_check_copy .hidden",
         "_check_copy empty.txt",

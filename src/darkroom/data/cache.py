@@ -7,7 +7,6 @@ so a copy needs no time stamp and no record of its source.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,12 +17,12 @@ from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, Folders, split_fo
 from darkroom.dataset.opening import compare_labels
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
+from darkroom.storage import copies
 
 CACHE_VARIABLE = "DARKROOM_CACHE"
 _LOCK_FILE = ".lock"
 _PARTS_FOLDER = ".parts"
 _THREADS = 8
-_CHUNK_BYTES = 4 << 20
 # A transfer can damage a good file. If it is damaged twice, the file in the store is damaged.
 _ATTEMPTS = 2
 
@@ -118,29 +117,16 @@ def _copy_shard(source: str, target: str, shard: Shard) -> None:
     part = os.path.join(target, _PARTS_FOLDER, shard.file.replace("/", "-"))
     for _ in range(_ATTEMPTS):
         try:
-            size_bytes, sha256 = _download(path, part)
+            found = copies.copy_hashed(path, part)
         except FileNotFoundError as error:
             raise DataError(
                 f"{path} is missing.", "Restore it, or convert the source again."
             ) from error
-        if (size_bytes, sha256) == (shard.bytes, shard.sha256):
+        if found == (shard.bytes, shard.sha256):
             os.replace(part, os.path.join(target, shard.file))
             return
     raise DataError(
-        f"{path} is damaged: {size_bytes} bytes with SHA-256 {sha256}, expected {shard.bytes} "
-        f"bytes with {shard.sha256}.",
+        f"{path} is damaged: {found.size_bytes} bytes with SHA-256 {found.sha256}, expected "
+        f"{shard.bytes} bytes with {shard.sha256}.",
         "Restore it, or convert the source again.",
     )
-
-
-def _download(path: str, part: str) -> tuple[int, str]:
-    """Copies a remote file to a local one. Returns its length in bytes and its SHA-256."""
-    digest = hashlib.sha256()
-    size_bytes = 0
-    with storage.open_read(path) as reader, storage.open_write(part) as file:
-        while chunk := reader.read(_CHUNK_BYTES):
-            file.write(chunk)
-            digest.update(chunk)
-            size_bytes += len(chunk)
-        storage.sync_file(file)
-    return size_bytes, digest.hexdigest()

@@ -15,10 +15,17 @@ from darkroom import storage
 from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.text import list_first
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 4 << 20
 
 
-class _Content(NamedTuple):
+class Content(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        size_bytes: Its length.
+        sha256: SHA-256 of its bytes, hexadecimal.
+    """
+
     size_bytes: int
     sha256: str
 
@@ -57,12 +64,12 @@ def copy_folder(
     written: list[str] = []
     try:
         for names in (sorted(files.keys() - {last}), sorted(files.keys() & {last})):
-            contents: dict[str, _Content] = {}
+            contents: dict[str, Content] = {}
             for name in names:
                 target = storage.join(destination, name)
                 storage.make_folder(posixpath.dirname(target))
                 written.append(target)
-                contents[target] = _copy_file(storage.join(source, name), target)
+                contents[target] = copy_hashed(storage.join(source, name), target)
             for target, content in contents.items():
                 _check_copy(target, content)
             if _look_up(source, leave_out) != files:
@@ -122,7 +129,12 @@ def _look_up(folder: str, leave_out: Callable[[str], bool]) -> dict[str, object]
     return {name: state for name, state in found.items() if not leave_out(name)}
 
 
-def _copy_file(source: str, destination: str) -> _Content:
+def copy_hashed(source: str, destination: str) -> Content:
+    """Copies a file between any two stores, and returns what was read.
+
+    Raises:
+        OSError: It cannot be read or written.
+    """
     digest = hashlib.sha256()
     size_bytes = 0
     with storage.open_read(source) as reader, storage.open_write(destination) as writer:
@@ -131,13 +143,13 @@ def _copy_file(source: str, destination: str) -> _Content:
             digest.update(block)
             size_bytes += len(block)
         storage.sync_file(writer)
-    return _Content(size_bytes, digest.hexdigest())
+    return Content(size_bytes, digest.hexdigest())
 
 
-def _check_copy(path: str, content: _Content) -> None:
+def _check_copy(path: str, content: Content) -> None:
     hint = "The disk or the store loses written data: check it, and run again."
     try:
-        found = _Content(storage.stat_file(path).size_bytes, storage.hash_file(path))
+        found = Content(storage.stat_file(path).size_bytes, storage.hash_file(path))
     except FileNotFoundError as error:
         raise StorageError(f"{path} does not exist after it was written.", hint) from error
     if found != content:
