@@ -1,8 +1,7 @@
 """Checks a configuration for a target before TFX is loaded, which takes seconds.
 
-Each front door checks once: options by name with `merge_checked_options` and then
-`check_for_target`, a configuration made in Python with `check_config`. Everything behind the doors
-relies on it.
+The options are checked once, by name with `merge_checked_options` and then with
+`check_for_target`. Everything behind that relies on it.
 """
 
 from __future__ import annotations
@@ -56,16 +55,6 @@ def merge_checked_options(values: Mapping[str, Any]) -> dict[str, Any]:
     merged = merge_options(values)
     check_credentials({name: value for name, value in merged.items() if name not in values})
     return merged
-
-
-def check_config(config: PipelineConfig, target: str) -> None:
-    """Checks a configuration that was made in Python; see `check_for_target`.
-
-    Raises:
-        UsageError: A value cannot work on the target, or contains a credential.
-    """
-    check_values(config)  # before the message of another check shows a value
-    check_for_target(config, target)
 
 
 def check_values(config: ClusterConfig) -> None:

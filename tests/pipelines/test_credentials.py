@@ -19,9 +19,10 @@ from darkroom.options.compiled.credentials import (
     check_environment,
     find_credential,
 )
-from darkroom.pipelines.compilation.checks import check_config
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.config import PipelineConfig
+
+from .compiled import check_config
 
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits

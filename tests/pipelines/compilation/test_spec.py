@@ -17,13 +17,12 @@ from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.options.input import RESIZES
 from darkroom.pipelines import resources
 from darkroom.pipelines.compilation import spec as spec_module
-from darkroom.pipelines.compilation.checks import check_config
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.job import make_platform_spec
 from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 
-from ..compiled import compile_pipeline, format_pipeline
+from ..compiled import check_config, compile_pipeline, format_pipeline
 from ..service_cache import ServiceCache
 
 pytestmark = pytest.mark.tfx
