@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from darkroom.runtime import progress
+
 from ..commit_reads import count_commits  # noqa: F401
 from .quick_loop import QuickLoop
+
+# Height and width of the images of the small network, in pixels.
+SIZE = (32, 32)
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +65,37 @@ def quick_loop(monkeypatch):
     for batches in (ImageBatches, FeatureBatches):
         monkeypatch.setattr(batches, "make_training", lambda *_: None)
         monkeypatch.setattr(batches, "make_evaluation", lambda *_: None)
+
+
+@pytest.fixture
+def small_network(monkeypatch, training_process):
+    """A small network in the place of efficientnet-lite0."""
+    from darkroom.training.networks import efficientnet_lite
+
+    monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
+    return efficientnet_lite
+
+
+@pytest.fixture
+def weights(small_network, tmp_path):
+    path = str(tmp_path / "network.weights.h5")
+    small_network.build_network(SIZE).save_weights(path)
+    return path
+
+
+@pytest.fixture
+def rows(helpers):
+    return helpers.make_rows(30)
+
+
+@pytest.fixture
+def dataset(rows, write_dataset):
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    """The texts that darkroom says beside its steps."""
+    found: list[str] = []
+    monkeypatch.setattr(progress, "note", found.append)
+    return found

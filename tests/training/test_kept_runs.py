@@ -11,7 +11,6 @@ import pytest
 
 from darkroom.evaluation.report.facts import FACTS_FILE, read_facts
 from darkroom.options.training import TrainingOptions
-from darkroom.runtime import progress
 from darkroom.training import trainer
 from darkroom.training.trainer import run_fn
 
@@ -19,13 +18,6 @@ pytestmark = [
     pytest.mark.tensorflow,
     pytest.mark.usefixtures("own_models", "quick_loop", "quick_export"),
 ]
-
-
-@pytest.fixture
-def notes(monkeypatch):
-    found: list[str] = []
-    monkeypatch.setattr(progress, "note", found.append)
-    return found
 
 
 @pytest.fixture

@@ -12,46 +12,23 @@ import pytest
 
 from darkroom.errors import OutputError
 from darkroom.options.training import TrainingOptions
-from darkroom.runtime import progress
 from darkroom.training.export import export_model, measure_accuracy
 from darkroom.training.features import compute
 from darkroom.training.features.cache import FeatureCache
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.state.training_run import TrainingRun
 
+from ..conftest import SIZE
 from ..histories import EndedError, assert_near, assert_same, end_at
 from ..training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
 
-SIZE = (32, 32)
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 
 
 @pytest.fixture
-def small_network(monkeypatch, training_process):
-    monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
-
-
-@pytest.fixture
-def weights(tmp_path):
-    path = str(tmp_path / "network.weights.h5")
-    efficientnet_lite.build_network(SIZE).save_weights(path)
-    return path
-
-
-@pytest.fixture
-def rows(helpers):
-    return helpers.make_rows(30)
-
-
-@pytest.fixture
-def dataset(rows, write_dataset):
-    return write_dataset({"train": rows[:22], "eval": rows[22:]})
-
-
-@pytest.fixture
-def values(small_network, tmp_path, weights):
+def values(tmp_path, weights):
     """Options of a training, as JSON knows them."""
     return {
         "model": "efficientnet-lite0",
@@ -65,13 +42,6 @@ def values(small_network, tmp_path, weights):
         # Without it, the output says what fine-tuning would take.
         "fine_tune_epochs": 0,
     }
-
-
-@pytest.fixture
-def notes(monkeypatch):
-    found: list[str] = []
-    monkeypatch.setattr(progress, "note", found.append)
-    return found
 
 
 def _train(root, run_dir, values):

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import DataError, UsageError
-from darkroom.runtime import progress
 from darkroom.training.export import export_model
 from darkroom.training.models import build_model, check_model
 from darkroom.training.networks.weights import find_state_file
@@ -19,13 +18,6 @@ pytestmark = pytest.mark.tensorflow
 SIZE = (8, 8)
 LABELS = ["cat", "dog", "owl"]
 IMAGES = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), np.uint8)
-
-
-@pytest.fixture
-def notes(monkeypatch):
-    found: list[str] = []
-    monkeypatch.setattr(progress, "note", found.append)
-    return found
 
 
 @pytest.fixture(scope="module")

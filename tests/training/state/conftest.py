@@ -1,4 +1,4 @@
-"""Fixtures for the phases of a training: a small network with weights, and data.
+"""Fixtures for the phases of a training.
 
 This file loads no TensorFlow: make test-fast runs the tests here that need none.
 """
@@ -8,17 +8,8 @@ from __future__ import annotations
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.runtime import progress
 
-SIZE = (32, 32)
-
-
-@pytest.fixture
-def small_network(monkeypatch, training_process):
-    from darkroom.training.networks import efficientnet_lite
-
-    monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
-    return efficientnet_lite
+from ..conftest import SIZE
 
 
 @pytest.fixture
@@ -27,19 +18,6 @@ def quick_course(quick_loop, monkeypatch):
     from darkroom.training.features.compute import Computer
 
     monkeypatch.setattr(Computer, "compute", lambda *_: None)
-
-
-@pytest.fixture
-def weights(small_network, tmp_path):
-    path = str(tmp_path / "network.weights.h5")
-    small_network.build_network(SIZE).save_weights(path)
-    return path
-
-
-@pytest.fixture
-def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(30)
-    return write_dataset({"train": rows[:22], "eval": rows[22:]})
 
 
 @pytest.fixture
@@ -55,13 +33,6 @@ def values(tmp_path, weights):
         "learning_rate": 0.1,
         "feature_cache": str(tmp_path / "cache"),
     }
-
-
-@pytest.fixture
-def notes(monkeypatch):
-    found: list[str] = []
-    monkeypatch.setattr(progress, "note", found.append)
-    return found
 
 
 @pytest.fixture

@@ -32,9 +32,9 @@ from darkroom.training.state.history import read_exported
 from darkroom.training.state.plan import Phase, plan_phases
 from darkroom.training.state.training_run import TrainingRun
 
+from ..conftest import SIZE
 from ..histories import EndedError, assert_near, assert_same, end_at
 from ..quick_loop import QuickLoop
-from .conftest import SIZE
 
 pytestmark = pytest.mark.tensorflow
 
