@@ -147,7 +147,7 @@ def fetch_records(
         StorageError: The cache cannot be written, or the store fails.
     """
     copies: dict[str, str] = {}
-    for root, dataset in _join_commits(splits).items():
+    for root, dataset in join_commits(splits).items():
         copies[root] = copy = stage_dataset(root, dataset, cache_dir) if stage and dataset else root
         if dataset is not None:
             try:
@@ -171,7 +171,7 @@ def join_splits(splits: Iterable[Split]) -> Split:
     records = [split for split in splits if isinstance(split, RecordSplit)]
     images = [split for split in splits if isinstance(split, ImageSplit)]
     if not images:
-        commits = _join_commits(records)
+        commits = join_commits(records)
         files = {
             root: [file for split in records for file in split.files.get(root, ())]
             for root in commits
@@ -185,5 +185,6 @@ def join_splits(splits: Iterable[Split]) -> Split:
     )
 
 
-def _join_commits(splits: Sequence[RecordSplit]) -> Commits:
+def join_commits(splits: Iterable[RecordSplit]) -> Commits:
+    """Returns the commits of all datasets of some splits, by folder."""
     return {root: each for split in splits for root, each in split.commits.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -124,14 +124,19 @@ def export_model(
             IMAGES_SIGNATURE: _make_signature(serve_images, "image_bytes"),
             EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
         }
-        try:
-            tf.saved_model.save(module, directory, signatures=signatures)
-        except tf.errors.OpError as error:
-            if str(error):
-                raise
-            # On a full disk, TensorFlow names neither the problem nor the place.
-            message = f"The model cannot be written to {directory}: {type(error).__name__}."
-            raise StorageError(message, STORAGE_HINT) from error
+        _save(module, directory, signatures)
+
+
+def _save(module: tf.Module, directory: str, signatures: Mapping[str, Any]) -> None:
+    """Writes a SavedModel, and names it where TensorFlow's error does not."""
+    try:
+        tf.saved_model.save(module, directory, signatures=signatures)
+    except tf.errors.OpError as error:
+        if str(error):
+            raise
+        # On a full disk, TensorFlow names neither the problem nor the place.
+        message = f"The model cannot be written to {directory}: {type(error).__name__}."
+        raise StorageError(message, STORAGE_HINT) from error
 
 
 def _make_probabilities(given: tf.Tensor, from_logits: bool) -> tf.Tensor:

@@ -16,7 +16,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.data.commits import Commits, read_shared_labels
 from darkroom.data.open import list_examples
-from darkroom.data.splits import fetch_records
+from darkroom.data.splits import fetch_records, join_commits
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import FACTS_FILE
@@ -65,7 +65,7 @@ def run_fn(fn_args: Any) -> None:
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
-    commits = {**splits[TRAIN].commits, **splits[EVAL].commits}
+    commits = join_commits(splits.values())
     labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
