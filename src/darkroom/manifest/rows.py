@@ -184,7 +184,7 @@ class _RowParser:
         uri = uris.resolve_uri(f"{self._source.base}/{cell}" if is_relative else cell)
         check_form(cell, uri)
         check_inside(uri, self._allowed_roots)
-        # A frame has no folder: relative paths identify its images as written.
+        # A DataFrame has no folder, so a relative path identifies an image as it is written.
         if is_relative and not self._base:
             return uri, uris.normalise_uri(cell)
         return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
