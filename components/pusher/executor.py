@@ -9,8 +9,6 @@ server is given the artifact's URI.
 from __future__ import annotations
 
 import json
-import time
-import uuid
 from typing import Any
 
 from absl import logging
@@ -18,17 +16,13 @@ from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.components.pusher.saved_model import (
-    GRAPH_FILE,
-    check_saved_model,
-    find_newest_version,
-    has_all_files,
-)
-from darkroom.errors import OutputError
+from darkroom.components.pusher.saved_model import check_saved_model, push_once, push_version
 from darkroom.storage import copies
 
 PUSH_DESTINATION_KEY = "push_destination"
 PUSHED_MODEL_KEY = "pushed_model"
+# TFX's `pushed` says that the model is at its destination; this, that an earlier run put it there.
+WAS_THERE_PROPERTY = "was_there"
 
 
 class Executor(tfx_executor.Executor):
@@ -40,7 +34,7 @@ class Executor(tfx_executor.Executor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Pushes a blessed model; marks the artifact with whether it did.
+        """Pushes a blessed model; marks the artifact with whether it did, and was there already.
 
         Args:
             input_dict: `model`, and `model_blessing`.
@@ -66,75 +60,17 @@ class Executor(tfx_executor.Executor):
             base = storage.absolute(base)
             # The artifact gets its copy first: a server sees the model when nothing else can fail.
             copies.copy_folder(model, pushed.uri)
-            version = _push_once(model, base)
+            version, is_new = push_once(model, base)
             destination = storage.join(base, version)
+            if not is_new:
+                logging.info("Not pushed to %s: the model is there already.", destination)
+                pushed.set_int_custom_property(WAS_THERE_PROPERTY, 1)
         else:
             # Relative to the artifact, because a task of Kubeflow knows only its local copy.
             version = destination = push_version(model, pushed.uri)
         self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
 
 
-def _push_once(model: str, base: str) -> str:
-    """Pushes a model that is not the newest version in `base`; returns its version there."""
-    version = find_newest_version(base)
-    if version is None or not has_all_files(model, storage.join(base, version)):
-        return push_version(model, base)
-    logging.info(
-        "Not pushed to %s: the model is already the newest version there, %s.", base, version
-    )
-    return version
-
-
 def read_destination(text: str) -> str:
     """Returns the base directory of a PushDestination in JSON; empty when it has none."""
     return str(json.loads(text).get("filesystem", {}).get("base_directory", ""))
-
-
-def push_version(model: str, base: str) -> str:
-    """Copies a model into a new folder of `base`, named by the time as servers expect it.
-
-    Nothing in `base` is changed: a version that is there is never written to.
-
-    Where folders can be renamed, a server sees the whole version or nothing. On an object store,
-    `saved_model.pb` is written last, after all other files were read back.
-
-    Args:
-        model: Folder of the SavedModel.
-        base: Folder of its versions: local, s3:// or gs://.
-
-    Returns:
-        The name of the version.
-
-    Raises:
-        StorageError: The model changed while it was copied, or `base` lost a file.
-        OSError: A file cannot be read or written.
-    """
-    if not storage.is_remote(base):
-        part = storage.join(base, f"{storage.PART_PREFIX}{uuid.uuid4().hex}")
-        try:
-            copies.copy_folder(model, part)
-            version = _find_version(base)
-            try:
-                storage.rename(part, storage.join(base, version))
-            except OSError:
-                pass  # a bucket that is mounted as a folder may not rename folders
-            else:
-                storage.sync_folder(base)
-                return version
-        finally:
-            storage.delete(part)
-    while True:
-        version = _find_version(base)
-        try:
-            copies.copy_folder(model, storage.join(base, version), last=GRAPH_FILE)
-            return version
-        except OutputError:
-            pass  # another process has just taken this version
-
-
-def _find_version(base: str) -> str:
-    """Returns the time in seconds, or the next number after it that no version has."""
-    version = int(time.time())
-    while storage.exists(storage.join(base, str(version))):
-        version += 1
-    return str(version)

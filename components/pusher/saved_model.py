@@ -1,8 +1,13 @@
-"""Checks the files of a SavedModel against its graph and its variables."""
+"""The files of a SavedModel, and its versions in a folder from which a server takes the newest.
+
+It needs TensorFlow's messages, and not TFX.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+import uuid
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -10,7 +15,8 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from darkroom import storage
-from darkroom.errors import StorageError
+from darkroom.errors import OutputError, StorageError
+from darkroom.storage import copies
 
 GRAPH_FILE = "saved_model.pb"
 _INDEX_FILE = "variables/variables.index"
@@ -54,7 +60,73 @@ def find_newest_version(base: str) -> str | None:
     return max(whole, key=int, default=None)
 
 
-def has_all_files(one: str, other: str) -> bool:
+def push_once(model: str, base: str) -> tuple[str, bool]:
+    """Pushes a model that is not the newest version in a folder.
+
+    Returns:
+        The version that the model has there, and whether it is new.
+
+    Raises:
+        StorageError: See `push_version`.
+        OSError: The same.
+    """
+    version = find_newest_version(base)
+    if version is None or not _has_all_files(model, storage.join(base, version)):
+        return push_version(model, base), True
+    return version, False
+
+
+def push_version(model: str, base: str) -> str:
+    """Copies a model into a new folder of `base`, named by the time as servers expect it.
+
+    Nothing in `base` is changed: a version that is there is never written to.
+
+    Where folders can be renamed, a server sees the whole version or nothing. On an object store,
+    `saved_model.pb` is written last, after all other files were read back.
+
+    Args:
+        model: Folder of the SavedModel.
+        base: Folder of its versions: local, s3:// or gs://.
+
+    Returns:
+        The name of the version.
+
+    Raises:
+        StorageError: The model changed while it was copied, or `base` lost a file.
+        OSError: A file cannot be read or written.
+    """
+    if not storage.is_remote(base):
+        part = storage.join(base, f"{storage.PART_PREFIX}{uuid.uuid4().hex}")
+        try:
+            copies.copy_folder(model, part)
+            version = _find_version(base)
+            try:
+                storage.rename(part, storage.join(base, version))
+            except OSError:
+                pass  # a bucket that is mounted as a folder may not rename folders
+            else:
+                storage.sync_folder(base)
+                return version
+        finally:
+            storage.delete(part)
+    while True:
+        version = _find_version(base)
+        try:
+            copies.copy_folder(model, storage.join(base, version), last=GRAPH_FILE)
+            return version
+        except OutputError:
+            pass  # another process has just taken this version
+
+
+def _find_version(base: str) -> str:
+    """Returns the time in seconds, or the next number after it that no version has."""
+    version = int(time.time())
+    while storage.exists(storage.join(base, str(version))):
+        version += 1
+    return str(version)
+
+
+def _has_all_files(one: str, other: str) -> bool:
     """Tells whether all files of one folder are in another, to which a server may give more."""
     files = storage.list_everything(one)
     return files.items() <= storage.list_everything(other).items() and all(

@@ -60,7 +60,7 @@ def read_summary(
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
         accuracy = read_evaluation(evaluation).metrics.get(ACCURACY_KEY)
         failures = read_failures(evaluation)
-    destinations = (each.get("pushed_destination") for _, each in _list_outputs(nodes, PUSHED))
+    pushes = [each for _, each in _list_outputs(nodes, PUSHED) if each.get("pushed_destination")]
     return RunSummary(
         root=root,
         report=report,
@@ -68,7 +68,8 @@ def read_summary(
         epochs=read_exported(model_run) if model_run else None,
         accuracy=accuracy,
         min_accuracy=min_accuracy,
-        pushed=next(filter(None, destinations), None),
+        pushed=pushes[0]["pushed_destination"] if pushes else None,
+        was_there=bool(pushes and pushes[0].get("was_there")),
         examples=_find_output(nodes, EXAMPLES),
         changed=count_changes(_find_output(nodes, INDEX)),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from darkroom import storage
+from darkroom.components.pusher.saved_model import push_once
 from darkroom.conversion.convert import convert
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
@@ -16,14 +17,12 @@ from darkroom.options.validation import ValidationFields
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.summary import RunSummary, count_changes
 from darkroom.runtime import progress
-from darkroom.storage import copies
 from darkroom.training.result import TrainingResult
 from darkroom.training.train import train_datasets
 from darkroom.validation.validate import ValidationResult, validate
 
 RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
 _REUSED = "Training"
-_GRAPH_FILE = "saved_model.pb"
 
 
 def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
@@ -42,13 +41,16 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         import darkroom.training.run  # noqa: F401
     result = _make_dataset(config, records)
     trained = accuracy = pushed = None
+    is_new = True
     if result.blessed:
         data = config.training
         trained = train_datasets([records], data, storage.join(config.root, TRAINING))
     if trained is not None:
         accuracy = _measure(trained, records)
         if accuracy >= config.min_accuracy:
-            pushed = _push(trained, config.push_dir)
+            with progress.step("Push"):
+                version, is_new = push_once(trained.model_dir, config.push_dir)
+            pushed = storage.join(config.push_dir, version)
     return RunSummary(
         root=config.root,
         report=result.report,
@@ -57,6 +59,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         accuracy=accuracy,
         min_accuracy=config.min_accuracy,
         pushed=pushed,
+        was_there=not is_new,
         examples=records,
         changed=count_changes(storage.join(records, layout.INDEX_FOLDER)),
         reused=(_REUSED,) if trained and trained.already_complete else (),
@@ -86,20 +89,3 @@ def _measure(trained: TrainingResult, records: str) -> float:
         shards = read_dataset(records).splits[EVAL].shards
         files = [storage.join(records, shard.file) for shard in shards]
         return measure_accuracy(trained.model_dir, files)
-
-
-def _push(trained: TrainingResult, push_dir: str) -> str:
-    """Copies the model into a new folder, named by the time as servers expect it.
-
-    A model that was pushed before is not pushed again.
-    """
-    versions = [name for name in storage.list_folder(push_dir) if name.isdecimal()]
-    # It is copied last, so a version without it was not pushed to its end.
-    whole = [name for name in versions if storage.exists(f"{push_dir}/{name}/{_GRAPH_FILE}")]
-    if trained.already_complete and whole:
-        return storage.join(push_dir, max(whole, key=int))
-    with progress.step("Push"):
-        version = max(int(time.time()), *(int(name) + 1 for name in versions), 0)
-        folder = storage.join(push_dir, str(version))
-        copies.copy_folder(trained.model_dir, folder, last=_GRAPH_FILE)
-    return folder

@@ -46,6 +46,7 @@ class RunSummary:
         failures: Why the model did not pass its evaluation, as sentences.
         makes: Types of the artifacts that the pipeline makes when nothing stops it.
         is_command: Whether a command of darkroom ran it, which has flags for its options.
+        was_there: Whether an earlier run pushed the model to that folder.
     """
 
     root: str
@@ -65,6 +66,7 @@ class RunSummary:
     failures: tuple[str, ...] = ()
     makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
     is_command: bool = True
+    was_there: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -216,7 +218,8 @@ def _format_model(summary: RunSummary) -> list[str]:
     if PUSHED not in summary.makes:
         return [*lines, f"Model      {summary.model}"]
     if summary.pushed:
-        return [*lines, f"Pushed to  {summary.pushed}"]
+        before = "  (it was there already)" if summary.was_there else ""
+        return [*lines, f"Pushed to  {summary.pushed}{before}"]
     why = [f"  {each}" for each in summary.other_failures]
     return [*lines, "Pushed to  nowhere: the model did not pass its evaluation", *why]
 

@@ -99,11 +99,11 @@ def test_what_is_at_the_destination_stays(inputs, new_artifact, tmp_path, monkey
     (base / "1700000002").symlink_to(tmp_path / "nowhere")
     (base / "README").write_bytes(b"mine")
     before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
-    monkeypatch.setattr(executor.time, "time", lambda: 1_700_000_000.0)
+    monkeypatch.setattr(saved_model.time, "time", lambda: 1_700_000_000.0)
     # Others take two versions after they were found free.
     found = iter(["1700000000", "1700000000"])
-    find = executor._find_version
-    monkeypatch.setattr(executor, "_find_version", lambda base: next(found, None) or find(base))
+    find = saved_model._find_version
+    monkeypatch.setattr(saved_model, "_find_version", lambda base: next(found, None) or find(base))
     pushed = new_artifact(standard_artifacts.PushedModel)
     _push(inputs, pushed, str(base))
     assert pushed.get_string_custom_property("pushed_version") == "1700000003"
@@ -125,7 +125,8 @@ def test_a_model_that_is_the_newest_version_there_is_not_pushed_again(
     with caplog.at_level("INFO", "absl"):
         _push(inputs, again, str(base))
     assert os.listdir(base) == [version]
-    assert f"is already the newest version there, {version}" in caplog.text
+    assert f"Not pushed to {base / version}: the model is there already." in caplog.text
+    assert [each.get_int_custom_property("was_there") for each in (first, again)] == [0, 1]
     for pushed in (first, again):
         assert pushed.get_string_custom_property("pushed_version") == version
         assert pushed.get_string_custom_property("pushed_destination") == str(base / version)
@@ -247,13 +248,13 @@ def test_a_push_that_is_killed_leaves_no_version(inputs, tmp_path, monkeypatch):
     if child == 0:
         try:
             _after_copy(monkeypatch, "saved_model.pb", lambda _: os.kill(os.getpid(), 9))
-            executor.push_version(str(model), str(base))
+            saved_model.push_version(str(model), str(base))
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     [part] = base.iterdir()
     assert part.name.startswith(".part-")  # servers look at names that are numbers
-    version = executor.push_version(str(model), str(base))
+    version = saved_model.push_version(str(model), str(base))
     assert {path.name for path in base.iterdir()} == {part.name, version}
     assert _read(base / version) == CONTENT
 
@@ -263,9 +264,9 @@ def test_where_folders_cannot_be_renamed_the_graph_comes_last(inputs, tmp_path, 
         raise OSError(errno.EMFILE, "Too many open files")  # as Google's mounted buckets say it
 
     copied: list[str] = []
-    monkeypatch.setattr(executor.storage, "rename", rename)
+    monkeypatch.setattr(saved_model.storage, "rename", rename)
     _after_copy(monkeypatch, "/models/1", copied.append)
-    version = executor.push_version(
+    version = saved_model.push_version(
         str(Path(inputs["model"][0].uri) / "Format-Serving"), str(tmp_path / "models")
     )
     assert os.listdir(tmp_path / "models") == [version]
@@ -274,7 +275,7 @@ def test_where_folders_cannot_be_renamed_the_graph_comes_last(inputs, tmp_path, 
     with monkeypatch.context() as patch:
         _after_copy(patch, f"/models/{version[:3]}", os.unlink)
         with pytest.raises(StorageError):
-            executor.push_version(
+            saved_model.push_version(
                 str(Path(inputs["model"][0].uri) / "Format-Serving"), str(tmp_path / "models")
             )
     assert os.listdir(tmp_path / "models") == [version]

@@ -81,7 +81,7 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     root, summary = demo
     done = run_demo()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"Pushed to  {summary['pushed']}\n" in done.stdout
+    assert f"Pushed to  {summary['pushed']}  (it was there already)\n" in done.stdout
     assert f"Page       {summary['page']}\n" in done.stdout
     assert "1 step reused" in done.stdout
     assert os.listdir(root / "run-without-tfx/pushed") == [Path(summary["pushed"]).name]
