@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +23,7 @@ from darkroom.options.training import (
     SMALL_CNN,
     check_model_name,
 )
+from darkroom.runtime.functions import describe_failure, load_function
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.keras_weights import load_keras_weights
@@ -85,7 +84,7 @@ def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: st
     if spec == SMALL_CNN:
         model = _build_small_cnn(num_classes, image_size)
     else:
-        model = _call(_find_function(spec), spec, num_classes, image_size)
+        model = _call(load_function("model", spec), spec, num_classes, image_size)
         if not isinstance(model, keras.Model):
             raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
         check_answers(model, spec, image_size, num_classes)
@@ -195,7 +194,7 @@ def check_model(spec: str, weights: str | None = None) -> None:
         if weights is None or weights == IMAGENET:
             efficientnet_lite.find_weights()
     elif spec != SMALL_CNN:
-        _find_function(spec)
+        load_function("model", spec)
 
 
 def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
@@ -203,29 +202,7 @@ def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int
         return function(num_classes, image_size)
     except Exception as error:
         # The user's function may raise anything. Its author needs the place.
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise UsageError(
-            f"{spec} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})."
-        ) from error
-
-
-def _find_function(spec: str) -> Any:
-    module_name, _, function_name = spec.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"model is {spec!r}, but {error.msg[0].lower()}{error.msg[1:]}.",
-            "Install the package, or add its folder to PYTHONPATH.",
-        ) from error
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        names = [key for key, value in vars(module).items() if callable(value)]
-        raise UsageError(
-            f"model is {spec!r}, but {module_name} has no function {function_name!r}.",
-            _suggest(function_name, names),
-        )
-    return function
+        raise UsageError(f"{spec} failed: {describe_failure(error)}.") from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:
