@@ -25,6 +25,7 @@ from unittest import mock
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.kfp.ending import handle_signals, report_error
+from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
@@ -37,7 +38,7 @@ with collect_less_garbage():
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
     from tfx.utils import import_utils
 
-    from darkroom.components import executor_io, input_files
+    from darkroom.components import executor_io
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,43 +85,39 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     Raises:
         DarkroomError: An argument is wrong, an input has no files, or the executor failed.
     """
-    executor = _find_executor(arguments.executor_class_path)
-    given_text = arguments.json_serialized_invocation_args
-    is_ours = executor.__module__.startswith("darkroom.")
-    by_tensorflow = not is_ours or getattr(executor, "READS_BY_TENSORFLOW", False)
-    if arguments.target == "kubeflow" and by_tensorflow and not executor_io.is_in_gcs(given_text):
-        # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
-        beam_args = list(LOCAL_BEAM_ARGS)
-    uses_beam = issubclass(executor, BaseBeamExecutor)
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--runner", default="")
-    runner = str(parser.parse_known_args(beam_args)[0].runner)
-    locate = executor_io.choose_places(arguments.target, runner, uses_beam=uses_beam)
-    spec_text = arguments.json_serialized_inputs_spec_args
-    task = executor_io.parse_input(
-        given_text, spec_text, locate, has_parameters=not arguments.own_pipeline
-    )
-    given = json.loads(given_text)
-    input_files.check_inputs(given, task)  # before anything is deleted
-    executor_io.clear_outputs(task)
-    arguments.json_serialized_invocation_args = json.dumps(task)
-    kubeflow_v2_run_executor.main((arguments, beam_args))
-    path = task["outputs"]["outputFile"]
-    text = storage.read_bytes(path).decode()
-    storage.write_bytes(path, executor_io.restore_output(text, given, task).encode())
-
-
-def _find_executor(path: str) -> type[BaseExecutor]:
+    path, given_text = arguments.executor_class_path, arguments.json_serialized_invocation_args
     try:
-        found: type[BaseExecutor] = import_utils.import_class_by_path(path)
-        if not issubclass(found, BaseExecutor):
+        executor: type[BaseExecutor] = import_utils.import_class_by_path(path)
+        if not issubclass(executor, BaseExecutor):
             raise TypeError(f"{path} is not an executor of TFX")
     except (ImportError, TypeError, ValueError) as error:
         raise UsageError(
             f"The image has no executor {path}: {error}.",
             "Build the image from the code that the pipeline was compiled with.",
         ) from error
-    return found
+    given = parse_executor_input(given_text)
+    artifacts = (*list_artifacts(given["inputs"]), *list_artifacts(given["outputs"]))
+    is_in_gcs = all(each["uri"].startswith("gs://") for each in artifacts)
+    is_ours = executor.__module__.startswith("darkroom.")
+    by_tensorflow = not is_ours or getattr(executor, "READS_BY_TENSORFLOW", False)
+    if arguments.target == "kubeflow" and by_tensorflow and not is_in_gcs:
+        # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
+        beam_args = list(LOCAL_BEAM_ARGS)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--runner", default="")
+    runner = str(parser.parse_known_args(beam_args)[0].runner)
+    uses_beam = issubclass(executor, BaseBeamExecutor)
+    locate = executor_io.choose_places(arguments.target, runner, uses_beam=uses_beam)
+    spec_text = arguments.json_serialized_inputs_spec_args
+    task = executor_io.parse_input(
+        given_text, spec_text, locate, has_parameters=not arguments.own_pipeline
+    )
+    executor_io.prepare_files(given, task)
+    arguments.json_serialized_invocation_args = json.dumps(task)
+    kubeflow_v2_run_executor.main((arguments, beam_args))
+    output = task["outputs"]["outputFile"]
+    text = storage.read_bytes(output).decode()
+    storage.write_bytes(output, executor_io.restore_output(text, given, task).encode())
 
 
 if __name__ == "__main__":

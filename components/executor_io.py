@@ -1,4 +1,4 @@
-"""KFP's ExecutorInput and ExecutorOutput: the JSON that a container gets and returns.
+"""KFP's ExecutorInput and ExecutorOutput, as TFX's executors need and write them.
 
 KFP's launcher copies artifacts between the store and folders named after their URIs, but passes
 only the URIs, of which TensorFlow can open gs:// alone. So the entrypoint replaces the URIs in the
@@ -8,8 +8,8 @@ input by places that TFX's executors can open, and restores the URIs in the outp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import yaml
 from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
@@ -18,51 +18,18 @@ from tfx.types.artifact import Artifact
 from tfx.utils import import_utils, name_utils
 
 from darkroom import storage
-from darkroom.components.parameters import parse_properties
+from darkroom.components.parameters import apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
-from darkroom.kfp.places import MOUNTS, find_mount, name_uris
+from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
+from darkroom.kfp.places import MOUNTS, check_files, find_mount, name_uris
 from darkroom.storage.uris import find_remote
 
+# An ExecutorInput, as `parse_executor_input` describes it.
+Task = dict[str, Any]
 Locate = Callable[[str], str]
 _SHOWN = {str(name_utils.get_full_name(each)) for each in SYSTEM_ARTIFACTS.values()}
-
-
-class ArtifactEntry(TypedDict, total=False):
-    """RuntimeArtifact: where an artifact is, and its ArtifactTypeSchema."""
-
-    name: str
-    uri: str
-    type: dict[str, str]
-    metadata: dict[str, Any]
-
-
-class ArtifactList(TypedDict):
-    """ArtifactList: the artifacts of one input or output."""
-
-    artifacts: list[ArtifactEntry]
-
-
-class TaskInputs(TypedDict, total=False):
-    """ExecutorInput.Inputs; values are numbers, texts, or structures."""
-
-    artifacts: dict[str, ArtifactList]
-    parameterValues: dict[str, Any]
-
-
-class TaskOutputs(TypedDict, total=False):
-    """ExecutorInput.Outputs; the ExecutorOutput goes to `outputFile`."""
-
-    artifacts: dict[str, ArtifactList]
-    outputFile: str
-
-
-class Task(TypedDict):
-    """ExecutorInput: the inputs and outputs of a task."""
-
-    inputs: TaskInputs
-    outputs: TaskOutputs
 
 
 def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
@@ -87,38 +54,69 @@ def parse_input(text: str, spec_text: str, locate: Locate, *, has_parameters: bo
 
     Outputs whose type is not a TFX artifact are left out, URIs become places that can be opened,
     numbers get the types of the component's interface, structures become JSON text, and run-time
-    parameters are merged into the properties that they change.
+    parameters are put into the properties that they change.
 
     Args:
         text: ExecutorInput as JSON.
         spec_text: ComponentInputsSpec as JSON; empty without one.
         locate: Turns a URI into the place.
         has_parameters: Whether run-time parameters of darkroom's pipeline are among the properties.
+            In a pipeline of a user's own, a property that has the name of one is a property.
 
     Raises:
         UsageError: The text is not an ExecutorInput, a parameter has a wrong value, or an output is
             in a place that must not be emptied.
     """
-    task = _load(text)
+    task = parse_executor_input(text)
     inputs, outputs = task["inputs"], task["outputs"]
-    kinds, types = _parse_spec(spec_text)
+    try:
+        spec = json.loads(spec_text or "{}")
+        kinds = {k: each.get("parameterType") for k, each in spec.get("parameters", {}).items()}
+        types = {k: each.get("artifactType") for k, each in spec.get("artifacts", {}).items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"This is not a ComponentInputsSpec: {error!r}.", "Compile the pipeline again."
+        ) from error
     outputs["artifacts"] = {
         key: found
-        for key, found in outputs.get("artifacts", {}).items()
+        for key, found in outputs["artifacts"].items()
         if all(find_class_path(artifact["type"]) for artifact in found.get("artifacts", ()))
     }
     _check_outputs(task)  # before URIs are replaced
-    for key, each in inputs.get("artifacts", {}).items():
+    for key, each in inputs["artifacts"].items():
         for artifact in each.get("artifacts", ()):
             # For an output of another task, Kubeflow passes `{"instanceSchema": ""}` and no more.
             artifact["type"] = types.get(key) or artifact.get("type", {})
-            _adapt_artifact(artifact, locate)
-    for artifact in list_artifacts(outputs):
-        _adapt_artifact(artifact, locate)
-    inputs["parameterValues"] = parse_properties(
-        inputs.get("parameterValues", {}), kinds, has_parameters=has_parameters
-    )
+    for artifact in (*list_artifacts(inputs), *list_artifacts(outputs)):
+        artifact["uri"] = locate(artifact["uri"])
+        if path := find_class_path(artifact["type"]):
+            artifact["type"] = {"schemaTitle": path}
+    values = {
+        name: _parse_property(name, value, kinds.get(name))
+        for name, value in inputs["parameterValues"].items()
+        if value is not None
+    }
+    inputs["parameterValues"] = apply_parameters(values) if has_parameters else values
     return task
+
+
+def _parse_property(name: str, value: Any, kind: str | None) -> Any:
+    """Returns a property as its ParameterSpec has it: all numbers come as floats."""
+    if kind not in ("NUMBER_INTEGER", "NUMBER_DOUBLE"):
+        return json.dumps(value) if isinstance(value, dict | list) else value
+    try:
+        number = float(value)
+        whole = int(number)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(
+            f"The parameter {name} is {value!r:.80}, expected a number.",
+            "Give the pipeline a number.",
+        ) from error
+    if kind == "NUMBER_DOUBLE":
+        return number
+    if whole != number:
+        raise UsageError(f"The parameter {name} is {value!r}, expected a whole number.")
+    return whole
 
 
 def _check_outputs(task: Task) -> None:
@@ -155,48 +153,6 @@ def _is_below(uri: str, folder: str) -> bool:
     return f"{uri.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
-def _parse_spec(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Returns the types in a ComponentInputsSpec by name: of parameters, and of artifacts."""
-    try:
-        spec = json.loads(text or "{}")
-        parameters, artifacts = (spec.get(part, {}).items() for part in ("parameters", "artifacts"))
-        kinds = {name: str(each.get("parameterType", "")) for name, each in parameters}
-        return kinds, {name: each.get("artifactType") for name, each in artifacts}
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            f"This is not a ComponentInputsSpec: {error!r}.", "Compile the pipeline again."
-        ) from error
-
-
-def is_in_gcs(text: str) -> bool:
-    """Tells whether all artifacts of an ExecutorInput are in gs://."""
-    task = _load(text)
-    both = (*list_artifacts(task["inputs"]), *list_artifacts(task["outputs"]))
-    return all(artifact["uri"].startswith("gs://") for artifact in both)
-
-
-def _load(text: str) -> Task:
-    try:
-        task: Task = json.loads(text)
-        task.setdefault("inputs", {})
-        _ = task["outputs"]["outputFile"]
-        _ = [artifact["uri"] for artifact in list_artifacts(task["inputs"])]
-        _ = [(artifact["uri"], artifact["type"]) for artifact in list_artifacts(task["outputs"])]
-        _ = task["inputs"].get("parameterValues", {}).items()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            f"This is not an ExecutorInput of Kubeflow Pipelines: {error!r}.",
-            "Let the compiled pipeline pass it: its argument is {{$}}.",
-        ) from error
-    return task
-
-
-def list_artifacts(part: TaskInputs | TaskOutputs) -> Iterator[ArtifactEntry]:
-    """Yields the artifacts among the inputs or the outputs of a task."""
-    for found in part.get("artifacts", {}).values():
-        yield from found.get("artifacts", ())
-
-
 def find_class_path(kind: Mapping[str, str]) -> str | None:
     """Returns the path of an artifact type's class; None when it is not a TFX artifact.
 
@@ -216,33 +172,35 @@ def find_class_path(kind: Mapping[str, str]) -> str | None:
     return path if isinstance(found, type) and issubclass(found, Artifact) else None
 
 
-def _adapt_artifact(artifact: ArtifactEntry, locate: Locate) -> None:
-    artifact["uri"] = locate(artifact["uri"])
-    if path := find_class_path(artifact["type"]):
-        artifact["type"] = {"schemaTitle": path}
-
-
-def clear_outputs(task: Task) -> None:
-    """Empties the places of a task's outputs: a retry gets those of the failed attempt.
+def prepare_files(given: Task, task: Task) -> None:
+    """Checks that each input has files, and empties the outputs: a retry gets those of a failure.
 
     It makes local folders, as TFX does, and leaves files to the executor. A file that the driver of
     an ExampleGen wrote stays, because TFX takes properties of the task from it.
+
+    Args:
+        given: The ExecutorInput as the backend passed it, with the backend's URIs.
+        task: The same, as `parse_input` returned it.
+
+    Raises:
+        StorageError: An input has no files.
+        OSError: A store does not answer.
     """
+    uris, places = (
+        [artifact["uri"] for artifact in list_artifacts(each["inputs"])] for each in (given, task)
+    )
+    check_files(zip(uris, places, strict=True), " (--set cache=false)")
     path = task["outputs"]["outputFile"]
-    if not _is_of_driver(path):
+    try:
+        written = json.loads(storage.read_bytes(path))
+        is_of_driver = FINGERPRINT_PROPERTY_NAME in written.get("parameterValues", {})
+    except (*storage.UNUSABLE, ValueError, AttributeError, TypeError):
+        is_of_driver = False  # an unreadable file is reported when it is deleted
+    if not is_of_driver:
         storage.delete_file(path)
     for artifact in list_artifacts(task["outputs"]):
         storage.delete(artifact["uri"])
         storage.make_folder(artifact["uri"])
-
-
-def _is_of_driver(path: str) -> bool:
-    """Tells whether TFX's driver of file-based ExampleGens on Vertex writes such a file."""
-    try:
-        written = json.loads(storage.read_bytes(path))
-        return FINGERPRINT_PROPERTY_NAME in written.get("parameterValues", {})
-    except (*storage.UNUSABLE, ValueError, AttributeError, TypeError):
-        return False  # an unreadable file is reported when it is deleted
 
 
 def restore_output(text: str, given: Task, task: Task) -> str:
@@ -253,7 +211,7 @@ def restore_output(text: str, given: Task, task: Task) -> str:
         given: The ExecutorInput as the backend passed it.
         task: The same, as `parse_input` returned it.
     """
-    output: TaskOutputs = json.loads(text)
+    output: dict[str, Any] = {"artifacts": {}, **json.loads(text)}
     uris = {
         here["uri"]: there["uri"]
         for key in task["outputs"]["artifacts"]

@@ -6,11 +6,9 @@ It adds run-time parameters with defaults to the job of `job.py` for any pipelin
 from __future__ import annotations
 
 import json
-from functools import reduce
-from operator import getitem
 from typing import Any
 
-from darkroom.components.parameters import PARAMETERS, encode_value
+from darkroom.components.parameters import PARAMETERS
 from darkroom.options.checks import encode_json
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
@@ -95,10 +93,10 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
     taken = [each for each in PARAMETERS if each.name in (*config.parameters, *_OF_SUBMIT)]
     for parameter in taken:
         kind = {"parameterType": _TYPES[parameter.kind]}
-        default = encode_value(parameter, getattr(config, parameter.name))
+        default = parameter.encode(getattr(config, parameter.name))
         told: dict[str, Any] = {**kind, "defaultValue": default, "isOptional": True}
-        if parameter.choices and config.kfp and parse_version(config.kfp) >= _LITERALS:
-            told["literals"] = list(parameter.choices)
+        if (choices := parameter.field.option.choices) and config.kfp and parse_version(config.kfp) >= _LITERALS:
+            told["literals"] = list(choices)
         pipeline_inputs[parameter.name] = told
         # A parameter that is a whole property replaces it; any other is passed beside its property.
         name = parameter.name if parameter.path else parameter.property
@@ -109,7 +107,8 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
             # Taken out of its property: the UI shows both, and only one would be right.
             value = task["inputs"]["parameters"][parameter.property]["runtimeValue"]
             tree = json.loads(value["constant"])
-            reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
+            table, key = parameter.find(tree)
+            table.pop(key, None)
             value["constant"] = encode_json(tree)
         task["inputs"]["parameters"][name] = {"componentInputParameter": parameter.name}
     for component in {parameter.component for parameter in taken}:

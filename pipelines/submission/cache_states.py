@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from darkroom import storage
-from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, merge_parameters
+from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, apply_parameters
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.manifest.entries import Chunk
 from darkroom.manifest.fingerprint import read_source_state
@@ -101,7 +101,7 @@ def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
     Raises:
         UsageError: A parameter is wrong.
     """
-    return merge_parameters(run.read_inputs(task))
+    return apply_parameters(run.read_inputs(task))
 
 
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:

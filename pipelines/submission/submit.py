@@ -156,7 +156,7 @@ def _check_defaults(run: PreparedRun, path: str) -> None:
 
 
 def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str, Scalar]:
-    from darkroom.components.parameters import PARAMETERS, encode_value, parse_value
+    from darkroom.components.parameters import PARAMETERS
 
     known = {parameter.name: parameter for parameter in PARAMETERS}
     encoded = {}
@@ -167,8 +167,8 @@ def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str,
                 f"Compile again, or give one of {', '.join(run.choices)}.",
             )
         # Checked before it is encoded, which would turn 2.5 into 2.
-        parse_value(known[name], known[name].kind() if value is None else value)
-        encoded[name] = encode_value(known[name], value)
+        known[name].parse(known[name].kind() if value is None else value)
+        encoded[name] = known[name].encode(value)
     return encoded
 
 

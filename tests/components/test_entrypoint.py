@@ -321,7 +321,7 @@ def test_a_value_that_is_not_a_whole_number_is_named(mounts: Path, capfd, value:
 
 
 def test_run_time_parameters_change_their_properties():
-    options = parameters.parse_properties(
+    options = parameters.apply_parameters(
         {
             "options": json.dumps(
                 {
@@ -334,8 +334,7 @@ def test_run_time_parameters_change_their_properties():
             ),
             "image_check": "header",
             "resize_short_side": 64.0,
-        },
-        {"options": "STRING"},
+        }
     )
     assert sorted(options) == ["options"]
     assert json.loads(options["options"]) == {
@@ -347,13 +346,13 @@ def test_run_time_parameters_change_their_properties():
     }
     policies = '{"policies": {"leakage": "fail"}, "max_rejects": 0.01, '
     policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'
-    found = parameters.parse_properties(
-        {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}, {}
+    found = parameters.apply_parameters(
+        {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}
     )
     assert json.loads(found["options"])["policies"] == {"leakage": "warn"}
     assert json.loads(found["options"])["max_rejects"] == 0.5
     with pytest.raises(UsageError, match="leakage"):
-        parameters.parse_properties({"options": policies, "policies": {"leakage": "of"}}, {})
+        parameters.apply_parameters({"options": policies, "policies": {"leakage": "of"}})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import darkroom
 from darkroom.errors import UsageError
-from darkroom.kfp.execution import parse_execution, parse_parameters, parse_value
+from darkroom.kfp.execution import parse_execution, parse_parameters
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.places import find_place
 from darkroom.kfp.task import main
@@ -101,7 +101,7 @@ def test_the_defaults_are_those_of_the_core():
             default = list(default) if isinstance(default, tuple) else default
             # The core takes None for what the conversion allowed, which is this in most cases.
             default = 0.01 if each.name == "max_rejects" else default
-            assert parse_value(each, each.default) == default
+            assert each.parse(each.default) == default
 
 
 def test_every_option_of_the_core_is_a_parameter():

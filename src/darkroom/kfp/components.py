@@ -13,7 +13,6 @@ from kfp import dsl
 from kfp.dsl.container_component_class import ContainerComponent
 
 from darkroom.errors import UsageError
-from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import REQUIRED, Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
@@ -111,7 +110,7 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
     constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
     # Values go through the arguments of two containers: KFP's driver and the task.
     check_replaced(constants, KUBEFLOW)
-    values = {name: parse_value(known[name], value) for name, value in constants.items()}
+    values = {name: known[name].parse(value) for name, value in constants.items()}
     interface.check_values(values, given.keys() - values.keys())
     for name, value in values.items():
         if name in _PLACES and value and (name, value) != ("weights", IMAGENET):

@@ -12,7 +12,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset.named import find_named
 from darkroom.errors import UsageError
-from darkroom.kfp.interface import Interface, Parameter
+from darkroom.kfp.executor_input import parse_executor_input
+from darkroom.kfp.interface import Interface
 from darkroom.kfp.places import check_files, find_place
 from darkroom.storage.uris import find_remote
 
@@ -20,14 +21,6 @@ from darkroom.storage.uris import find_remote
 LOCATION, FINGERPRINT = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
-_KIND_NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "a table",
-}
 
 
 @dataclass
@@ -147,35 +140,34 @@ def parse_execution(text: str, interface: Interface) -> Execution:
     Raises:
         UsageError: It is not one, or not one of this component, or a parameter has a wrong value.
     """
-    try:
-        given = json.loads(text)
-        inputs, outputs = given.get("inputs", {}), given["outputs"]
-        values = dict(inputs.get("parameterValues", {}))
-        files = {name: each["outputFile"] for name, each in outputs.get("parameters", {}).items()}
-        execution = Execution(
-            parse_parameters(values, interface),
-            _read_artifacts(inputs),
-            _read_artifacts(outputs),
-            files,
-            outputs["outputFile"],
-        )
-    except UsageError:
-        raise
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+    task = parse_executor_input(text)
+    inputs, outputs = task["inputs"], task["outputs"]
+    files = {name: each["outputFile"] for name, each in outputs.get("parameters", {}).items()}
+    execution = Execution(
+        parse_parameters(inputs["parameterValues"], interface),
+        _read_artifacts(inputs),
+        _read_artifacts(outputs),
+        files,
+        outputs["outputFile"],
+    )
+    # A file of another version may have other inputs.
+    needed = {each.name for each in interface.inputs if not each.optional}
+    needed |= {each.name for each in (*interface.outputs, *interface.results)}
+    found = {*execution.inputs, *execution.outputs, *execution.result_files}
+    if missing := sorted(needed - found):
         raise UsageError(
-            f"This is not an ExecutorInput of Kubeflow Pipelines: {error!r}.",
-            "Let the component pass it: its argument is {{$}}.",
-        ) from error
-    _check_names(execution, interface)
+            f"{interface.name} of this version has {', '.join(missing)}, which the task lacks.",
+            "Use the image of the version of darkroom that the component is from.",
+        )
     interface.check_values(execution.parameters)
     return execution
 
 
 def _read_artifacts(part: Mapping[str, Any]) -> dict[str, ArtifactPlace]:
-    found = {name: each["artifacts"] for name, each in part.get("artifacts", {}).items()}
     return {
         name: ArtifactPlace(first["uri"], dict(first.get("metadata", {})))
-        for name, [first, *_] in found.items()
+        for name, each in part["artifacts"].items()
+        for first in each.get("artifacts", ())[:1]
     }
 
 
@@ -191,75 +183,4 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
             f"{interface.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    return {
-        name: parse_value(each, _read_numbers(each, values.get(name)))
-        for name, each in known.items()
-    }
-
-
-def _read_numbers(parameter: Parameter, value: Any) -> Any:
-    """Returns a value with numbers where it has their text: the SDK puts together text."""
-    if parameter.kind in (int, float):
-        return _read_number(value)
-    if parameter.has_numbers and isinstance(value, list):
-        return list(map(_read_number, value))
-    return value
-
-
-def _read_number(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        # As a float, a large whole number would be another one.
-        number = int(value) if value.strip().lstrip("+-").isdecimal() else float(value)
-        return number if math.isfinite(number) else value
-    except (ValueError, OverflowError):
-        return value
-
-
-def parse_value(parameter: Parameter, value: Any) -> Any:
-    """Returns a value as the kind of its parameter.
-
-    Raises:
-        UsageError: It has another kind, or is missing.
-    """
-    if parameter.optional and (value is None or value == parameter.blank):
-        return None
-    if value is None:
-        if parameter.is_required:
-            raise UsageError(f"The task needs the parameter {parameter.name}.")
-        value = parameter.default
-    kind = parameter.kind
-    # Kubeflow carries whole numbers as floats.
-    if kind is int:
-        value = _as_whole(value)
-    if kind is list and isinstance(value, list):
-        value = list(map(_as_whole, value))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if type(value) is not kind:
-        raise UsageError(
-            f"The parameter {parameter.name} is {value!r:.80}, expected {_KIND_NAMES[kind]}."
-        )
-    return value
-
-
-def _as_whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _check_names(execution: Execution, interface: Interface) -> None:
-    """Checks that a task gets its component's inputs: a file of another version may not.
-
-    Raises:
-        UsageError: It does not.
-    """
-    needed = {each.name for each in interface.inputs if not each.optional}
-    needed |= {each.name for each in interface.outputs}
-    needed |= {each.name for each in interface.results}
-    found = {*execution.inputs, *execution.outputs, *execution.result_files}
-    if missing := sorted(needed - found):
-        raise UsageError(
-            f"{interface.name} of this version has {', '.join(missing)}, which the task lacks.",
-            "Use the image of the version of darkroom that the component is from.",
-        )
+    return {name: each.parse(values.get(name)) for name, each in known.items()}

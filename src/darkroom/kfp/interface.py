@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from typing import Any
 
+from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 
 DATASET, MODEL, ARTIFACT = "Dataset", "Model", "Artifact"
@@ -24,6 +26,14 @@ _KINDS: Mapping[str, type] = {
     "tuple[int, int]": list,
     "Mapping[str, str]": dict,
     "int | Mapping[str, int]": int,
+}
+_KIND_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
 }
 
 
@@ -61,6 +71,53 @@ class Parameter:
     def blank(self) -> Any:
         """The value that stands for None: an empty text, list or table, 0, or -1."""
         return -1 if self.zero_counts else self.kind()
+
+    def parse(self, value: Any) -> Any:
+        """Returns the value of a task as the core takes it; None for what stands for None.
+
+        A backend carries whole numbers as floats, and the SDK puts together text.
+
+        Raises:
+            UsageError: It has another kind, or is missing.
+        """
+        kind = self.kind
+        if kind in (int, float):
+            value = _read_number(value)
+        elif self.has_numbers and isinstance(value, list):
+            value = list(map(_read_number, value))
+        if self.optional and (value is None or value == self.blank):
+            return None
+        if value is None:
+            if self.is_required:
+                raise UsageError(f"The task needs the parameter {self.name}.")
+            value = self.default
+        if kind is int:
+            value = _as_whole(value)
+        if kind is list and isinstance(value, list):
+            value = list(map(_as_whole, value))
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not kind:
+            raise UsageError(
+                f"The parameter {self.name} is {value!r:.80}, expected {_KIND_NAMES[kind]}."
+            )
+        return value
+
+
+def _read_number(value: Any) -> Any:
+    """Returns the number that a text is; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        # As a float, a large whole number would be another one.
+        number = int(value) if value.strip().lstrip("+-").isdecimal() else float(value)
+        return number if math.isfinite(number) else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def _as_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclass(frozen=True)
@@ -130,17 +187,20 @@ def _list_taken(check: Callable[..., object]) -> set[str]:
 def take_options(*classes: type, only: Sequence[str] = ()) -> tuple[Parameter, ...]:
     """Returns the options of classes as parameters, or those named."""
     fields = list_options(*classes)
-    return tuple(map(_make_parameter, (f for f in fields if not only or f.name in only)))
+    return tuple(map(make_parameter, (f for f in fields if not only or f.name in only)))
 
 
-def _make_parameter(field: OptionField) -> Parameter:
+def make_parameter(field: OptionField) -> Parameter:
+    """Returns an option as a parameter of a component."""
     kind, known = _KINDS[field.kind], field.option
     # Its type does not say that an image size may be left out.
     optional = field.type != field.kind or field.default is None
     zero_counts = known.least == 0 and optional
     numbers = field.kind == "tuple[int, int]"
     made = Parameter(field.name, kind, "", None, optional, zero_counts, known.runtime, numbers)
-    default = made.blank if field.default is None else kind(field.default)
+    default = REQUIRED
+    if field.default is not MISSING:
+        default = made.blank if field.default is None else kind(field.default)
     return replace(made, default=default, help=_describe(field, made))
 
 

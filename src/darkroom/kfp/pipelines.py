@@ -17,7 +17,6 @@ from darkroom.kfp.components import (
     make_quietly,
     warn_of_moving_images,
 )
-from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import REQUIRED, Parameter
 from darkroom.kfp.interfaces import (
     CONVERT_IMAGES,
@@ -72,7 +71,7 @@ def make_pipeline(
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     check_known(options, sorted(known), "The pipeline has no option")
     for name, value in options.items():
-        parse_value(known[name], value)
+        known[name].parse(value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))
     if cached:

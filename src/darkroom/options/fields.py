@@ -199,10 +199,15 @@ def check_fields(options: Any) -> None:
             value = tuple(value)
             object.__setattr__(options, field.name, value)
         if value is not None or not field.type.endswith(_NONE):
-            _check_value(field, value)
+            check_value(field, value)
 
 
-def _check_value(field: OptionField, value: Any) -> None:
+def check_value(field: OptionField, value: Any) -> None:
+    """Checks a value of an option, but None, against its type, choices and limits.
+
+    Raises:
+        UsageError: It is wrong.
+    """
     known = field.option
     if known.choices:
         check_choice(field.name, value, known.choices)
