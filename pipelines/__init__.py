@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.cluster_config import ClusterConfig
     from darkroom.pipelines.compilation.own import compile_pipeline
+    from darkroom.pipelines.config import ClusterConfig
     from darkroom.pipelines.local.runner import LocalRunner
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
@@ -22,7 +22,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     __all__ += ["ClusterConfig", "LocalRunner", "compile_pipeline"]
 
 _HOMES = {
-    "ClusterConfig": "darkroom.pipelines.cluster_config",
+    "ClusterConfig": "darkroom.pipelines.config",
     "LocalRunner": "darkroom.pipelines.local.runner",
     "compile_pipeline": "darkroom.pipelines.compilation.own",
 }

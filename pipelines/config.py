@@ -1,21 +1,22 @@
-"""All options of a pipeline in one frozen dataclass that checks itself."""
+"""The options of a pipeline in frozen dataclasses: of a cluster for any, and all those of ours."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
 from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.conversion import ConversionFields, RecordOptions
-from darkroom.options.fields import document, list_options
+from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.pipeline import PipelineFields
+from darkroom.options.pipeline import ClusterFields, PipelineFields
 from darkroom.options.source import SourceFields
 from darkroom.options.targets import (
     KUBEFLOW,
@@ -27,7 +28,7 @@ from darkroom.options.targets import (
 )
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
-from darkroom.pipelines.cluster_config import ClusterConfig, check_name
+from darkroom.pipelines.resources import Resources, parse_resources
 from darkroom.storage import uris
 
 if sys.version_info >= (3, 11):
@@ -35,9 +36,50 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_Config = TypeVar("_Config", bound="ClusterConfig")
+
 METADATA_FILE = "metadata.sqlite"
 _PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model")
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ClusterConfig(ClusterFields):
+    """The options of a cluster for a pipeline: its folders, and the resources of its tasks."""
+
+    resources: Mapping[str, Resources] = option(
+        {},
+        "Resources of each component in a cluster, by component or `default`.",
+        group="cluster",
+        flag=None,
+        more="`darkroom.pipelines.resources.Resources` lists the keys.",
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the values that do not depend on the target.
+
+        Raises:
+            UsageError: A value is wrong.
+        """
+        check_fields(self)
+        if not isinstance(self.vertex, Mapping):
+            raise UsageError("vertex is not a table.", "Write [vertex], and NAME = VALUE below it.")
+        object.__setattr__(self, "resources", parse_resources(self.resources))
+
+
+def check_name(name: str) -> None:
+    """Checks the name of a pipeline, which becomes part of names of Kubernetes.
+
+    Raises:
+        UsageError: It is not such a name.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"The pipeline's name is {name!r}.",
+            "Use lower case letters, digits and dashes, a letter first.",
+        )
 
 
 @document
@@ -162,8 +204,23 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
         raise UsageError(f"The run needs {' and '.join(missing)}.", hint)
     if isinstance(columns := values.get("columns"), str):
         values = {**values, "columns": dict(Schema.parse(columns).columns)}
+    return _make(PipelineConfig, values)
+
+
+def make_cluster_config(values: Mapping[str, Any]) -> ClusterConfig:
+    """Returns the configuration of values by name, for a user's own pipeline.
+
+    Raises:
+        UsageError: A name is not an option for such a pipeline, or a value is wrong.
+    """
+    names = [each.name for each in list_options(ClusterConfig)]
+    check_known(values, names, "Your own pipeline has no option")
+    return _make(ClusterConfig, values)
+
+
+def _make(kind: type[_Config], values: Mapping[str, Any]) -> _Config:
     try:
-        return PipelineConfig(**values)
+        return kind(**values)
     except (TypeError, AttributeError) as error:
         raise UsageError(f"The configuration has a value of the wrong type: {error}.") from error
 

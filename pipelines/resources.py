@@ -31,7 +31,7 @@ _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A
 # The gate gives the same verdict each time, so it is retried only if its own table says so.
 _GATE = "ValidationGate"
 # Options that Vertex does not have.
-_KUBERNETES_ONLY = (
+KUBERNETES_ONLY = (
     "timeout_seconds",
     "runs_as_root",
     "pod_labels",
@@ -199,13 +199,6 @@ def check_components(given: Mapping[str, Resources], components: list[str]) -> N
             f"resources names {unknown[0]!r}, which is not a component of the pipeline.",
             f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all.",
         )
-
-
-def list_unused(given: Resources, target: str) -> list[str]:
-    """Returns the keys of a table that a target takes no notice of, where they are set."""
-    if target != VERTEX:
-        return []
-    return [key for key in _KUBERNETES_ONLY if getattr(given, key)]
 
 
 def spell_accelerator(name: str, target: str) -> str:

@@ -11,15 +11,14 @@ from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.targets import KUBEFLOW, VERTEX
-from darkroom.pipelines.cluster_config import make_cluster_config
-from darkroom.pipelines.compilation.backends import list_warnings
-from darkroom.pipelines.compilation.checks import (
+from darkroom.pipelines.compilation.check import (
     check_cluster,
-    check_for_target,
+    check_config,
+    list_warnings,
     merge_checked_options,
 )
 from darkroom.pipelines.compilation.text import format_documents
-from darkroom.pipelines.config import make_config
+from darkroom.pipelines.config import make_cluster_config, make_config
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
@@ -71,7 +70,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
 def _compile_ours(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
     """Returns the text of the compiled file, its root, and its warnings."""
     config = make_config(values, target)
-    check_for_target(config, target)
+    check_config(config, target)
     warnings = list_warnings(config, target)
     _tell(warnings)
     with progress.step("Loading TFX"):
@@ -91,8 +90,7 @@ def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list
     check_cluster(config, target)
     with progress.step("Loading TFX"):
         from darkroom.pipelines.compilation import own
-        from darkroom.pipelines.compilation.functions import load_pipeline
-    pipeline = load_pipeline(function, config.root)
+    pipeline = own.load_pipeline(function, config.root)
     warnings = own.list_own_warnings(pipeline, config, target)
     _tell(warnings)
     with progress.step("Compiling"):

@@ -20,8 +20,8 @@ from tfx.orchestration.pipeline import Pipeline
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
-from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.checks import make_secrets
+from darkroom.pipelines.compilation.check import make_secrets
+from darkroom.pipelines.config import ClusterConfig
 from darkroom.pipelines.resources import (
     Resources,
     check_components,

@@ -13,10 +13,8 @@ from typing import Any
 from tfx.components import FileBasedExampleGen, InfraValidator, Pusher
 from tfx.components.example_gen.component import QueryBasedExampleGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
-from tfx.dsl.component.experimental.executor_specs import TemplatedExecutorContainerSpec
 from tfx.dsl.components.base import base_driver
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.dsl.components.common.importer import Importer
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.placeholder.placeholder import Placeholder
@@ -24,7 +22,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import compiler_utils
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.artifact import Artifact
-from tfx.utils import import_utils, name_utils
+from tfx.utils import import_utils
 
 from darkroom.components.executor_io import find_class_path
 from darkroom.components.manifest_gen.component import ManifestGen
@@ -32,17 +30,18 @@ from darkroom.components.pusher.component import Pusher as OurPusher
 from darkroom.components.pusher.executor import read_destination
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
+from darkroom.options.compiled.containers import (
+    check_place,
+    check_replaced,
+    explain_idle_accelerator,
+)
 from darkroom.options.compiled.credentials import check_credentials
-from darkroom.options.compiled.places import check_place
-from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
-from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.backends import find_idle_accelerator
-from darkroom.pipelines.resources import find_resources
+from darkroom.pipelines.config import ClusterConfig
+from darkroom.pipelines.resources import find_resources, spell_accelerator
 
 # Of tasks, as Argo has them.
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
-_MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
 # The argument that names a function in the image, for components of TFX that take a file.
 _FUNCTIONS = {"Trainer": "run_fn", "Transform": "preprocessing_fn", "Tuner": "tuner_fn"}
 _EXAMPLE_GENS = (FileBasedExampleGen, QueryBasedExampleGen)
@@ -77,10 +76,33 @@ def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None
                 f"The node {node.id} has a name that Kubeflow does not take for a task.",
                 "Use letters, digits and dashes: .with_id('NAME').",
             )
-        _check_module(node, target)
-        _check_properties(node, target)
+        # TFX makes a package of the file while it compiles, and copies it into the pipeline root.
+        # Tasks get it from there by TensorFlow, which opens gs:// and not minio:// or s3://.
+        properties = node.exec_properties
+        is_packaged = "@" in str(properties.get("module_path") or "")
+        if target == KUBEFLOW and (properties.get("module_file") or is_packaged):
+            known = [
+                _FUNCTIONS[each.__name__]
+                for each in type(node).__mro__
+                if each.__name__ in _FUNCTIONS
+            ]
+            name = known[0] if known else "module_path"
+            raise UsageError(
+                f"{node.id} has a module_file. TFX would copy its code into the pipeline root, "
+                "from where the tasks of Kubeflow cannot install it.",
+                f"Put the code into the image, and name it, as in {name}='PACKAGE.MODULE.{name}'.",
+            )
+        for name, value in properties.items():
+            place = f"{node.id}.{name}"
+            if isinstance(value, Placeholder):
+                raise UsageError(
+                    f"{place} is the value of an output, which TFX compiles wrongly.",
+                    "Pass the artifact as an input, and let the executor read it.",
+                )
+            given: Any = value.default if isinstance(value, RuntimeParameter) else value
+            check_credentials({place: given})
+            check_replaced({place: given}, target)
         _check_paths(node, target, volumes)
-        _check_executor(node)
         for way, channels in (("input", node.inputs), ("output", node.outputs)):
             for key, channel in channels.items():
                 _check_type(channel.type, f"The {way} {key} of {node.id}")
@@ -117,23 +139,19 @@ def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -
             )
         if isinstance(node, Importer) and target == KUBEFLOW:
             yield from _find_other_bucket(node, config)
-        yield from _find_idle_accelerator(node, config, target)
+        # A message of any type; TFX takes only the one that has these. The configuration has the
+        # last word, and its own warning.
+        accelerator = getattr(getattr(node, "platform_config", None), "accelerator", None)
+        name = getattr(accelerator, "type", "")
+        if name and not find_resources(config.resources, node.id).accelerator:
+            place, spelled = f"{node.id}.platform_config", spell_accelerator(name, target)
+            if idle := explain_idle_accelerator(place, name, spelled, find_image(node, config)):
+                yield idle
 
 
 def find_image(node: BaseNode, config: ClusterConfig) -> str:
     """Returns the container image of a node; a container component names one."""
     return str(getattr(node.executor_spec, "image", config.image))
-
-
-def _find_idle_accelerator(node: BaseNode, config: ClusterConfig, target: str) -> Iterator[str]:
-    """Yields a warning where a node asks for a GPU itself, and its image may not use it."""
-    # A message of any type; TFX takes only the one that has these.
-    accelerator = getattr(getattr(node, "platform_config", None), "accelerator", None)
-    name = getattr(accelerator, "type", "")
-    # The configuration has the last word, and its own warning.
-    if name and not find_resources(config.resources, node.id).accelerator:
-        image = find_image(node, config)
-        yield from find_idle_accelerator(f"{node.id}.platform_config", name, image, target)
 
 
 def _find_other_bucket(node: Importer, config: ClusterConfig) -> Iterator[str]:
@@ -187,38 +205,6 @@ def _check_kind(node: BaseNode, target: str) -> None:
         )
 
 
-def _check_module(node: BaseNode, target: str) -> None:
-    """Refuses code in a file where no task can install it.
-
-    TFX makes a package of the file while it compiles, and copies it into the pipeline root. Tasks
-    get it from there by TensorFlow, which opens gs:// and not minio:// or s3://.
-    """
-    properties = node.exec_properties
-    is_packaged = "@" in str(properties.get(_MODULE_PATH) or "")
-    if target == KUBEFLOW and (properties.get(_MODULE_FILE) or is_packaged):
-        known = [each.__name__ for each in type(node).__mro__]
-        name = next((_FUNCTIONS[each] for each in known if each in _FUNCTIONS), _MODULE_PATH)
-        module = "PACKAGE.MODULE" if name == _MODULE_PATH else f"PACKAGE.MODULE.{name}"
-        raise UsageError(
-            f"{node.id} has a {_MODULE_FILE}. TFX would copy its code into the pipeline root, from "
-            "where the tasks of Kubeflow cannot install it.",
-            f"Put the code into the image, and name it: {name}={module!r}.",
-        )
-
-
-def _check_properties(node: BaseNode, target: str) -> None:
-    for name, value in node.exec_properties.items():
-        place = f"{node.id}.{name}"
-        if isinstance(value, Placeholder):
-            raise UsageError(
-                f"{place} is the value of an output, which TFX compiles wrongly.",
-                "Pass the artifact as an input, and let the executor read it.",
-            )
-        given: Any = value.default if isinstance(value, RuntimeParameter) else value
-        check_credentials({place: given})
-        check_replaced({place: given}, target)
-
-
 def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:
     """Checks the paths of nodes that are known to read or write there."""
     for kind, name, schemes in _PATHS:
@@ -237,58 +223,21 @@ def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:
             check_place(f"{node.id}.push_destination", folder, stores, target, volumes)
 
 
-def _check_executor(node: BaseNode) -> None:
-    """Checks that a task can import the executor of a node by its name."""
-    spec = node.executor_spec
-    if isinstance(node, Importer | Resolver) or isinstance(spec, TemplatedExecutorContainerSpec):
-        return
-    if not isinstance(spec, ExecutorClassSpec):
-        raise UsageError(
-            f"{node.id} has a {type(spec).__name__}, which TFX cannot compile.",
-            "Give it an ExecutorClassSpec, or make it a container component.",
-        )
-    executor = spec.executor_class
-    if executor.__module__ == "__main__":
-        raise UsageError(
-            f"The executor of {node.id} is in the program that was started (__main__), where no "
-            "task finds it.",
-            "Put the component into a module that the image has, and import it.",
-        )
-    try:
-        path = name_utils.get_full_name(executor)
-        found = import_utils.import_class_by_path(path)
-    except (ImportError, ValueError):
-        found, path = None, f"{executor.__module__}.{executor.__qualname__}"
-    if found is not executor:
-        raise UsageError(
-            f"The executor of {node.id} cannot be imported as {path}, so no task finds it.",
-            "Define it at the top level of a module that the image has.",
-        )
-
-
 def _check_type(kind: type[Artifact], place: str) -> None:
     """Checks that a task can import the class of an artifact by the name of its type."""
-    if compiler_utils.get_artifact_title(kind) in compiler_utils.TITLE_TO_CLASS_PATH:
-        return
-    name = f"{kind.TYPE_NAME}"
-    package, _, title = name.rpartition(".")
-    try:
-        compiler_utils.get_artifact_schema(kind)
-    except ValueError as error:
-        hint = f"Name the type PACKAGE.{kind.__name__}, and import the class in that package."
-        if kind.__module__.startswith("tfx."):
-            hint = "It is TFX's own, and only for runs on one machine: leave the node out."
-        said = f"{place} has the artifact type {name!r}, not a PACKAGE.Class."
-        raise UsageError(said, hint) from error
+    package, _, title = f"{kind.TYPE_NAME}".rpartition(".")
+    is_simple = compiler_utils.get_artifact_title(kind) in compiler_utils.TITLE_TO_CLASS_PATH
+    if is_simple or not package:
+        return  # TFX knows its own, and refuses a name without a package
     if kind.PROPERTIES:
         raise UsageError(
-            f"{place} has the artifact type {name!r}, which declares PROPERTIES; TFX cannot "
-            "compile them.",
+            f"{place} has the artifact type {kind.TYPE_NAME!r}, which declares PROPERTIES; TFX "
+            "cannot compile them.",
             "Leave PROPERTIES out: the executor can set custom properties.",
         )
-    path = find_class_path({"schemaTitle": name})
+    path = find_class_path({"schemaTitle": kind.TYPE_NAME})
     if path is None or import_utils.import_class_by_path(path) is not kind:
         raise UsageError(
-            f"{place} has the artifact type {name!r}, but {package} has no class {title}.",
+            f"{place} has the artifact type {kind.TYPE_NAME!r}, but {package} has no class {title}.",
             f"Tasks find the class by this name: import it in the package {package}.",
         )

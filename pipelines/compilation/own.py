@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import inspect
 import itertools
+import re
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,19 +19,16 @@ from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.dsl.components.common.importer import Importer
 from tfx.dsl.experimental.conditionals.conditional import get_predicates
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.orchestration.kubeflow.v2.compiler_utils import placeholder_to_cel
 from tfx.orchestration.pipeline import Pipeline
-from tfx.types.channel_utils import encode_placeholder_with_channels, get_dependent_channels
+from tfx.types.channel_utils import get_dependent_channels
 
 from darkroom.errors import DarkroomError, StorageError, UsageError
+from darkroom.options.compiled.containers import check_replaced
 from darkroom.options.compiled.credentials import check_credentials
-from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.beam_arguments import complete_beam_args
-from darkroom.pipelines.cluster_config import ClusterConfig, check_name
-from darkroom.pipelines.compilation.backends import list_warnings
-from darkroom.pipelines.compilation.checks import check_cluster, check_values
+from darkroom.pipelines.compilation.check import check_cluster, check_paths, list_warnings
 from darkroom.pipelines.compilation.job import finish_documents, make_job
 from darkroom.pipelines.compilation.nodes import (
     check_nodes,
@@ -35,9 +36,13 @@ from darkroom.pipelines.compilation.nodes import (
     is_cached,
     list_node_warnings,
 )
-from darkroom.pipelines.compilation.places import check_paths
 from darkroom.pipelines.compilation.text import format_documents
+from darkroom.pipelines.config import ClusterConfig, check_name
+from darkroom.runtime.functions import describe_failure, load_function
 
+# A function of the user's; it gets the root where it takes one, and nothing else.
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_ROOT = "root"
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
 
 
@@ -63,11 +68,47 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
         kind = type(pipeline).__name__
         message = f"pipeline is a {kind}, expected a tfx.v1.dsl.Pipeline."
         raise UsageError(message, "Call the function that returns it.")
-    check_values(config)
+    check_credentials(vars(config))
     check_cluster(config, target)
     for warning in list_own_warnings(pipeline, config, target):
         warnings.warn(warning, stacklevel=2)
     return format_documents(make_own_documents(pipeline, config, target), target)
+
+
+def load_pipeline(name: str, root: str) -> Pipeline:
+    """Returns the pipeline that a function makes.
+
+    Args:
+        name: `package.module:function`.
+        root: Passed to the function if it has a parameter `root`; it gets nothing else.
+
+    Raises:
+        UsageError: The function does not exist, fails, or returns something else.
+    """
+    if not _FUNCTION.fullmatch(name):
+        raise UsageError(
+            f"pipeline is {name!r}, expected package.module:function.",
+            "Name the function that returns the pipeline. A compiled file is for `darkroom submit "
+            "--pipeline FILE`.",
+        )
+    function = load_function("pipeline", name)
+    try:
+        takes_root = _ROOT in inspect.signature(function).parameters
+        with contextlib.redirect_stdout(sys.stderr):  # standard output may be for programs
+            pipeline = function(**({_ROOT: root} if takes_root else {}))
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"pipeline is {name!r}, which failed: {describe_failure(error)}.",
+            f"darkroom passes nothing but {_ROOT}, where the function takes it.",
+        ) from error
+    if not isinstance(pipeline, Pipeline):
+        raise UsageError(
+            f"pipeline is {name!r}, which returned {type(pipeline).__name__}, expected a pipeline "
+            "of TFX.",
+            "Return tfx.v1.dsl.Pipeline(...). A pipeline of kfp is compiled by kfp: "
+            "kfp.compiler.Compiler().compile(...).",
+        )
+    return pipeline
 
 
 def make_own_documents(
@@ -96,8 +137,7 @@ def make_own_documents(
     check_paths({"root": config.root}, target, config.volumes)
     check_nodes(pipeline, target, config.volumes)
     for node in pipeline.components:
-        _check_conditions(node, pipeline, target)
-        _check_upstream(node, pipeline)
+        _check_graph(node, pipeline, target)
     try:
         # TFX copies packages of `module_file` there.
         with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
@@ -122,39 +162,31 @@ def make_own_documents(
             f"TFX cannot compile the pipeline for {target}: {type(error).__name__}: {error}"
         ) from error
     spec = job["pipelineSpec"]
+    definitions = spec["root"].get("inputDefinitions", {}).get("parameters", {})
     for node in pipeline.components:
+        for value in node.exec_properties.values():
+            # TFX leaves them out.
+            if isinstance(value, RuntimeParameter) and value.default is not None:
+                definitions[value.name].update(defaultValue=value.default, isOptional=True)
         if isinstance(node.executor_spec, BeamExecutorSpec):
             container = spec["deploymentSpec"]["executors"][f"{node.id}_executor"]["container"]
             _set_beam_args(container, node, pipeline.beam_pipeline_args, config, target)
-    _add_defaults(spec, pipeline)
     return finish_documents(job, config, target)
 
 
-def _check_conditions(node: BaseNode, pipeline: Pipeline, target: str) -> None:
+def _check_graph(node: BaseNode, pipeline: Pipeline, target: str) -> None:
+    """Checks that a pipeline has all that a node waits for: TFX compiles an edge to nowhere."""
     if node not in pipeline.dsl_context_registry.all_nodes:
         raise UsageError(
             f"{node.id} belongs to an earlier Pipeline object, and TFX compiles it for that alone.",
             "Make the components again for each pipeline, in a function that returns it.",
         )
-    for predicate in get_predicates(node, pipeline.dsl_context_registry):
-        if target == KUBEFLOW and isinstance(node, Importer):
-            raise UsageError(
-                f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
-                "Make it outside of Cond; a node that takes its artifact may have one.",
-            )
-        try:
-            placeholder_to_cel(encode_placeholder_with_channels(predicate, lambda _: "key"))
-        except ValueError as error:
-            raise UsageError(
-                f"TFX cannot compile the condition of {node.id}: {error}",
-                "Compare a property() or custom_property() of an artifact, or its uri, with a "
-                "constant. A value is in a file, which only a component can read.",
-            ) from error
-
-
-def _check_upstream(node: BaseNode, pipeline: Pipeline) -> None:
-    """Checks that the pipeline has the nodes a node waits for; TFX compiles an edge to nowhere."""
     conditions = get_predicates(node, pipeline.dsl_context_registry)
+    if conditions and target == KUBEFLOW and isinstance(node, Importer):
+        raise UsageError(
+            f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
+            "Make it outside of Cond; a node that takes its artifact may have one.",
+        )
     dependent = itertools.chain.from_iterable(map(get_dependent_channels, conditions))
     channels = [*node.inputs.values(), *dependent]
     needed = {name for channel in channels for name in channel.get_data_dependent_node_ids()}
@@ -182,17 +214,13 @@ def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) ->
     return [
         *list_warnings(given, target, images),
         *list_node_warnings(pipeline, given, target),
-        *_list_parameters_without_default(pipeline),
-    ]
-
-
-def _list_parameters_without_default(pipeline: Pipeline) -> list[str]:
-    return [
-        f"The run-time parameter {value.name!r} of {node.id} has no default. So each run needs a "
-        "value, by the UI or the client of the service: `darkroom submit` refuses the file."
-        for node in pipeline.components
-        for value in node.exec_properties.values()
-        if isinstance(value, RuntimeParameter) and value.default is None
+        *(
+            f"The run-time parameter {value.name!r} of {node.id} has no default. So each run needs "
+            "a value, by the UI or the client of the service: `darkroom submit` refuses the file."
+            for node in pipeline.components
+            for value in node.exec_properties.values()
+            if isinstance(value, RuntimeParameter) and value.default is None
+        ),
     ]
 
 
@@ -219,12 +247,3 @@ def _set_beam_args(
     check_replaced({place: wanted}, target)
     args = container["args"]
     container["args"] = args[: len(args) - len(given)] + complete_beam_args(wanted, config.image)
-
-
-def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
-    """Adds the defaults of run-time parameters, which TFX leaves out."""
-    definitions = spec["root"].get("inputDefinitions", {}).get("parameters", {})
-    for node in pipeline.components:
-        for value in node.exec_properties.values():
-            if isinstance(value, RuntimeParameter) and value.default is not None:
-                definitions[value.name].update(defaultValue=value.default, isOptional=True)

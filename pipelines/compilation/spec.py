@@ -12,10 +12,8 @@ from darkroom.components.parameters import PARAMETERS
 from darkroom.options.checks import encode_json
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
-from darkroom.pipelines.compilation.backends import parse_version
-from darkroom.pipelines.compilation.checks import name_baseline
+from darkroom.pipelines.compilation.check import do_tasks_read_labels, name_baseline, parse_version
 from darkroom.pipelines.compilation.job import finish_documents, make_job
-from darkroom.pipelines.compilation.places import do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.training.models import check_model
@@ -95,7 +93,11 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
         kind = {"parameterType": _TYPES[parameter.kind]}
         default = parameter.encode(getattr(config, parameter.name))
         told: dict[str, Any] = {**kind, "defaultValue": default, "isOptional": True}
-        if (choices := parameter.field.option.choices) and config.kfp and parse_version(config.kfp) >= _LITERALS:
+        if (
+            (choices := parameter.field.option.choices)
+            and config.kfp
+            and parse_version(config.kfp) >= _LITERALS
+        ):
             told["literals"] = list(choices)
         pipeline_inputs[parameter.name] = told
         # A parameter that is a whole property replaces it; any other is passed beside its property.

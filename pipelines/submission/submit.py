@@ -11,13 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
+from darkroom.options.compiled.containers import check_replaced
 from darkroom.options.compiled.credentials import check_credentials
-from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
-from darkroom.pipelines.compilation.backends import list_warnings
-from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
-from darkroom.pipelines.compilation.places import check_paths
+from darkroom.pipelines.compilation.check import (
+    check_config,
+    check_paths,
+    list_warnings,
+    merge_checked_options,
+)
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.submission.prepared_run import PreparedRun, Scalar, read_documents
 from darkroom.pipelines.submission.submitted_run import (
@@ -77,7 +80,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
                 "Compile it, and submit the file: darkroom submit --pipeline FILE.",
             )
         config = make_config(merged, target)
-        check_for_target(config, target)
+        check_config(config, target)
     submit = _find_service(target, of_service, arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         if not path:

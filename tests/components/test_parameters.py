@@ -133,9 +133,7 @@ def test_the_defaults_change_nothing():
 
 def test_a_structure_may_come_as_values():
     properties = {"options": json.loads(VALIDATION["options"])}
-    found = apply_parameters(
-        {**properties, "policies": {"leakage": "off"}, "max_rejects": "0.5"}
-    )
+    found = apply_parameters({**properties, "policies": {"leakage": "off"}, "max_rejects": "0.5"})
     options = ValidationOptions.from_json(found["options"])
     assert (options.policies["leakage"], options.max_rejects) == ("off", 0.5)
     assert options.policies["label_conflicts"] == "fail"

@@ -145,8 +145,7 @@ def test_every_python_block_is_python_and_imports_what_exists(page: str, text: s
 
 @pytest.mark.parametrize(("page", "text"), _blocks("toml"))
 def test_every_toml_block_is_a_configuration(page: str, text: str):
-    from darkroom.pipelines.cluster_config import make_cluster_config
-    from darkroom.pipelines.config import make_config
+    from darkroom.pipelines.config import make_cluster_config, make_config
 
     values = tomllib.loads(text)
     if "pipeline" in values:  # a function of a user's own

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.pipelines.compilation.checks import check_for_target, check_values
+from darkroom.options.compiled.credentials import check_credentials
+from darkroom.pipelines.compilation import check
 from darkroom.pipelines.compilation.spec import make_documents
 from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import PipelineConfig
@@ -12,8 +13,8 @@ from darkroom.pipelines.config import PipelineConfig
 
 def check_config(config: PipelineConfig, target: str) -> None:
     """Checks a configuration as `darkroom compile` checks its options."""
-    check_values(config)  # before the message of another check shows a value
-    check_for_target(config, target)
+    check_credentials(vars(config))  # before the message of another check shows a value
+    check.check_config(config, target)
 
 
 def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:

@@ -179,7 +179,10 @@ def test_own_function_gets_classes_and_size(own_models):
         ("keras.applications:ResNet5", "no application 'ResNet5'. Did you mean ResNet50"),
         ("keras.applications:Zzz", "no application 'Zzz'. Names: ConvNeXtBase, "),
         ("keras.applications:InceptionV3", "InceptionV3 cannot be built: "),
-        ("no_such_package.models:make", "cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"),
+        (
+            "no_such_package.models:make",
+            "cannot be imported: ModuleNotFoundError: No module named 'no_such_package'",
+        ),
         ("own_models:mak", "own_models has no function 'mak'. Did you mean make?"),
         ("own_models:text", "own_models:text returned str, expected a Keras model"),
         ("own_models:wide", r"own_models:wide gives \[1, 4\] for one image, expected \[1, 3\]"),

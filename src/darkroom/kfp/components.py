@@ -15,10 +15,15 @@ from kfp.dsl.container_component_class import ContainerComponent
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import REQUIRED, Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
+from darkroom.options.compiled.containers import (
+    SCHEMES,
+    STORES,
+    check_place,
+    check_replaced,
+    explain_idle_accelerator,
+    explain_moving_image,
+)
 from darkroom.options.compiled.credentials import check_credentials, check_environment
-from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
-from darkroom.options.compiled.places import SCHEMES, STORES, check_place
-from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
 from darkroom.options.training import IMAGENET
 from darkroom.version import __version__

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.pipelines.compilation import backends
-from darkroom.pipelines.compilation.backends import list_warnings, parse_version
-from darkroom.pipelines.compilation.checks import check_for_target
+from darkroom.pipelines.compilation import check
+from darkroom.pipelines.compilation.check import check_config, list_warnings, parse_version
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.config import PipelineConfig
 
@@ -39,14 +38,14 @@ def test_a_version_has_many_spellings():
 )
 def test_a_version_that_cannot_run_the_file_is_an_error(text: str, message: str):
     with pytest.raises(UsageError, match=re.escape(message)) as error:
-        check_for_target(_config(kfp=text), "kubeflow")
+        check_config(_config(kfp=text), "kubeflow")
     assert "2.5, 2.14, 2.15, 2.16, 2.17" in error.value.hint
 
 
 def test_a_version_of_kubeflow_is_not_one_of_vertex():
     config = _config(kfp="2.17", root="gs://bucket/run")
     with pytest.raises(UsageError, match=r"kfp is '2.17', .* Leave it out for Vertex"):
-        check_for_target(config, "vertex")
+        check_config(config, "vertex")
 
 
 def test_what_a_version_cannot_do_is_a_warning():
@@ -147,7 +146,7 @@ def test_the_page_has_every_version_and_the_addresses_of_its_store():
         for line in PAGE.read_text().splitlines()
         if len(cells := line.split("|")) > 2
     }
-    for version in backends.VERSIONS:
+    for version in check.VERSIONS:
         row = rows[".".join(map(str, version))]
         right = "minio-service.kubeflow:9000" if version < (2, 16) else "seaweedfs.kubeflow:9000"
         assert right in row

@@ -419,12 +419,12 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("kubeflow", lambda _: CsvExampleGen("gs://b/t"), "the node CsvExampleGen: it runs no driver"),
     ("kubeflow", lambda _: make_resolver(), "cannot run the node Last: it runs no Resolver."),
     ("vertex", lambda _: InfraValidator(Channel(type=Model), ServingSpec()), "InfraValidator, wh"),
-    ("vertex", lambda p: p.make_node(p.Nameless), "made of Node has the artifact type 'Nameless'"),
-    ("vertex", lambda p: p.make_node(Bytes), "It is TFX's own, and only for runs on one machine"),
+    ("vertex", lambda p: p.make_node(p.Nameless), "Invalid custom artifact type name: Nameless"),
+    ("vertex", lambda p: p.make_node(Bytes), "Invalid custom artifact type name: Bytes"),
     ("kubeflow", lambda p: p.make_node(p.WithProperties), "which declares PROPERTIES"),
     ("kubeflow", lambda p: p.make_node(p.Elsewhere), "but photolab has no class NotThere"),
-    ("kubeflow", lambda p: make_local_class(p), "The executor of Node cannot be imported as "),
-    ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
+    ("kubeflow", lambda p: make_local_class(p), "Executor'> does not have a qualified name"),
+    ("vertex", lambda p: make_main_class(p), "<class '__main__.Executor'> is not importable"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
     ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
     ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ on"),
@@ -436,7 +436,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     (
         "kubeflow",
         lambda _: StockTrainer(examples=Channel(type=Examples), module_file="t.py"),
-        "name it: run_fn='PACKAGE.MODULE.run_fn'",
+        "name it, as in run_fn='PACKAGE.MODULE.run_fn'",
     ),
     (
         "kubeflow",
@@ -500,9 +500,8 @@ def test_a_condition_on_what_is_in_a_file_is_refused(photolab: ModuleType):
     first = photolab.make_node(String, "First")
     with Cond(first.outputs["made"].future()[0].value == "good"):
         table = make_table(photolab)
-    with pytest.raises(UsageError, match=r"condition of MakeTable: .*artifact_value_op") as error:
+    with pytest.raises(UsageError, match="unsupported placeholder operator artifact_value_op"):
         compile_spec(make_pipeline(first, table))
-    assert error.value.hint.startswith("Compare a property() or custom_property() of an artifact")
 
 
 def make_statistics(_: ModuleType) -> Any:

@@ -1,1 +1,1 @@
-"""Checks of a compiled pipeline's content: no secret, no path of here, no text that changes."""
+"""Checks of a compiled pipeline's content: no secret, and nothing that a container lacks."""
