@@ -23,7 +23,6 @@ from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.compilation.check import make_secrets
 from darkroom.pipelines.config import ClusterConfig
 from darkroom.pipelines.resources import (
-    Resources,
     check_components,
     find_resources,
     spell_accelerator,
@@ -88,7 +87,12 @@ def make_job(
             if given and "args" in container and not uses_beam:
                 del container["args"][-len(given) :]
             _complete_container(container, node.id, config, target)
-        _complete_task(spec, node.id, config, target, is_cached=is_cached(node))
+        task = spec["root"]["dag"]["tasks"][node.id]
+        is_reused = config.cache and is_cached(node)
+        task["cachingOptions"] = {"enableCache": True} if is_reused else {}
+        if retries := find_resources(config.resources, node.id).retries:
+            longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}
+            task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
         _check_length(spec, node.id, target)
     return job
 
@@ -109,8 +113,15 @@ def finish_documents(
     spec = job["pipelineSpec"]
     length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
     if target == KUBEFLOW and length > _LONGEST_ROOT:
-        raise _make_length_error("The options of all tasks", length, _LONGEST_ROOT)
-    _name_system_types(spec)
+        raise _build_length_error("The options of all tasks", length, _LONGEST_ROOT)
+    # Types that the services know by name are written as their own SDK does. TFX describes every
+    # type, which makes a new one of the same name; Vertex may refuse that.
+    for component in spec["components"].values():
+        for way in ("inputDefinitions", "outputDefinitions"):
+            for each in component.get(way, {}).get("artifacts", {}).values():
+                title = yaml.safe_load(each["artifactType"]["instanceSchema"])["title"]
+                if title in SYSTEM_ARTIFACTS:
+                    each["artifactType"] = {"schemaTitle": title, "schemaVersion": "0.0.1"}
     if target == KUBEFLOW:
         platform = make_platform_spec(config, spec)
         return [spec] if platform is None else [spec, platform]
@@ -144,17 +155,6 @@ def _complete_container(
         container["resources"] = resources
 
 
-def _complete_task(
-    spec: dict[str, Any], node: str, config: ClusterConfig, target: str, *, is_cached: bool
-) -> None:
-    """Completes a task: whether the cache may be used for it, and how often it is retried."""
-    task = spec["root"]["dag"]["tasks"][node]
-    task["cachingOptions"] = {"enableCache": True} if config.cache and is_cached else {}
-    if retries := find_resources(config.resources, node).retries:
-        longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}
-        task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
-
-
 def _check_length(spec: dict[str, Any], node: str, target: str) -> None:
     """Checks that a task's properties fit into the place where the service passes them.
 
@@ -163,44 +163,24 @@ def _check_length(spec: dict[str, Any], node: str, target: str) -> None:
     """
     inputs = spec["root"]["dag"]["tasks"][node].get("inputs", {}).get("parameters", {})
     texts = [each["runtimeValue"]["constant"] for each in inputs.values() if "runtimeValue" in each]
-    what = f"The options of {node}"
     if target == VERTEX:
-        if (length := len(json.dumps(texts))) > _LONGEST_INPUT:
-            raise UsageError(
-                f"{what} need {length:,} bytes in one argument of its container, expected at most "
-                f"{_LONGEST_INPUT:,}: Linux takes no longer one.",
-                "Put a long label map into a bucket, and give its path, as gs://BUCKET/labels.txt: "
-                "the task then reads the file.",
-            )
-        return
-    executor = spec["deploymentSpec"]["executors"][f"{node}_executor"]
-    texts.append(executor.get("container", {}).get("env"))
-    # The template is JSON, with the pod's patch as a text of JSON, with the input as another one.
-    length = 2 * len(json.dumps(json.dumps(json.dumps(texts))))
-    if length > _LONGEST_TEMPLATE:
-        raise _make_length_error(what, length, _LONGEST_TEMPLATE)
+        length, longest = len(json.dumps(texts)), _LONGEST_INPUT
+    else:
+        executor = spec["deploymentSpec"]["executors"][f"{node}_executor"]
+        texts.append(executor.get("container", {}).get("env"))
+        # The template is JSON, with the pod's patch as a text of JSON, with the input as another.
+        length, longest = 2 * len(json.dumps(json.dumps(json.dumps(texts)))), _LONGEST_TEMPLATE
+    if length > longest:
+        raise _build_length_error(f"The options of {node}", length, longest)
 
 
-def _make_length_error(what: str, length: int, longest: int) -> UsageError:
+def _build_length_error(what: str, length: int, longest: int) -> UsageError:
     return UsageError(
-        f"{what} need {length:,} bytes where Kubeflow Pipelines passes them, expected at most "
-        f"{longest:,}.",
-        "Put a long label map into a store or a volume, and give its path: the tasks then read "
-        "the file.",
+        f"{what} need {length:,} bytes where the service passes them, expected at most "
+        f"{longest:,}: Linux takes no longer argument of a container.",
+        "Put a long label map into a store, on Kubeflow also a volume, and give its path: the "
+        "tasks then read the file.",
     )
-
-
-def _name_system_types(spec: dict[str, Any]) -> None:
-    """Writes the types that the services know by name as their own SDK does.
-
-    TFX describes every type, which makes a new one of the same name; Vertex may refuse that.
-    """
-    for component in spec["components"].values():
-        for way in ("inputDefinitions", "outputDefinitions"):
-            for each in component.get(way, {}).get("artifacts", {}).values():
-                title = yaml.safe_load(each["artifactType"]["instanceSchema"])["title"]
-                if title in SYSTEM_ARTIFACTS:
-                    each["artifactType"] = {"schemaTitle": title, "schemaVersion": "0.0.1"}
 
 
 def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -228,26 +208,22 @@ def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[s
     for node in spec["root"]["dag"]["tasks"]:
         if "container" not in spec["deploymentSpec"]["executors"][f"{node}_executor"]:
             continue
-        if options := {**shared, **_make_pod(find_resources(config.resources, node))}:
+        given = find_resources(config.resources, node)
+        options = dict(shared)
+        if not given.runs_as_root:
+            # Older versions of Kubeflow do not know the security context, and leave it out.
+            options["securityContext"] = {"runAsNonRoot": True}
+        if given.timeout_seconds is not None:
+            options["activeDeadlineSeconds"] = str(given.timeout_seconds)  # an int64
+        metadata = {"labels": given.pod_labels, "annotations": given.pod_annotations}
+        if named := {name: dict(values) for name, values in metadata.items() if values}:
+            options["podMetadata"] = named
+        if given.node_selector:
+            options["nodeSelector"] = {"labels": dict(given.node_selector)}
+        if given.tolerations:
+            options["tolerations"] = [dict(each) for each in given.tolerations]
+        if options:
             executors[f"{node}_executor"] = options
     if not executors:
         return None
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
-
-
-def _make_pod(resources: Resources) -> dict[str, Any]:
-    """Returns the needs of a task's pod, in the words of Kubeflow's platform spec."""
-    # Older versions of Kubeflow do not know the security context, and leave it out.
-    pod: dict[str, Any] = {}
-    if not resources.runs_as_root:
-        pod["securityContext"] = {"runAsNonRoot": True}
-    if resources.timeout_seconds is not None:
-        pod["activeDeadlineSeconds"] = str(resources.timeout_seconds)  # an int64
-    metadata = {"labels": resources.pod_labels, "annotations": resources.pod_annotations}
-    if given := {name: dict(values) for name, values in metadata.items() if values}:
-        pod["podMetadata"] = given
-    if resources.node_selector:
-        pod["nodeSelector"] = {"labels": dict(resources.node_selector)}
-    if resources.tolerations:
-        pod["tolerations"] = [dict(each) for each in resources.tolerations]
-    return pod

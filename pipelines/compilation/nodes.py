@@ -81,12 +81,8 @@ def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None
         properties = node.exec_properties
         is_packaged = "@" in str(properties.get("module_path") or "")
         if target == KUBEFLOW and (properties.get("module_file") or is_packaged):
-            known = [
-                _FUNCTIONS[each.__name__]
-                for each in type(node).__mro__
-                if each.__name__ in _FUNCTIONS
-            ]
-            name = known[0] if known else "module_path"
+            kinds = (each.__name__ for each in type(node).__mro__)
+            name = next((_FUNCTIONS[each] for each in kinds if each in _FUNCTIONS), "function")
             raise UsageError(
                 f"{node.id} has a module_file. TFX would copy its code into the pipeline root, "
                 "from where the tasks of Kubeflow cannot install it.",
@@ -238,6 +234,7 @@ def _check_type(kind: type[Artifact], place: str) -> None:
     path = find_class_path({"schemaTitle": kind.TYPE_NAME})
     if path is None or import_utils.import_class_by_path(path) is not kind:
         raise UsageError(
-            f"{place} has the artifact type {kind.TYPE_NAME!r}, but {package} has no class {title}.",
+            f"{place} has the artifact type {kind.TYPE_NAME!r}, but {package} has no "
+            f"class {title}.",
             f"Tasks find the class by this name: import it in the package {package}.",
         )

@@ -7,22 +7,21 @@ task runs again when its files cannot be read on this machine.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from darkroom import storage
-from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, apply_parameters
+from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.manifest.entries import Chunk
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import CONFIG_KEY, IMAGENET
 from darkroom.pipelines.local.pinning import fingerprint_model
-from darkroom.pipelines.submission.prepared_run import PreparedRun
+from darkroom.pipelines.submission.runs import PreparedRun
 from darkroom.runtime import progress
 from darkroom.storage.uris import ENDPOINT_VARIABLES
 
@@ -31,6 +30,37 @@ _SOURCE_TASK, _TRAINING_TASK = "ManifestGen", "Trainer"
 
 class _UnseenError(Exception):
     """A file that the run will read cannot be read on this machine."""
+
+
+def set_cache(
+    run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
+) -> PreparedRun:
+    """Returns the run with its cache off, or with the state of the files that it will read.
+
+    Args:
+        run: The run to submit.
+        is_wanted: Whether results may be reused.
+        is_planned: Whether it is a schedule of runs.
+        shared_paths: See `pin_states`.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        UsageError: A parameter is wrong.
+    """
+    cached = run.list_cached()
+    if not is_wanted or not cached:
+        documents = run.cache_tasks(dict.fromkeys(run.tasks, False))
+        return dataclasses.replace(run, documents=documents, notes=("All tasks run again.",))
+    if run.is_own:
+        # It takes no state: nodes that read a path were compiled without a cache.
+        uncached = ", ".join(sorted(run.tasks.keys() - cached))
+        note = (
+            f"Compiled without a cache: {uncached}. These tasks and all that follows them run each "
+            "time."
+        )
+        return dataclasses.replace(run, notes=(note,) if uncached else ())
+    # The state of today would hide changes before the next run of a schedule.
+    return run if is_planned else pin_states(run, shared_paths=shared_paths)
 
 
 def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
@@ -49,11 +79,15 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         ("source", _SOURCE_TASK, "source_fingerprint", _read_source_state),
         ("model", _TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
     ):
-        properties = read_properties(run, task)
+        properties = run.read_properties(task)
         try:
             # A step that ends with the error is shown as failed.
-            with progress.step(f"Reading the {what}"), _tell_reason():
-                parameters[name] = read_state(run, properties, shared_paths)
+            with progress.step(f"Reading the {what}"):
+                try:
+                    parameters[name] = read_state(run, properties, shared_paths)
+                except _UnseenError as unseen:
+                    progress.remark(str(unseen))
+                    raise
             switches[task] = True
         except _UnseenError as unseen:
             switches[task] = False
@@ -61,47 +95,6 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
     return dataclasses.replace(
         run, documents=run.cache_tasks(switches), parameters=parameters, notes=tuple(notes)
     )
-
-
-@contextlib.contextmanager
-def _tell_reason() -> Iterator[None]:
-    """Shows why a step fails at its end."""
-    try:
-        yield
-    except _UnseenError as unseen:
-        progress.remark(str(unseen))
-        raise
-
-
-def switch_cache_off(run: PreparedRun) -> PreparedRun:
-    """Returns a run that does not use the cache."""
-    documents = run.cache_tasks(dict.fromkeys(run.tasks, False))
-    return dataclasses.replace(run, documents=documents, notes=("All tasks run again.",))
-
-
-def note_uncached(run: PreparedRun) -> PreparedRun:
-    """Returns a run with a note of the tasks that were compiled without a cache."""
-    names = [
-        name
-        for name, task in run.tasks.items()
-        if not task.get("cachingOptions", {}).get("enableCache")
-    ]
-    if not names:
-        return run
-    note = (
-        f"Compiled without a cache: {', '.join(sorted(names))}. These tasks and all that follows "
-        "them run each time."
-    )
-    return dataclasses.replace(run, notes=(note,))
-
-
-def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
-    """Returns the execution properties of a task, as its entrypoint will compute them.
-
-    Raises:
-        UsageError: A parameter is wrong.
-    """
-    return apply_parameters(run.read_inputs(task))
 
 
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:

@@ -29,8 +29,7 @@ from darkroom.errors import (
 )
 from darkroom.options.fields import document
 from darkroom.options.targets import KubeflowFields, check_cron
-from darkroom.pipelines.submission.prepared_run import PreparedRun
-from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
+from darkroom.pipelines.submission.runs import PreparedRun, RunStatus, Schedule
 from darkroom.runtime.text import make_visible
 
 # Environment variables: the token itself, and kfp's own for a token file that Kubernetes renews.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from darkroom.components.parameters import PARAMETERS
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.compiled.containers import check_replaced
 from darkroom.options.compiled.credentials import check_credentials
@@ -22,12 +23,15 @@ from darkroom.pipelines.compilation.check import (
     merge_checked_options,
 )
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.submission.prepared_run import PreparedRun, Scalar, read_documents
-from darkroom.pipelines.submission.submitted_run import (
+from darkroom.pipelines.submission.cache_states import set_cache
+from darkroom.pipelines.submission.runs import (
     SUCCEEDED,
+    PreparedRun,
     RunStatus,
+    Scalar,
     Schedule,
     SubmittedRun,
+    read_documents,
     wait_for_end,
 )
 from darkroom.runtime import progress
@@ -91,7 +95,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
 
                 run = PreparedRun(make_documents(config, target), config.root)
         wanted = merged.get("cache", True)
-        run = _set_cache(run, is_wanted=wanted, is_planned=is_planned, shared_paths=shared_paths)
+        run = set_cache(run, is_wanted=wanted, is_planned=is_planned, shared_paths=shared_paths)
         with progress.step("Submitting"):
             submitted = submit(run)
         status = RunStatus(_PLANNED if is_planned else _SUBMITTED)
@@ -109,9 +113,6 @@ def _has_succeeded(status: RunStatus) -> bool:
 
 def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     """Reads a compiled file, and checks the values for it as its tasks would."""
-    from darkroom.components.parameters import PARAMETERS
-    from darkroom.pipelines.submission.cache_states import read_properties
-
     if _FUNCTION.fullmatch(path):
         raise UsageError(
             f"--pipeline is {path!r}, expected a compiled file.",
@@ -119,9 +120,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
         )
     values = {name: value for name, value in values.items() if name != "cache"}
     root = values.pop("root", None)
-    documents = read_documents(path)
-    own = PreparedRun(documents, root)
-    run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values, own))
+    run = PreparedRun(read_documents(path), root)
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
     check_replaced({**values, "root": root}, target)
@@ -131,36 +130,31 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
                 f"{sorted(values)[0]} is not an option of {run.name}, your own pipeline.",
                 "Its run-time parameters keep their defaults; for the rest, compile it again.",
             )
-        _check_defaults(run, path)
-        check_paths({} if root is None else {"root": str(root)}, target, run.volumes)
-        return run
+        for name, definition in run.definitions.items():
+            if "defaultValue" not in definition and not definition.get("isOptional"):
+                raise UsageError(
+                    f"The run-time parameter {name!r} of {path} has no default, and submit gives "
+                    "none.",
+                    f'Give it one in your code, as RuntimeParameter("{name}", str, default=...), '
+                    "and compile again; or start the run by the UI or the client of the service, "
+                    "with a value.",
+                )
+    else:
+        run = dataclasses.replace(run, parameters=_encode_parameters(values, run))
+        for task in sorted({parameter.component for parameter in PARAMETERS}):
+            if task not in run.tasks:
+                raise UsageError(
+                    f"The pipeline {run.name} has no task {task}, so darkroom did not compile it.",
+                    "Give the file that `darkroom compile -o FILE` wrote.",
+                )
+            run.read_properties(task)
     # The empty text means none, except for the source.
     paths = {name: value for name, value in run.parameters.items() if value or name == "data"}
     check_paths(paths if root is None else {**paths, "root": str(root)}, target, run.volumes)
-    for task in sorted({parameter.component for parameter in PARAMETERS}):
-        if task not in run.tasks:
-            raise UsageError(
-                f"The pipeline {run.name} has no task {task}, so darkroom did not compile it.",
-                "Give the file that `darkroom compile -o FILE` wrote.",
-            )
-        read_properties(run, task)
     return run
 
 
-def _check_defaults(run: PreparedRun, path: str) -> None:
-    for name, definition in run.definitions.items():
-        if "defaultValue" not in definition and not definition.get("isOptional"):
-            raise UsageError(
-                f"The run-time parameter {name!r} of {path} has no default, and submit gives none.",
-                f'Give it one in your code, as RuntimeParameter("{name}", str, default=...), and '
-                "compile again; or start the run by the UI or the client of the service, with a "
-                "value.",
-            )
-
-
 def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str, Scalar]:
-    from darkroom.components.parameters import PARAMETERS
-
     known = {parameter.name: parameter for parameter in PARAMETERS}
     encoded = {}
     for name, value in values.items():
@@ -214,34 +208,11 @@ def _make_options(kind: type[_Options], target: str, given: Mapping[str, Any]) -
     missing = [
         f"{_SERVICE_FLAGS[name]}"
         for name, each in fields.items()
-        if name not in given
-        and each.default is dataclasses.MISSING
-        and each.default_factory is dataclasses.MISSING
+        if name not in given and each.default is dataclasses.MISSING
     ]
     if missing:
         raise UsageError(f"--target {target} needs {' and '.join(missing)}.")
     return kind(**given)
-
-
-def _set_cache(
-    run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
-) -> PreparedRun:
-    """Returns the run with its cache off, or with the state of the files that it will read."""
-    from darkroom.pipelines.submission.cache_states import (
-        note_uncached,
-        pin_states,
-        switch_cache_off,
-    )
-
-    if not is_wanted or not run.is_cached:
-        return switch_cache_off(run)
-    # A user's own pipeline takes no state: nodes that read a path were compiled without a cache.
-    if run.is_own:
-        return note_uncached(run)
-    # The state of today would hide changes before the next run.
-    if is_planned:
-        return run
-    return pin_states(run, shared_paths=shared_paths)
 
 
 def _format(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:

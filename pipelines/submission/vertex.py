@@ -18,8 +18,7 @@ from google.cloud import aiplatform_v1beta1
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions
-from darkroom.pipelines.submission.prepared_run import PreparedRun
-from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
+from darkroom.pipelines.submission.runs import PreparedRun, RunStatus, Schedule
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 # Arguments of Google's client that have separate options, or that a run decides.

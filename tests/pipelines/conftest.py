@@ -30,7 +30,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks for the state of a run at once, again and again."""
-    from darkroom.pipelines.submission import submitted_run
+    from darkroom.pipelines.submission import runs
 
-    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
-    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
+    monkeypatch.setattr(runs, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(runs.time, "sleep", lambda _: None)

@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.cli import main
 from darkroom.options.compiled import credentials
-from darkroom.pipelines.compilation import checks
+from darkroom.pipelines.compilation import check
 from darkroom.pipelines.config import PipelineConfig
 
 pytestmark = pytest.mark.tfx
@@ -36,7 +36,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(place, name, counting)
 
     count(credentials, "find_credential", lambda text: text)
-    count(checks, "check_places", lambda *_: "check")
+    count(check, "check_cluster", lambda *_: "check")
     count(PipelineConfig, "__post_init__", lambda _: "make")
     return counted
 

@@ -170,5 +170,5 @@ def test_options_that_are_too_long_together_are_an_error():
     resources = {"default": {"runs_as_root": True}}
     slices = tuple(f"column_{number}" for number in range(600))
     config = PipelineConfig(**VALUES, resources=resources, slice_columns=slices)
-    with pytest.raises(UsageError, match=r"need .* bytes where Kubeflow Pipelines passes them"):
+    with pytest.raises(UsageError, match=r"need .* bytes where the service passes them"):
         compile_pipeline(config, "kubeflow")

@@ -16,15 +16,14 @@ import pytest
 pytest.importorskip("kfp")
 
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
-from darkroom.pipelines.submission import submitted_run
+from darkroom.pipelines.submission import runs
 from darkroom.pipelines.submission.kubeflow import (
     TOKEN_FILE_VARIABLE,
     TOKEN_VARIABLE,
     KubeflowOptions,
     submit,
 )
-from darkroom.pipelines.submission.prepared_run import PreparedRun
-from darkroom.pipelines.submission.submitted_run import wait_for_end
+from darkroom.pipelines.submission.runs import PreparedRun, wait_for_end
 
 from ..kubeflow_server import serve
 
@@ -309,9 +308,7 @@ def test_a_run_that_fails_names_its_tasks(server, monkeypatch):
 def test_waiting_survives_a_server_that_is_away_for_a_while(server, monkeypatch):
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     answers = iter([(503, "")] * 29 + [None] * 3)
-    monkeypatch.setattr(
-        submitted_run.time, "sleep", lambda _: setattr(server, "failure", next(answers))
-    )
+    monkeypatch.setattr(runs.time, "sleep", lambda _: setattr(server, "failure", next(answers)))
     assert wait_for_end(submitted).state == "SUCCEEDED"
 
 

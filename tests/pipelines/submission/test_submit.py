@@ -18,7 +18,7 @@ from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
 from darkroom.pipelines.submission import cache_states
-from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
+from darkroom.pipelines.submission.runs import PreparedRun, read_documents
 from darkroom.pipelines.submission.submit import submit_pipeline
 from darkroom.version import hash_code
 

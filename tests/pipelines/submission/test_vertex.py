@@ -25,9 +25,8 @@ from darkroom.cli import main
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.submission import cache_states, submitted_run
-from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
-from darkroom.pipelines.submission.submitted_run import wait_for_end
+from darkroom.pipelines.submission import cache_states, runs
+from darkroom.pipelines.submission.runs import PreparedRun, read_documents, wait_for_end
 from darkroom.pipelines.submission.vertex import build_job, check_arguments, submit
 
 from ..compiled import format_pipeline
@@ -119,7 +118,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     # Other versions of the API have a client of their own.
     monkeypatch.setattr(client, "select_version", lambda self, _: self)
     monkeypatch.setattr(ScheduleClientWithOverride, "create_schedule", fake.plan, raising=False)
-    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
+    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
     return fake
 
 

@@ -1,25 +1,32 @@
-"""A compiled pipeline with the parameters of one run, to submit."""
+"""Runs of a compiled pipeline: one that is prepared, and one that a service has accepted."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from darkroom.errors import UsageError
+from darkroom import storage
+from darkroom.components.parameters import apply_parameters
+from darkroom.errors import TransientStorageError, UsageError
 from darkroom.options.pipeline import OWN_PIPELINE
 
-_HINT = "Give the file that `darkroom compile -o FILE` wrote."
-
 Scalar = str | int | float
+
+SUCCEEDED = "SUCCEEDED"
+_FINAL = {SUCCEEDED, "FAILED", "SKIPPED", "CANCELED", "CANCELLED", "ERROR"}
+_POLL_SECONDS = 10.0
+_MAX_FAILED_POLLS = 30
+_HINT = "Give the file that `darkroom compile -o FILE` wrote."
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A compiled pipeline with the parameters of one run.
+    """A compiled pipeline with the parameters of one run, to submit.
 
     Attributes:
         documents: As in the compiled file: the pipeline spec, and the platform spec if there is
@@ -40,6 +47,8 @@ class PreparedRun:
         Raises:
             UsageError: The documents are not a pipeline, or it does not take one of the parameters.
         """
+        if not _is_compiled(self.documents):
+            raise UsageError("This is not a compiled pipeline.", _HINT)
         if unknown := sorted(set(self.parameters) - set(self.definitions)):
             named = ",".join([unknown[0], *self.choices])
             raise UsageError(
@@ -50,20 +59,20 @@ class PreparedRun:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """The pipeline spec.
-
-        Raises:
-            UsageError: The documents are not a pipeline.
-        """
-        spec = _find_spec(self.documents)
-        if spec is None:
-            raise UsageError("This is not a compiled pipeline.", _HINT)
-        return spec
+        """The pipeline spec."""
+        found: Mapping[str, Any] = self.documents[0].get("pipelineSpec", self.documents[0])
+        return found
 
     @property
     def name(self) -> str:
         """Name of the pipeline."""
         return str(self.spec["pipelineInfo"]["name"])
+
+    @property
+    def tasks(self) -> Mapping[str, Any]:
+        """Tasks by name."""
+        found: Mapping[str, Any] = self.spec["root"]["dag"]["tasks"]
+        return found
 
     @property
     def definitions(self) -> Mapping[str, Any]:
@@ -75,32 +84,6 @@ class PreparedRun:
     def choices(self) -> list[str]:
         """Names of the run-time parameters but the fingerprints, which each file has."""
         return sorted(name for name in self.definitions if not name.endswith("_fingerprint"))
-
-    @property
-    def values(self) -> dict[str, Scalar]:
-        """Values of the run-time parameters by name, those of the file included."""
-        defaults = {
-            name: definition["defaultValue"]
-            for name, definition in self.definitions.items()
-            if "defaultValue" in definition
-        }
-        return {**defaults, **self.parameters}
-
-    def read_inputs(self, task: str) -> dict[str, Scalar]:
-        """Returns the input parameters of a task by the name that they have there."""
-        found = {}
-        for name, source in self.tasks[task].get("inputs", {}).get("parameters", {}).items():
-            if parameter := source.get("componentInputParameter"):
-                found[name] = self.values[parameter]
-            else:
-                found[name] = source["runtimeValue"]["constant"]
-        return found
-
-    @property
-    def tasks(self) -> Mapping[str, Any]:
-        """Tasks by name."""
-        found: Mapping[str, Any] = self.spec["root"]["dag"]["tasks"]
-        return found
 
     @property
     def volumes(self) -> set[str]:
@@ -118,10 +101,9 @@ class PreparedRun:
             OWN_PIPELINE in each.get("container", {}).get("command", ()) for each in executors
         )
 
-    @property
-    def is_cached(self) -> bool:
-        """Whether any task was compiled to use the cache."""
-        return any(t.get("cachingOptions", {}).get("enableCache") for t in self.tasks.values())
+    def list_cached(self) -> set[str]:
+        """Returns the tasks that were compiled to use the cache."""
+        return {n for n, t in self.tasks.items() if t.get("cachingOptions", {}).get("enableCache")}
 
     def cache_tasks(self, switches: Mapping[str, bool]) -> list[dict[str, Any]]:
         """Returns the documents with the cache of tasks switched on or off."""
@@ -130,6 +112,24 @@ class PreparedRun:
         for name, on in switches.items():
             spec["root"]["dag"]["tasks"][name]["cachingOptions"] = {"enableCache": on}
         return documents
+
+    def read_properties(self, task: str) -> dict[str, Any]:
+        """Returns the execution properties of a task, as its entrypoint will compute them.
+
+        Raises:
+            UsageError: A parameter is wrong.
+        """
+        values = {name: each.get("defaultValue") for name, each in self.definitions.items()}
+        values.update(self.parameters)
+        given = self.tasks[task].get("inputs", {}).get("parameters", {})
+        return apply_parameters(
+            {
+                name: values[source["componentInputParameter"]]
+                if "componentInputParameter" in source
+                else source["runtimeValue"]["constant"]
+                for name, source in given.items()
+            }
+        )
 
     def write(self, path: str) -> None:
         """Writes the documents for a client that reads a file, as YAML in ASCII."""
@@ -141,17 +141,16 @@ class PreparedRun:
             yaml.dump_all(self.documents, file, dumper)
 
 
-def _find_spec(documents: Sequence[Any]) -> Mapping[str, Any] | None:
-    """Returns the pipeline spec, if it has the parts that a submission reads."""
-    first = documents[0] if documents else None
+def _is_compiled(documents: Sequence[Any]) -> bool:
+    """Tells whether documents have the parts of a pipeline that a submission reads."""
     try:
-        spec: Mapping[str, Any] = first.get("pipelineSpec", first)  # type: ignore[union-attr]
+        spec = documents[0].get("pipelineSpec", documents[0])
         tasks, executors = spec["root"]["dag"]["tasks"], spec["deploymentSpec"]["executors"]
         parts = (*tasks.values(), *executors.values())
         is_named = isinstance(spec["pipelineInfo"]["name"], str)
-    except (AttributeError, KeyError, TypeError):
-        return None
-    return spec if is_named and all(isinstance(part, Mapping) for part in parts) else None
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return False
+    return is_named and all(isinstance(part, Mapping) for part in parts)
 
 
 def read_documents(path: str) -> list[dict[str, Any]]:
@@ -163,8 +162,6 @@ def read_documents(path: str) -> list[dict[str, Any]]:
     """
     import yaml
 
-    from darkroom import storage
-
     documents: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError, yaml.YAMLError, RecursionError):
         text = storage.read_bytes(path).decode()
@@ -173,6 +170,78 @@ def read_documents(path: str) -> list[dict[str, Any]]:
         except ValueError:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
             documents = list(yaml.load_all(text, loader))
-    if _find_spec(documents) is None:
+    if not _is_compiled(documents):
         raise UsageError(f"{path} is not a compiled pipeline.", _HINT)
     return documents
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The state of a run.
+
+    Attributes:
+        state: `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, ... as the service calls it.
+        errors: The service's message about each failed task, by name.
+    """
+
+    state: str
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the run has ended."""
+        return self.state in _FINAL
+
+
+class SubmittedRun(Protocol):
+    """A run that a service accepted."""
+
+    @property
+    def id(self) -> str:
+        """The service's name for the run."""
+
+    @property
+    def url(self) -> str:
+        """Page that shows the run."""
+
+    def read_status(self) -> RunStatus:
+        """Asks the service for the state of the run.
+
+        Raises:
+            TransientStorageError: The service does not answer at the moment.
+            DarkroomError: The service refuses to answer.
+        """
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Runs that a service will start at certain times; nobody can wait for their end.
+
+    Attributes:
+        id: The service's name for the schedule.
+        url: Page that shows it.
+    """
+
+    id: str
+    url: str
+
+
+def wait_for_end(run: SubmittedRun, poll_seconds: float = _POLL_SECONDS) -> RunStatus:
+    """Waits until a run has ended.
+
+    Raises:
+        TransientStorageError: The service did not answer 30 times in a row.
+        DarkroomError: The service refuses to answer.
+    """
+    num_failed = 0
+    while True:
+        try:
+            status = run.read_status()
+            num_failed = 0
+            if status.is_final:
+                return status
+        except TransientStorageError:
+            num_failed += 1
+            if num_failed == _MAX_FAILED_POLLS:
+                raise
+        time.sleep(poll_seconds)
