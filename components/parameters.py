@@ -106,7 +106,7 @@ class RunParameter:
                 ) from error
             if isinstance(value, tuple):
                 value = list(value)
-        parsed = self.parameter.parse(value)
+        parsed = self.parameter.read(value)
         if parsed is not None:
             check_value(self.field, parsed)
         if self.name == "split_ratios":

@@ -178,8 +178,8 @@ def _build_length_error(what: str, length: int, longest: int) -> UsageError:
     return UsageError(
         f"{what} need {length:,} bytes where the service passes them, expected at most "
         f"{longest:,}: Linux takes no longer argument of a container.",
-        "Put a long label map into a store, on Kubeflow also a volume, and give its path: the "
-        "tasks then read the file.",
+        "Put a long label map into a store or a volume, and give its path, as "
+        "gs://BUCKET/labels.txt: the tasks then read the file.",
     )
 
 

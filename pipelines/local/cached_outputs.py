@@ -1,16 +1,18 @@
 """Checks that the outputs of an earlier run still have all their files, as they were written.
 
 TFX takes them from its cache when their folders exist. But a cleaner of temporary files removes
-files and leaves folders, a disk damages them, and a pushed model is also outside its artifact. A
-model's graph and a dataset's commit list their files, so a single missing file is found also where
-no hashes were kept.
+files and leaves folders, a disk damages them, and a pushed model is also outside its artifact. So
+the hashes of a node's outputs are kept, outside of the artifact. A model's graph and a dataset's
+commit list their files, so a single missing file is found also where no hashes were kept.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from absl import logging
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
@@ -18,16 +20,19 @@ from tfx.utils import path_utils
 from darkroom import storage
 from darkroom.components.pusher.saved_model import check_saved_model
 from darkroom.components.system_artifacts import ClassificationMetrics
+from darkroom.dataset.checksums import find_changed, read_sums, sum_file, write_sums
 from darkroom.dataset.commit import find_dataset
+from darkroom.dataset.layout import SUMS_FILE, split_folder
 from darkroom.dataset.opening import check_files
 from darkroom.errors import DataError, StorageError
-from darkroom.pipelines.local.output_sums import find_damage
 
 _STANDARD = frozenset(
     getattr(each, "TYPE_NAME", None) for each in vars(standard_artifacts).values()
 )
 # Files that TensorFlow writes into the folder of a model.
 _SAVED_MODEL_NAMES = {"saved_model.pb", "fingerprint.pb", "variables", "assets"}
+# Of the hashes, beside TFX's own files about the executions of a node.
+_FOLDER = (".system", "darkroom_outputs")
 
 
 def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
@@ -59,18 +64,14 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                     check_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(error.message) from error
-        _check_sums(artifact, places)
-
-
-def _check_sums(artifact: Artifact, places: Sequence[str]) -> None:
-    # A place below the artifact is covered by the artifact.
-    outside = [place for place in places if not place.startswith(artifact.uri)]
-    try:
-        damage = find_damage(artifact.uri, outside)
-    except DataError as error:
-        raise RuntimeError(error.message) from error
-    if damage:
-        raise RuntimeError(damage)
+        try:
+            # A place below the artifact is covered by the artifact.
+            outside = [place for place in places if not place.startswith(artifact.uri)]
+            damage = _find_damage(artifact.uri, outside)
+        except DataError as error:
+            raise RuntimeError(error.message) from error
+        if damage:
+            raise RuntimeError(damage)
 
 
 def _check_model(folder: str) -> None:
@@ -102,3 +103,68 @@ def _list_places(artifact: Artifact) -> Iterator[str]:
             yield place
         else:
             yield from (destination, artifact.uri)
+
+
+def keep_sums(uri: str, kind: str) -> None:
+    """Keeps the hashes of an artifact that a node has just made.
+
+    None are kept of a remote one: each later run would read all its files.
+
+    Args:
+        uri: URI of the artifact: its folder, or its only file.
+        kind: Name of its type.
+    """
+    if not uri or storage.is_remote(uri):
+        return
+    try:
+        _keep_sums(uri, kind)
+    except OSError as error:
+        # The node has done its work: a user's component may have left a pipe.
+        logging.warning("The hashes of %s cannot be kept: %s.", uri, error)
+
+
+def _keep_sums(uri: str, kind: str) -> None:
+    # The list of hashes is text, with a line for each file.
+    names = [name for name in storage.look_up_files(uri) if name.isprintable()]
+    if not names and os.path.isfile(storage.local_path(uri)):
+        uri, name = os.path.split(uri)
+        names = [name]
+    if kind == standard_artifacts.Examples.TYPE_NAME:
+        # Records have separate hashes, which reading checks; they may take hours to read.
+        names = [name for name in names if not name.startswith(split_folder(""))]
+    if names:
+        folder = _find_folder(uri)
+        storage.make_folder(folder)
+        write_sums(folder, {name: sum_file(storage.join(uri, name)) for name in names})
+
+
+def _find_damage(uri: str, copies: Iterable[str] = ()) -> str:
+    """Returns the change of an artifact since it was made; empty without one.
+
+    Args:
+        uri: URI of the artifact.
+        copies: Folders that have its files under the same names.
+
+    Raises:
+        DataError: The hashes are damaged themselves.
+        OSError: A file cannot be read.
+    """
+    if storage.is_remote(uri):
+        return ""
+    # The URI of an artifact may be that of its only file.
+    for folder in (uri, os.path.dirname(uri)):
+        kept = _find_folder(folder)
+        if not storage.exists(storage.join(kept, SUMS_FILE)):
+            continue  # none were kept, as of an artifact without files
+        sums = read_sums(kept)
+        for place in (folder, *copies):
+            for name, what in find_changed(place, sums, sorted(sums)):
+                return f"{storage.join(place, name)} {what}"
+    return ""
+
+
+def _find_folder(uri: str) -> str:
+    """Returns the folder with the hashes of an artifact, whose path is ROOT/NODE/KEY/EXECUTION."""
+    parent, execution = os.path.split(uri.rstrip("/"))
+    node, key = os.path.split(parent)
+    return storage.join(node, *_FOLDER, key, execution)

@@ -1,21 +1,44 @@
-"""Reads the outputs of a pipeline's latest run from ML Metadata."""
+"""Reads a pipeline's latest run from ML Metadata, and its summary from the artifacts."""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
+import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
+from tfx.orchestration.pipeline import Pipeline
+from tfx.types import standard_artifacts
 
+from darkroom import storage
+from darkroom.components.model_report.evaluation import (
+    ACCURACY_KEY,
+    read_evaluation,
+    read_failures,
+)
 from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
+from darkroom.evaluation.report.write import PAGE_FILE
+from darkroom.pipelines.local.summary import (
+    EXAMPLES,
+    INDEX,
+    MODEL,
+    PAGE,
+    PUSHED,
+    REPORT,
+    RunSummary,
+    count_changes,
+)
 from darkroom.pipelines.pipeline import make_connection_config
+from darkroom.training.state.history import read_exported
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 # ML Metadata has no class of error for each of them, only sqlite's words.
 _SQLITE_FAULTS = (
@@ -112,24 +135,21 @@ def read_run(connection: Any, pipeline_name: str) -> dict[str, NodeRun]:
         StorageError: The metadata cannot be read.
     """
     with name_metadata(connection):
-        return _read_run(metadata_store.MetadataStore(connection), pipeline_name)
-
-
-def _read_run(store: Any, pipeline_name: str) -> dict[str, NodeRun]:
-    runs = [
-        context
-        for context in store.get_contexts_by_type("pipeline_run")
-        if context.properties["pipeline_name"].string_value in ("", pipeline_name)
-    ]
-    if not runs:
-        return {}
-    latest = max(runs, key=lambda context: context.id)
-    executions = store.get_executions_by_context(latest.id)
-    # The order of executions depends on the TFX line; the newest execution of a node counts.
-    return {
-        _find_node(store, execution, pipeline_name): _describe(store, execution)
-        for execution in sorted(executions, key=lambda execution: execution.id)
-    }
+        store = metadata_store.MetadataStore(connection)
+        runs = [
+            context
+            for context in store.get_contexts_by_type("pipeline_run")
+            if context.properties["pipeline_name"].string_value in ("", pipeline_name)
+        ]
+        if not runs:
+            return {}
+        latest = max(runs, key=lambda context: context.id)
+        executions = store.get_executions_by_context(latest.id)
+        # The order of executions depends on the TFX line; the newest execution of a node counts.
+        return {
+            _find_node(store, execution, pipeline_name): _describe(store, execution)
+            for execution in sorted(executions, key=lambda execution: execution.id)
+        }
 
 
 def _find_node(store: Any, execution: Any, pipeline_name: str) -> str:
@@ -161,3 +181,73 @@ def _describe(store: Any, execution: Any) -> NodeRun:
             for artifact in artifacts
         },
     )
+
+
+def read_summary(
+    pipeline: Pipeline,
+    root: str,
+    log_path: str,
+    started: float,
+    *,
+    min_accuracy: float | None = None,
+    makes: Set[str] | None = None,
+) -> RunSummary:
+    """Reads the result of a pipeline's latest run from the artifacts of its nodes.
+
+    Args:
+        pipeline: The pipeline, which has just run.
+        root: Folder of the run.
+        log_path: File with the output of TFX and TensorFlow.
+        started: When the run began, by `time.monotonic`.
+        min_accuracy: Accuracy below which a model is not pushed, where it is known.
+        makes: Types of the artifacts that a custom pipeline makes; None for that of darkroom.
+    """
+    name = pipeline.pipeline_info.pipeline_name
+    nodes = read_run(pipeline.metadata_connection_config, name)
+    report_folder = _find_output(nodes, REPORT)
+    model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
+    page = _find_output(nodes, PAGE)
+    report = accuracy = None
+    failures: tuple[str, ...] = ()
+    if report_folder is not None:
+        text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
+        report = DatasetReport.from_json(text)
+    if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
+        accuracy = read_evaluation(evaluation).metrics.get(ACCURACY_KEY)
+        failures = read_failures(evaluation)
+    pushes = [each for _, each in _list_outputs(nodes, PUSHED) if each.get("pushed_destination")]
+    return RunSummary(
+        root=root,
+        report=report,
+        report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
+        epochs=read_exported(model_run) if model_run else None,
+        accuracy=accuracy,
+        min_accuracy=min_accuracy,
+        pushed=pushes[0]["pushed_destination"] if pushes else None,
+        was_there=bool(pushes and pushes[0].get("was_there")),
+        examples=_find_output(nodes, EXAMPLES),
+        changed=count_changes(_find_output(nodes, INDEX)),
+        reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
+        log_path=log_path,
+        seconds=time.monotonic() - started,
+        model=_find_output(nodes, MODEL),
+        page=storage.join(page, PAGE_FILE) if page else None,
+        failures=failures,
+        makes=RunSummary.makes if makes is None else makes,
+        is_command=makes is None,
+    )
+
+
+def _find_output(nodes: Mapping[str, NodeRun], kind: str) -> str | None:
+    """Returns where the first artifact of a type is; None when no node made one."""
+    return next((each for each, _ in _list_outputs(nodes, kind)), None)
+
+
+def _list_outputs(
+    nodes: Mapping[str, NodeRun], kind: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields URI and properties of the artifacts of a type."""
+    for run in nodes.values():
+        for key, found in run.types.items():
+            if found == kind:
+                yield run.outputs[key], run.properties[key]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import parse_runner
-from darkroom.errors import DataError, build_missing_extra_error
+from darkroom.errors import build_missing_extra_error
 from darkroom.manifest.sources import find_sources
 from darkroom.pipelines.beam_arguments import find_engine_args
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
@@ -21,7 +21,6 @@ from darkroom.runtime.lazy_names import is_installed
 from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
 from darkroom.training.networks.weights import check_weights
-from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
 # Of sqlite: a run that was killed within a change leaves it, and the next one undoes the change.
@@ -47,7 +46,7 @@ DEMO_POLICIES = {"leakage": "warn", "label_conflicts": "warn"}
 class _Form(NamedTuple):
     """A way to run: its function, and the files and folders that it writes to in its root."""
 
-    perform: Callable[[PipelineConfig, str], tuple[RunSummary, int]]
+    perform: Callable[[PipelineConfig, str], RunSummary]
     names: tuple[str, ...]
 
 
@@ -112,17 +111,14 @@ def run_demo(
     )
     code = _run(config, _WITHOUT_TFX if without_tfx else _WITH_TFX, as_json=as_json)
     if not as_json:
-        print(f"\n{_format_next(without_tfx=without_tfx)}")
+        program = f"{sys.prefix}/bin/darkroom"
+        following = (
+            f"{program} convert YOUR_IMAGES --output-dir records\nWith TFX   {_ADDED_BY_TFX}"
+            if without_tfx
+            else f"{program} run --data YOUR_IMAGES --root runs/first"
+        )
+        print(f"\nNext       {following}")
     return code
-
-
-def _format_next(*, without_tfx: bool) -> str:
-    program = f"{sys.prefix}/bin/darkroom"
-    if not without_tfx:
-        return f"Next       {program} run --data YOUR_IMAGES --root runs/first"
-    return (
-        f"Next       {program} convert YOUR_IMAGES --output-dir records\nWith TFX   {_ADDED_BY_TFX}"
-    )
 
 
 def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool = False) -> int:
@@ -133,26 +129,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
     if form is _WITH_TFX and not is_installed("tfx"):
         # Nothing has been written yet.
         raise build_missing_extra_error("The module tfx", "tfx")
-    _check_files(config)
-    find_engine_args(config)
-    storage.make_folder(config.root)
-    log_path = storage.join(config.root, LOG_FILE)
-    with FolderLock(config.root):
-        ledger.claim(config.root, dict.fromkeys(form.names, ledger.ANY), _HINT)
-        with streams.redirect_output(log_path) as out:
-            with nullcontext() if as_json else progress.use(progress.make_sink(out)):
-                summary, code = form.perform(config, log_path)
-            print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)
-    return code
-
-
-def _check_files(config: PipelineConfig) -> None:
-    """Checks the files and the runner that options name; the label map has been read already.
-
-    Raises:
-        UsageError: The schema or the weights cannot be used, or the runner is unknown.
-        OSError: The list of exclusions is missing, or cannot be read.
-    """
+    # The label map has been read already.
     for argument in config.beam_args:
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
@@ -163,40 +140,39 @@ def _check_files(config: PipelineConfig) -> None:
         from darkroom.validation.anomalies import read_schema
 
         read_schema(config.schema)
+    find_engine_args(config)
+    storage.make_folder(config.root)
+    log_path = storage.join(config.root, LOG_FILE)
+    with FolderLock(config.root):
+        ledger.claim(config.root, dict.fromkeys(form.names, ledger.ANY), _HINT)
+        with streams.redirect_output(log_path) as out:
+            with nullcontext() if as_json else progress.use(progress.make_sink(out)):
+                summary = form.perform(config, log_path)
+            print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)
+    return summary.exit_code
 
 
-def _run_with_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, int]:
-    """Runs the pipeline; returns its summary and the exit code."""
+def _run_with_tfx(config: PipelineConfig, log_path: str) -> RunSummary:
     started = time.monotonic()
     with progress.step("Loading TFX and TensorFlow"):
-        from darkroom.pipelines.local import lineage
-        from darkroom.pipelines.local.latest_run import read_summary
+        from darkroom.pipelines.local import lineage, runner
         from darkroom.pipelines.local.pinning import pin_inputs
-        from darkroom.pipelines.local.runner import run_locally
+        from darkroom.pipelines.pipeline import create_pipeline
         from darkroom.training.models import check_model
     # A wrong model fails now, not after the data has been converted.
     check_model(config.model, config.weights)
     config = pin_inputs(config)
-    is_stopped = False
-    try:
-        run_locally(config)
-    except GateError:
-        is_stopped = True
-    summary = read_summary(
-        lineage.read_latest_run(config.root, config.name),
-        config.root,
-        log_path,
-        time.monotonic() - started,
-        min_accuracy=config.min_accuracy,
+    pipeline = create_pipeline(config)
+    runner.launch(pipeline)
+    return lineage.read_summary(
+        pipeline, config.root, log_path, started, min_accuracy=config.min_accuracy
     )
-    return summary, DataError.exit_code if is_stopped else summary.exit_code
 
 
-def _run_without_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, int]:
+def _run_without_tfx(config: PipelineConfig, log_path: str) -> RunSummary:
     from darkroom.pipelines.local.steps import run_steps
 
-    summary = run_steps(config, log_path)
-    return summary, summary.exit_code
+    return run_steps(config, log_path)
 
 
 _WITH_TFX = _Form(

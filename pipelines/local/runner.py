@@ -22,13 +22,10 @@ from tfx.types.artifact import Artifact
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.pipelines.config import PipelineConfig, check_root
+from darkroom.pipelines.config import check_root
 from darkroom.pipelines.local import lineage
-from darkroom.pipelines.local.cached_outputs import check_outputs
-from darkroom.pipelines.local.latest_run import read_summary
-from darkroom.pipelines.local.output_sums import keep_sums
+from darkroom.pipelines.local.cached_outputs import check_outputs, keep_sums
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.runtime import progress, streams
 from darkroom.validation.gate import GateError
 
@@ -63,34 +60,26 @@ class LocalRunner:
             UsageError: The pipeline has no metadata store, or the log has no place.
             Exception: The error of a node's executor.
         """
-        log_path, connection = self._find_log(pipeline), pipeline.metadata_connection_config
-        if connection is None:
+        log_path = self._find_log(pipeline)
+        if pipeline.metadata_connection_config is None:
             raise UsageError(
                 "The pipeline has no metadata_connection_config.",
                 "Give Pipeline one, as tfx.v1.orchestration.metadata."
                 "sqlite_metadata_connection_config makes it of a path.",
             )
-        started, name = time.monotonic(), pipeline.pipeline_info.pipeline_name
+        started = time.monotonic()
         makes = {
             channel.type_name for node in pipeline.components for channel in node.outputs.values()
         }
-        stop: GateError | None = None
         with _send_output_to(log_path) as out:
             try:
                 with progress.use(progress.make_sink(out)):
-                    launch(pipeline)
-            except GateError as error:
-                stop = error
+                    stop = launch(pipeline)
             except BaseException:
                 print(f"Log        {log_path}", file=out)
                 raise
-            summary = read_summary(
-                lineage.read_run(connection, name),
-                pipeline.pipeline_info.pipeline_root,
-                log_path,
-                time.monotonic() - started,
-                makes=makes,
-            )
+            root = pipeline.pipeline_info.pipeline_root
+            summary = lineage.read_summary(pipeline, root, log_path, started, makes=makes)
             # The error has the findings: to print them here, too, would show them twice.
             print(format_summary(summary, with_findings=stop is None), file=out)
         if stop:
@@ -125,20 +114,11 @@ def _send_output_to(path: str) -> Iterator[TextIO]:
         yield out
 
 
-def run_locally(config: PipelineConfig) -> None:
-    """Runs the pipeline of a configuration to its end.
+def launch(pipeline: Pipeline) -> GateError | None:
+    """Runs a pipeline, and reports the progress of its nodes.
 
-    Raises:
-        GateError: The data did not pass; its report is kept.
-        DarkroomError: Another darkroom component failed.
-    """
-    pipeline = create_pipeline(config)
-    storage.make_folder(config.root)
-    launch(pipeline)
-
-
-def launch(pipeline: Pipeline) -> None:
-    """Runs a pipeline to its end, and reports the progress of its nodes.
+    Returns:
+        The error of the gate where the data did not pass; its report is kept.
 
     Raises:
         DataError: The metadata are damaged.
@@ -148,24 +128,21 @@ def launch(pipeline: Pipeline) -> None:
     """
     check_root(str(pipeline.pipeline_info.pipeline_root))
     lineage.check_metadata(pipeline.metadata_connection_config)
+    verbosity = absl_logging.get_verbosity()
     # TFX passes the process's arguments to absl, which would reject ours.
     with (
         lineage.name_metadata(pipeline.metadata_connection_config),
         mock.patch.object(sys, "argv", sys.argv[:1]),
         _use_reporting_launcher(len(pipeline.components)),
-        _log_warnings_only(),
     ):
-        local_dag_runner.LocalDagRunner().run(pipeline)
-
-
-@contextmanager
-def _log_warnings_only() -> Iterator[None]:
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.WARNING)
-    try:
-        yield
-    finally:
-        absl_logging.set_verbosity(before)
+        try:
+            absl_logging.set_verbosity(absl_logging.WARNING)
+            local_dag_runner.LocalDagRunner().run(pipeline)
+        except GateError as error:
+            return error
+        finally:
+            absl_logging.set_verbosity(verbosity)
+    return None
 
 
 @contextmanager

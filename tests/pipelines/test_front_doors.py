@@ -92,12 +92,15 @@ def test_submit_checks_once(flags, server, counts):
 
 
 def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, tmp_path):
+    from darkroom.pipelines import pipeline
     from darkroom.pipelines.local import run, runner
 
     made: list[PipelineConfig] = []
     original = run.make_config
     monkeypatch.setattr(run, "make_config", lambda given: made.append(original(given)) or made[0])
-    monkeypatch.setattr(runner, "run_locally", made.append)
+    create = pipeline.create_pipeline
+    monkeypatch.setattr(pipeline, "create_pipeline", lambda c: made.append(c) or create(c))
+    monkeypatch.setattr(runner, "launch", lambda _: None)
     (tmp_path / "images.csv").write_text("TRAIN,a.png,cat\n")
     flags = ["run", flags[0], f"--data={tmp_path}/images.csv", f"--root={tmp_path}/run"]
     assert main([*flags, "--model=small_cnn"]) == 1  # no model was pushed

@@ -183,4 +183,4 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
             f"{interface.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    return {name: each.parse(values.get(name)) for name, each in known.items()}
+    return {name: each.read(values.get(name)) for name, each in known.items()}

@@ -72,25 +72,32 @@ class Parameter:
         """The value that stands for None: an empty text, list or table, 0, or -1."""
         return -1 if self.zero_counts else self.kind()
 
-    def parse(self, value: Any) -> Any:
-        """Returns the value of a task as the core takes it; None for what stands for None.
+    def read(self, value: Any) -> Any:
+        """Returns the value that a task is given as `parse` does: the SDK puts together text.
 
-        A backend carries whole numbers as floats, and the SDK puts together text.
+        Raises:
+            UsageError: See `parse`.
+        """
+        if self.kind in (int, float):
+            value = _read_number(value)
+        elif self.has_numbers and isinstance(value, list):
+            value = list(map(_read_number, value))
+        return self.parse(value)
+
+    def parse(self, value: Any) -> Any:
+        """Returns a value as the core takes it; None for what stands for None.
 
         Raises:
             UsageError: It has another kind, or is missing.
         """
         kind = self.kind
-        if kind in (int, float):
-            value = _read_number(value)
-        elif self.has_numbers and isinstance(value, list):
-            value = list(map(_read_number, value))
         if self.optional and (value is None or value == self.blank):
             return None
         if value is None:
             if self.is_required:
                 raise UsageError(f"The task needs the parameter {self.name}.")
             value = self.default
+        # Kubeflow carries whole numbers as floats.
         if kind is int:
             value = _as_whole(value)
         if kind is list and isinstance(value, list):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
-from darkroom.pipelines.local.runner import run_locally
+from darkroom.pipelines.local.runner import launch
+from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.validation.gate import GateError
 
 from ...image_set import ImageSet
@@ -27,13 +29,15 @@ def test_a_value_only_in_eval_stops_the_run_and_the_report_stays(
     rows = [f"{row},{'two' if row.startswith('VALIDATION') else 'one'}" for row in rows]
     source.write_text("\n".join([f"{header},camera", *rows]))
     config = PipelineConfig(data=str(source), root=str(tmp_path / "run"))
-    with pytest.raises(GateError, match=r"(?s)anomalies.*camera") as error:
-        run_locally(config)
+    Path(config.root).mkdir()
+    stop = launch(create_pipeline(config))
+    assert isinstance(stop, GateError)
+    assert re.search(r"(?s)anomalies.*camera", str(stop))
     states = {name: n.state for name, n in read_latest_run(config.root, config.name).items()}
     assert states["ImageValidator"] == "COMPLETE"
     assert states["ValidationGate"] == "FAILED"
     assert "Trainer" not in states
-    report = Path(str(error.value).rpartition("The whole report: ")[2])
+    report = Path(str(stop).rpartition("The whole report: ")[2])
     found = json.loads(report.with_name("report.json").read_text())
     [finding] = [each for each in found["findings"] if each["check"] == "anomalies"]
     assert [(row["split"], row["feature"]) for row in finding["rows"]] == [("eval", "camera")]

@@ -23,8 +23,8 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.validation import FAIL
 from darkroom.pipelines import LocalRunner
 from darkroom.pipelines.config import METADATA_FILE
-from darkroom.pipelines.local import runner
-from darkroom.pipelines.local.latest_run import read_summary
+from darkroom.pipelines.local import lineage, runner
+from darkroom.pipelines.local.lineage import read_summary
 from darkroom.pipelines.local.summary import RunSummary
 from darkroom.pipelines.pipeline import make_connection_config
 from darkroom.validation.gate import GateError, check_blessed
@@ -214,16 +214,17 @@ def test_a_stop_of_the_gate_names_its_findings_once(tmp_path: Path, console, mon
     finding = Finding("leakage", FAIL, 3, "3 images are in two splits.", "Delete one.")
     report = DatasetReport(9, 9, 0, {}, ("cat",), {"train": 9}, {}, {}, findings=(finding,))
 
-    def summarize(nodes: Any, *given: Any, makes: Any) -> RunSummary:
-        summary = read_summary({}, *given, makes=makes)
-        return replace(summary, report=report)
+    def stop(_: Pipeline) -> GateError:
+        with pytest.raises(GateError) as caught:
+            check_blessed(report)
+        return caught.value
 
-    def stop(_: Pipeline) -> None:
-        check_blessed(report)
+    def summarize(*given: Any, makes: Any) -> RunSummary:
+        return replace(read_summary(*given, makes=makes), report=report)
 
-    monkeypatch.setattr(runner, "read_summary", summarize)
+    monkeypatch.setattr(lineage, "read_run", lambda *_: {})
+    monkeypatch.setattr(lineage, "read_summary", summarize)
     monkeypatch.setattr(runner, "launch", stop)
-    monkeypatch.setattr(runner.lineage, "read_run", lambda *_: {})
     with pytest.raises(GateError) as caught:
         _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
     assert "3 images are in two splits." in str(caught.value)
