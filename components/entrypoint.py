@@ -19,12 +19,11 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
 from unittest import mock
 
 from darkroom import storage
 from darkroom.errors import UsageError
-from darkroom.kfp.ending import handle_signals, report_error
+from darkroom.kfp.ending import TaskParser, handle_signals, report_error
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
@@ -41,11 +40,6 @@ with collect_less_garbage():
     from darkroom.components import executor_io
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", "Compile the pipeline again.")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one task.
 
@@ -56,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     executor = ""
-    parser = _Parser(prog="darkroom.components.entrypoint", allow_abbrev=False)
+    parser = TaskParser(prog="darkroom.components.entrypoint", allow_abbrev=False)
     parser.add_argument("--target", choices=TARGETS, required=True)
     # Without run-time parameters: there, a property that has the name of one is a property.
     parser.add_argument(OWN_PIPELINE, action="store_true")

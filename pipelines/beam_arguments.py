@@ -77,12 +77,18 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     component. Dataflow's workers run the image; the in-process runner ignores its name.
 
     Raises:
-        UsageError: The runner is unknown, or an option that it needs is missing.
+        UsageError: The runner is unknown, or an option that it needs is missing or wrong.
     """
     given, options = parse_beam_args(config)
     if config.engine == FLINK:
-        more = _make_flink_options(config, options)
+        url = options.get("flink_master") or config.engine_url
+        if url:  # by which an interrupted task cancels its job
+            check_url(url)
         _check_job_server("Flink", options)
+        more = {"flink_master": format_url(url)} if url else {}
+        if workers := config.engine_options.workers:
+            for name, value in make_environment(*workers).items():
+                more[name] = value if isinstance(value, str) else json.dumps(value)
         return complete_beam_args(given, config.image, _PORTABLE_RUNNER, more)
     if config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
@@ -140,22 +146,6 @@ def _check_job_server(name: str, options: Mapping[str, str]) -> None:
             f"{name} needs the address of a job server.",
             "Add --job_endpoint=HOST:8099 to beam_args.",
         )
-
-
-def _make_flink_options(config: PipelineConfig, given: Mapping[str, str]) -> dict[str, str]:
-    """Returns Beam's options for Flink, whose job server runs in the cluster.
-
-    Raises:
-        UsageError: The address is not one.
-    """
-    url = given.get("flink_master") or config.engine_url
-    if url:  # by which an interrupted task cancels its job
-        check_url(url)
-    found = {"flink_master": format_url(url)} if url else {}
-    workers = config.engine_options.workers
-    environment = make_environment(*workers) if workers else {}
-    texts = {name: v if isinstance(v, str) else json.dumps(v) for name, v in environment.items()}
-    return found | texts
 
 
 def check_dataflow(options: Mapping[str, str], *more: str) -> None:

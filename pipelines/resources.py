@@ -133,44 +133,33 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
     """
     if not isinstance(given, Mapping):
         raise UsageError("resources is not a table.", "Write [resources.COMPONENT].")
-    parsed = {component: _parse_table(component, values) for component, values in given.items()}
-    for component in parsed:
-        _check_with_default(parsed, component)
-    for component in parsed:
-        _check_accelerators(parsed, component)
+    parsed: dict[str, Resources] = {}
+    for component, values in given.items():
+        if isinstance(values, Resources):
+            parsed[component] = values
+            continue
+        try:
+            parsed |= build_value({component: values}, dict[str, Resources])
+        except UsageError as error:
+            raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
+        except ValueError as error:
+            names = ", ".join(each.name for each in dataclasses.fields(Resources))
+            hint = f"Numbers have no unit, as in memory_gb = 4. A table takes {names}."
+            raise UsageError(f"resources{error}.", hint) from error
+    for component, table in parsed.items():
+        try:
+            found = find_resources(parsed, component)
+        except UsageError as error:
+            where = f"resources.{component}, with resources.{DEFAULT}"
+            raise UsageError(f"{where}: {error.message}", error.hint) from error
+        # A number of accelerators is one of something.
+        users = list(parsed.values()) if component == DEFAULT else [found]
+        if table.num_accelerators is not None and not any(each.accelerator for each in users):
+            raise UsageError(
+                f"resources.{component} has num_accelerators without accelerator.",
+                'Name the kind of accelerator, as in accelerator = "T4".',
+            )
     return parsed
-
-
-def _parse_table(component: str, values: Any) -> Resources:
-    if isinstance(values, Resources):
-        return values
-    try:
-        return build_value({component: values}, dict[str, Resources])[component]
-    except UsageError as error:
-        raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
-    except ValueError as error:
-        names = ", ".join(each.name for each in dataclasses.fields(Resources))
-        hint = f"Numbers have no unit, as in memory_gb = 4. A table takes {names}."
-        raise UsageError(f"resources{error}.", hint) from error
-
-
-def _check_with_default(parsed: Mapping[str, Resources], component: str) -> None:
-    try:
-        find_resources(parsed, component)
-    except UsageError as error:
-        where = f"resources.{component}, with resources.{DEFAULT}"
-        raise UsageError(f"{where}: {error.message}", error.hint) from error
-
-
-def _check_accelerators(parsed: Mapping[str, Resources], component: str) -> None:
-    """Checks that a number of accelerators is a number of something."""
-    users = list(parsed) if component == DEFAULT else [component]
-    named = any(find_resources(parsed, each).accelerator for each in users)
-    if parsed[component].num_accelerators is not None and not named:
-        raise UsageError(
-            f"resources.{component} has num_accelerators without accelerator.",
-            'Name the kind of accelerator, as in accelerator = "T4".',
-        )
 
 
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:

@@ -145,20 +145,6 @@ def launch(pipeline: Pipeline) -> GateError | None:
     return None
 
 
-@contextmanager
-def _advise(reused: Sequence[str]) -> Iterator[None]:
-    """Adds to an error about data another way out: its records may come from the cache."""
-    try:
-        yield
-    except GateError:
-        raise
-    except DataError as error:
-        if reused:
-            advice = "Without the cache (--no-cache), all results are made again."
-            error.hint = f"{error.hint} {advice}".strip()
-        raise
-
-
 def _check_unused(outputs: Iterable[Artifact]) -> None:
     """Checks that new outputs do not replace anything: TFX would delete them if the node fails.
 
@@ -197,8 +183,14 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
             self._has_run = False
             damages.clear()
             with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
-                with _advise(reused):
+                try:
                     info = super().launch()
+                except DataError as error:
+                    # The records may come from the cache: another way out.
+                    if reused and not isinstance(error, GateError):
+                        advice = "Without the cache (--no-cache), all results are made again."
+                        error.hint = f"{error.hint} {advice}".strip()
+                    raise
                 # A Resolver has no executor: it looks in each run.
                 if not self._has_run and self._executor_operator:
                     reused.append(self._pipeline_node.node_info.id)

@@ -1,7 +1,8 @@
-"""How a task of Kubeflow or Vertex ends: an error, a signal."""
+"""How a task of Kubeflow or Vertex begins and ends: its arguments, an error, a signal."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -10,8 +11,16 @@ from contextlib import suppress
 from typing import NoReturn
 
 from darkroom import storage
-from darkroom.errors import convert_error
+from darkroom.errors import UsageError, convert_error
 from darkroom.kfp.places import name_uris
+
+
+class TaskParser(argparse.ArgumentParser):
+    """A parser of the arguments that a component gives to its task."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError for wrong arguments."""
+        raise UsageError(f"{message}.", "Let the component of a compiled pipeline start the task.")
 
 
 def report_error(error: Exception, **task: str) -> int:

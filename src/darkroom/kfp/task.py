@@ -8,15 +8,13 @@ line of JSON on standard error: {"error": {"code", "message", "hint", "exit_code
 
 from __future__ import annotations
 
-import argparse
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
 
-from darkroom.errors import DarkroomError, UsageError
+from darkroom.errors import DarkroomError
 from darkroom.kfp import data_tasks, model_tasks
-from darkroom.kfp.ending import handle_signals, report_error
+from darkroom.kfp.ending import TaskParser, handle_signals, report_error
 from darkroom.kfp.execution import Execution, parse_execution
 from darkroom.kfp.interfaces import find_interface
 from darkroom.runtime import progress
@@ -36,11 +34,6 @@ TASKS: Mapping[str, Callable[[Execution], None]] = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", "Let the component start the task.")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one task.
 
@@ -51,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     name = ""
-    parser = _Parser(prog="darkroom.kfp.task", allow_abbrev=False)
+    parser = TaskParser(prog="darkroom.kfp.task", allow_abbrev=False)
     parser.add_argument("component")
     parser.add_argument("--executor_input", required=True)
     try:

@@ -23,8 +23,8 @@ def source(tmp_path: Path) -> Path:
 def start(source: Path, monkeypatch: pytest.MonkeyPatch):
     """Starts a run in a folder; nothing is run."""
     monkeypatch.setattr(run, "is_installed", lambda _: True)
-    summary = SimpleNamespace(to_dict=dict)
-    form = run._WITH_TFX._replace(perform=lambda *_: (summary, 0))
+    summary = SimpleNamespace(to_dict=dict, exit_code=0)
+    form = run._WITH_TFX._replace(perform=lambda *_: summary)
     monkeypatch.setattr(run, "_WITH_TFX", form)
 
     def start(root: Path, *, overwrite: bool = False, **options: str) -> int:
