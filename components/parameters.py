@@ -70,14 +70,14 @@ class RunParameter:
         field: The option, a field of `PipelineConfig`.
         parameter: How its values are read. 0 or the empty text stands for None.
         component: Id of the node that uses it.
-        property: Execution property of that node into which it goes.
+        key: Execution property of that node into which it goes.
         path: Keys and places inside the property's JSON; () when it is the property itself.
     """
 
     field: OptionField
     parameter: Parameter
     component: str
-    property: str
+    key: str
     path: Path
 
     @property
@@ -166,17 +166,17 @@ def apply_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     changed: dict[tuple[str, str], Any] = {}
     for name in [each for each in values if each in NAMES]:
         # A property that is a parameter itself may be missing among the properties.
-        found = [p for p in PARAMETERS if p.name == name and p.property in (*result, name)]
+        found = [p for p in PARAMETERS if p.name == name and p.key in (*result, name)]
         if not found:
-            known = sorted(p.name for p in PARAMETERS if p.property in result)
+            known = sorted(p.name for p in PARAMETERS if p.key in result)
             raise UsageError(f"This component takes no parameter {name!r}.", f"It takes {known}.")
         parameter, parsed = found[0], found[0].parse(values[name])
         if not parameter.path:
-            result[parameter.property] = parsed
+            result[parameter.key] = parsed
             continue
-        place = parameter.component, parameter.property
+        place = parameter.component, parameter.key
         if place not in changed:
-            value = result[parameter.property]
+            value = result[parameter.key]
             changed[place] = json.loads(value) if isinstance(value, str) else copy.deepcopy(value)
         table, key = parameter.find(changed[place])
         table[key] = parsed

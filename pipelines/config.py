@@ -39,8 +39,15 @@ else:
 _Config = TypeVar("_Config", bound="ClusterConfig")
 
 METADATA_FILE = "metadata.sqlite"
-_PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model")
-_CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
+_PATHS = {
+    *("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model"),
+    *("record_cache", "feature_cache"),
+}
+# Words that may be in the place of a path.
+_WORDS = {
+    "weights": (IMAGENET,),
+    **dict.fromkeys(("record_cache", "feature_cache"), (NO_CACHE, MEMORY_CACHE)),
+}
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
@@ -109,7 +116,9 @@ class PipelineConfig(
         super().__post_init__()
         check_name(self.name)
         check_root(self.root)
-        if not self._is_label_map_elsewhere:
+        # Tasks in a cluster may see the file of labels where this machine does not.
+        path, mounted = self.label_map or "", (*self.volumes, VERTEX_BUCKETS)
+        if not uris.is_remote(path) and not any(uris.is_below(path, each) for each in mounted):
             self.manifest.resolve_labels()
         known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
         if wrong := [name for name in self.parameters if name not in known]:
@@ -146,13 +155,6 @@ class PipelineConfig(
     def training(self) -> TrainingOptions:
         """The options of the training."""
         return TrainingOptions(**pick_fields(self, TrainingOptions))
-
-    @property
-    def _is_label_map_elsewhere(self) -> bool:
-        """Whether tasks in a cluster may see the file of labels where this machine does not."""
-        path = self.label_map or ""
-        mounted = (*self.volumes, VERTEX_BUCKETS)
-        return uris.is_remote(path) or any(uris.is_below(path, folder) for folder in mounted)
 
     @property
     def compares_models(self) -> bool:
@@ -261,25 +263,16 @@ def read_config_file(path: str) -> dict[str, Any]:
             f"{path} is not a TOML file: {error}.", "Write texts in quotes, and NAME = VALUE."
         ) from error
     folder = storage.absolute(path).rpartition("/")[0]
-    is_imagenet = values.get("weights") == IMAGENET
-    for name in _PATHS:
-        if isinstance(values.get(name), str) and _is_relative(values[name]):
-            values[name] = storage.join(folder, storage.expand_home(values[name]))
-    if is_imagenet:
-        values["weights"] = IMAGENET
-    for name in ("record_cache", "feature_cache"):
-        if isinstance(cache := values.get(name), str) and cache not in _CACHES_WITHOUT_FILES:
-            values[name] = storage.join(folder, storage.expand_home(cache))
+
+    def start_here(path: Any) -> Any:
+        # An empty path would become that of the folder, which nobody means.
+        if not isinstance(path, str) or not path or uris.has_scheme(path):
+            return path
+        return storage.join(folder, storage.expand_home(path))
+
+    for name in values.keys() & _PATHS:
+        if values[name] not in _WORDS.get(name, ()):
+            values[name] = start_here(values[name])
     if isinstance(values.get("allowed_roots"), list):
-        values["allowed_roots"] = [
-            storage.join(folder, storage.expand_home(root))
-            if isinstance(root, str) and _is_relative(root)
-            else root
-            for root in values["allowed_roots"]
-        ]
+        values["allowed_roots"] = list(map(start_here, values["allowed_roots"]))
     return values
-
-
-def _is_relative(path: str) -> bool:
-    # An empty path would become that of the folder, which nobody means.
-    return bool(path) and not uris.has_scheme(path)

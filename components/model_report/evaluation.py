@@ -45,8 +45,28 @@ def read_evaluation(folder: str) -> Evaluation:
     Raises:
         DataError: A file is damaged or missing.
     """
+    metrics: dict[str, float] = {}
+    confusions: dict[tuple[int, int], float] = {}
+    slices: list[Slice] = []
     with _report_damage(folder):
-        return _read_evaluation(folder)
+        for key, outputs in tfma.load_eval_result(folder).slicing_metrics:
+            found = [values for by_class in outputs.values() for values in by_class.values()]
+            numbers = {
+                name: float(value["doubleValue"])
+                for values in found
+                for name, value in values.items()
+                if isinstance(value, Mapping) and "doubleValue" in value
+            }
+            if not key:
+                metrics |= numbers
+                for values in found:
+                    if _MATRIX_KEY in values:
+                        confusions = _parse_matrix(values[_MATRIX_KEY])
+            elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
+                [(column, value)] = key
+                records = int(numbers.get(COUNT_KEY, 0))
+                slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
+    return Evaluation(metrics, confusions, tuple(slices))
 
 
 @contextmanager
@@ -61,31 +81,6 @@ def _report_damage(folder: str) -> Iterator[None]:
             f"The evaluation in {folder} is damaged: {str(error).rstrip('.')}.",
             "Evaluate the model again: run with --no-cache, or compile with --set cache=false.",
         ) from error
-
-
-def _read_evaluation(folder: str) -> Evaluation:
-    metrics: dict[str, float] = {}
-    confusions: dict[tuple[int, int], float] = {}
-    slices: list[Slice] = []
-    for key, outputs in tfma.load_eval_result(folder).slicing_metrics:
-        found = [values for by_class in outputs.values() for values in by_class.values()]
-        numbers = {name: each for values in found for name, each in _list_numbers(values)}
-        if not key:
-            metrics |= numbers
-            for values in found:
-                if _MATRIX_KEY in values:
-                    confusions = _parse_matrix(values[_MATRIX_KEY])
-        elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
-            [(column, value)] = key
-            records = int(numbers.get(COUNT_KEY, 0))
-            slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
-    return Evaluation(metrics, confusions, tuple(slices))
-
-
-def _list_numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and "doubleValue" in value:
-            yield name, float(value["doubleValue"])
 
 
 def read_failures(folder: str) -> tuple[str, ...]:

@@ -152,10 +152,10 @@ def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -
         bucket = rest.partition("/")[0]
         is_place = bool(found and bucket) and ".." not in rest.split("/") and rest.isprintable()
         if not is_place or scheme not in _ROOTS[target]:
-            schemes = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
+            places = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
             raise UsageError(
                 f"root is {root!r}, which {target} cannot keep artifacts in.",
-                f"Give {schemes}: the tasks share no folder with the machine that compiles."
+                f"Give {places}: the tasks share no folder with the machine that compiles."
                 + " Without a root, that of Kubeflow's administrator holds." * (target == KUBEFLOW),
             )
     for name, schemes in SCHEMES.items():

@@ -60,7 +60,17 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         beam_args=others,
         push_dir=config.push_to or "",
     )
-    cached = _list_cached(config)
+    # Of nodes that read a path. Weights are a run-time parameter: whoever runs the file may name
+    # some. Where ManifestGen runs each time, Trainer has new input anyway.
+    reads_no_weights = config.weights is None and not config.source_fingerprint
+    cached = {
+        "ImportSchemaGen": False,
+        # The cache does not know the folder where it pushes; and whoever runs the file may name
+        # such a folder.
+        "Pusher": False,
+        "ManifestGen": bool(config.source_fingerprint),
+        "Trainer": reads_no_weights or bool(config.model_fingerprint),
+    }
     job = make_job(pipeline, config, target, is_cached=lambda node: cached.get(node.id, True))
     spec = job["pipelineSpec"]
     container = spec["deploymentSpec"]["executors"]["ImageToTFRecord_executor"]["container"]
@@ -68,21 +78,6 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     spec["pipelineInfo"]["description"] = _DESCRIPTION
     _add_parameters(spec, config)
     return finish_documents(job, config, target)
-
-
-def _list_cached(config: PipelineConfig) -> dict[str, bool]:
-    """Returns whether results of nodes that read a path may come from the cache, by node."""
-    # Weights are a run-time parameter: whoever runs the file may name some. Where ManifestGen runs
-    # each time, Trainer has new input anyway.
-    reads_no_weights = config.weights is None and not config.source_fingerprint
-    return {
-        "ImportSchemaGen": False,
-        # The cache does not know the folder where it pushes; and whoever runs the file
-        # may name such a folder.
-        "Pusher": False,
-        "ManifestGen": bool(config.source_fingerprint),
-        "Trainer": reads_no_weights or bool(config.model_fingerprint),
-    }
 
 
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
@@ -101,13 +96,13 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
             told["literals"] = list(choices)
         pipeline_inputs[parameter.name] = told
         # A parameter that is a whole property replaces it; any other is passed beside its property.
-        name = parameter.name if parameter.path else parameter.property
+        name = parameter.name if parameter.path else parameter.key
         task_inputs = spec["components"][parameter.component]["inputDefinitions"]["parameters"]
         task_inputs[name] = kind
         task = spec["root"]["dag"]["tasks"][parameter.component]
         if parameter.path:
             # Taken out of its property: the UI shows both, and only one would be right.
-            value = task["inputs"]["parameters"][parameter.property]["runtimeValue"]
+            value = task["inputs"]["parameters"][parameter.key]["runtimeValue"]
             tree = json.loads(value["constant"])
             table, key = parameter.find(tree)
             table.pop(key, None)

@@ -117,25 +117,21 @@ def keep_sums(uri: str, kind: str) -> None:
     if not uri or storage.is_remote(uri):
         return
     try:
-        _keep_sums(uri, kind)
+        # The list of hashes is text, with a line for each file.
+        names = [name for name in storage.look_up_files(uri) if name.isprintable()]
+        if not names and os.path.isfile(storage.local_path(uri)):
+            uri, name = os.path.split(uri)
+            names = [name]
+        if kind == standard_artifacts.Examples.TYPE_NAME:
+            # Records have separate hashes, which reading checks; they may take hours to read.
+            names = [name for name in names if not name.startswith(split_folder(""))]
+        if names:
+            folder = _find_folder(uri)
+            storage.make_folder(folder)
+            write_sums(folder, {name: sum_file(storage.join(uri, name)) for name in names})
     except OSError as error:
         # The node has done its work: a user's component may have left a pipe.
         logging.warning("The hashes of %s cannot be kept: %s.", uri, error)
-
-
-def _keep_sums(uri: str, kind: str) -> None:
-    # The list of hashes is text, with a line for each file.
-    names = [name for name in storage.look_up_files(uri) if name.isprintable()]
-    if not names and os.path.isfile(storage.local_path(uri)):
-        uri, name = os.path.split(uri)
-        names = [name]
-    if kind == standard_artifacts.Examples.TYPE_NAME:
-        # Records have separate hashes, which reading checks; they may take hours to read.
-        names = [name for name in names if not name.startswith(split_folder(""))]
-    if names:
-        folder = _find_folder(uri)
-        storage.make_folder(folder)
-        write_sums(folder, {name: sum_file(storage.join(uri, name)) for name in names})
 
 
 def _find_damage(uri: str, copies: Iterable[str] = ()) -> str:

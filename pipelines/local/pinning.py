@@ -29,24 +29,22 @@ def pin_inputs(config: PipelineConfig) -> PipelineConfig:
         UsageError: The schema is not a schema.
         OSError: A file cannot be read.
     """
+    schema = None
+    if config.schema is not None:
+        # Into a folder that its contents name.
+        read_schema(config.schema)
+        data = storage.read_bytes(config.schema)
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        schema = storage.join(config.root, _INPUTS_FOLDER, digest, "schema.pbtxt")
+        storage.make_folder(schema.rpartition("/")[0])
+        storage.write_bytes(schema, data)
     return dataclasses.replace(
         config,
         source_fingerprint=None,
-        schema=None if config.schema is None else _copy_schema(config.schema, config.root),
+        schema=schema,
         model_fingerprint=fingerprint_model(config.model, config.weights),
         checkpoint_dir=storage.join(config.root, _CHECKPOINTS_FOLDER),
     )
-
-
-def _copy_schema(path: str, root: str) -> str:
-    """Copies a schema into the root, into a folder named after its contents."""
-    read_schema(path)
-    data = storage.read_bytes(path)
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    copy = storage.join(root, _INPUTS_FOLDER, digest, "schema.pbtxt")
-    storage.make_folder(copy.rpartition("/")[0])
-    storage.write_bytes(copy, data)
-    return copy
 
 
 def fingerprint_model(model: str, weights: str | None) -> str:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from darkroom.components.parameters import PARAMETERS
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
@@ -36,11 +36,6 @@ from darkroom.pipelines.submission.runs import (
 )
 from darkroom.runtime import progress
 from darkroom.storage.uris import expand_home
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_Options = TypeVar("_Options", bound="DataclassInstance")
 
 # The form that `darkroom compile --pipeline` takes.
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -198,7 +193,7 @@ def _find_service(
         raise build_missing_extra_error(f"submit --target {target}", "tfx") from error
 
 
-def _make_options(kind: type[_Options], target: str, given: Mapping[str, Any]) -> _Options:
+def _make_options(kind: type, target: str, given: Mapping[str, Any]) -> Any:
     """Returns the options of a service, after a check that they belong to it."""
     fields = {each.name: each for each in dataclasses.fields(kind)}
     if foreign := sorted(set(given) - set(fields)):

@@ -152,7 +152,8 @@ def parse_execution(text: str, interface: Interface) -> Execution:
     )
     # A file of another version may have other inputs.
     needed = {each.name for each in interface.inputs if not each.optional}
-    needed |= {each.name for each in (*interface.outputs, *interface.results)}
+    needed |= {each.name for each in interface.outputs}
+    needed |= {each.name for each in interface.results}
     found = {*execution.inputs, *execution.outputs, *execution.result_files}
     if missing := sorted(needed - found):
         raise UsageError(

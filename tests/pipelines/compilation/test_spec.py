@@ -107,7 +107,7 @@ def test_what_a_run_sets_is_in_no_property_beside_it(specs):
         given = tasks[parameter.component]["inputs"]["parameters"]
         if parameter.path and parameter.name in inputs:
             assert parameter.name in given
-            value = given[parameter.property]["runtimeValue"]["constant"]
+            value = given[parameter.key]["runtimeValue"]["constant"]
             for key in parameter.path[:-1]:
                 value = (json.loads(value) if isinstance(value, str) else value)[key]
             value = json.loads(value) if isinstance(value, str) else value
