@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
@@ -40,6 +40,7 @@ METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
 # TFMA's names. A reader of numbers of two splits must see of which each is.
 _NAMES = {ACCURACY_KEY: "accuracy", COUNT_KEY: "records"}
+_SCORES = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -83,11 +84,16 @@ class Executor(base_executor.BaseExecutor):
             where = f"on the {split} split, " if split else ""
             bounds = [f"{where}{each}" for each in missed]
             found = _write_page(input_dict, output_dict, bounds, evaluation.slices)
-            numbers |= _list_numbers(found)
+            numbers |= {f"{found.split}_{each}": getattr(found.metrics, each) for each in _SCORES}
             matrix = found.matrix  # of the same scoring as the page
         elif evaluation.confusions:
             matrix = make_matrix(evaluation.confusions, report.labels)
-        _write_metrics(numbers, artifact_utils.get_single_instance(output_dict[METRICS_KEY]))
+        # JSON has no NaN, and a backend would fail the task because of one.
+        finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
+        metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
+        for name, value in finite.items():
+            metrics.set_float_custom_property(name, value)
+        _write_json(finite, metrics.uri, METRICS_FILE)
         if matrix is not None:
             shown = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
             shown.set_json_value_custom_property(MATRIX_PROPERTY, matrix.encode())
@@ -114,19 +120,6 @@ def _write_page(
     shown.uri = storage.join(shown.uri, PAGE_FILE)
     storage.copy_file(storage.join(page.uri, PAGE_FILE), shown.uri)
     return found
-
-
-def _write_metrics(numbers: Mapping[str, float], metrics: Any) -> None:
-    # JSON has no NaN, and a backend would fail the task because of one.
-    finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
-    for name, value in finite.items():
-        metrics.set_float_custom_property(name, value)
-    _write_json(finite, metrics.uri, METRICS_FILE)
-
-
-def _list_numbers(found: Evaluation) -> dict[str, float]:
-    names = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
-    return {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}
 
 
 def _write_json(value: Any, folder: str, name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,9 +17,9 @@ from tfx.types.standard_component_specs import (
 from darkroom import storage
 from darkroom.components.state_driver import StateDriver, hash_states, read_file_states
 from darkroom.components.user_code import forget_modules, read_sources
+from darkroom.runtime.functions import FUNCTION
 
 FILES_KEY = "files"
-_FUNCTION = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 _MAX_PATH = 4096
 
 
@@ -58,7 +57,7 @@ def _list_modules(
     elif function := properties.get(RUN_FN_KEY):
         yield function.rpartition(".")[0], []
     # As `model` of darkroom's own run_fn: package.module:function.
-    yield from ((found[1], []) for text in texts if (found := _FUNCTION.fullmatch(text)))
+    yield from ((found[1], []) for text in texts if (found := FUNCTION.fullmatch(text)))
 
 
 def _list_texts(value: Any) -> Iterator[str]:

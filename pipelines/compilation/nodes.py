@@ -99,6 +99,14 @@ def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None
             check_credentials({place: given})
             check_replaced({place: given}, target)
         _check_paths(node, target, volumes)
+        executor = getattr(node.executor_spec, "executor_class", None)
+        # TFX refuses what cannot be imported, and finds this: it is compiled by that program.
+        if executor is not None and executor.__module__ == "__main__":
+            raise UsageError(
+                f"The executor of {node.id} is in the program that was started (__main__), where "
+                "no task finds it.",
+                "Put the component into a module that the image has, and import it.",
+            )
         for way, channels in (("input", node.inputs), ("output", node.outputs)):
             for key, channel in channels.items():
                 _check_type(channel.type, f"The {way} {key} of {node.id}")

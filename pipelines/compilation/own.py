@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -38,10 +37,9 @@ from darkroom.pipelines.compilation.nodes import (
 )
 from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import ClusterConfig, check_name
-from darkroom.runtime.functions import describe_failure, load_function
+from darkroom.runtime.functions import FUNCTION, describe_failure, load_function
 
-# A function of the user's; it gets the root where it takes one, and nothing else.
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+# The parameter of a user's function that gets the root.
 _ROOT = "root"
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
 
@@ -85,7 +83,7 @@ def load_pipeline(name: str, root: str) -> Pipeline:
     Raises:
         UsageError: The function does not exist, fails, or returns something else.
     """
-    if not _FUNCTION.fullmatch(name):
+    if not FUNCTION.fullmatch(name):
         raise UsageError(
             f"pipeline is {name!r}, expected package.module:function.",
             "Name the function that returns the pipeline. A compiled file is for `darkroom submit "

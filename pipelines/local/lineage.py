@@ -35,7 +35,6 @@ from darkroom.pipelines.local.summary import (
     RunSummary,
     count_changes,
 )
-from darkroom.pipelines.pipeline import make_connection_config
 from darkroom.training.state.history import read_exported
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
@@ -117,11 +116,6 @@ class NodeRun:
     outputs: Mapping[str, str]
     types: Mapping[str, str]
     properties: Mapping[str, Mapping[str, Any]]
-
-
-def read_latest_run(root: str, pipeline_name: str) -> dict[str, NodeRun]:
-    """Returns the nodes of a pipeline's latest run; its ML Metadata is in a root."""
-    return read_run(make_connection_config(root), pipeline_name)
 
 
 def read_run(connection: Any, pipeline_name: str) -> dict[str, NodeRun]:

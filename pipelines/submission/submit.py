@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -35,10 +34,9 @@ from darkroom.pipelines.submission.runs import (
     wait_for_end,
 )
 from darkroom.runtime import progress
+from darkroom.runtime.functions import FUNCTION
 from darkroom.storage.uris import expand_home
 
-# The form that `darkroom compile --pipeline` takes.
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
 _SERVICE_FLAGS = {each.name: each.flag for each in list_options(KubeflowFields, VertexOptions)}
@@ -108,7 +106,7 @@ def _has_succeeded(status: RunStatus) -> bool:
 
 def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     """Reads a compiled file, and checks the values for it as its tasks would."""
-    if _FUNCTION.fullmatch(path):
+    if FUNCTION.fullmatch(path):
         raise UsageError(
             f"--pipeline is {path!r}, expected a compiled file.",
             f"Compile it first: darkroom compile --pipeline {path} -o FILE.",

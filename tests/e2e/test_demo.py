@@ -10,7 +10,8 @@ from PIL import Image
 
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.opening import check_files
-from darkroom.pipelines.local.lineage import read_latest_run
+from darkroom.pipelines.local.lineage import read_run
+from darkroom.pipelines.pipeline import make_connection_config
 
 from ..warm_python import WarmPython
 
@@ -161,5 +162,5 @@ def test_more_epochs_go_on_and_are_compared_with_the_model_before(tmp_path, warm
     # The first epoch of the second run is that of the first one.
     assert runs[1][0] == runs[0][0]
     assert [len(each) for each in runs] == [1, 3]
-    evaluator = read_latest_run(str(tmp_path / "run"), "darkroom")["Evaluator"]
+    evaluator = read_run(make_connection_config(str(tmp_path / "run")), "darkroom")["Evaluator"]
     assert evaluator.properties["evaluation"]["baseline"] == str(list_made("model")[0])

@@ -27,7 +27,7 @@ from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, T
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
-from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
+from darkroom.pipelines.local.lineage import NodeRun, read_run
 from darkroom.pipelines.pipeline import make_connection_config
 
 from .service_cache import ServiceCache
@@ -98,7 +98,7 @@ def _make_pipeline(folder: Path, *components: Any) -> Pipeline:
 
 def _run(pipeline: Pipeline, folder: Path) -> dict[str, NodeRun]:
     LocalDagRunner().run(pipeline)
-    return read_latest_run(f"{folder}/run", NAME)
+    return read_run(make_connection_config(f"{folder}/run"), NAME)
 
 
 def _states(nodes: dict[str, NodeRun]) -> set[str]:
@@ -169,7 +169,7 @@ def test_an_error_of_the_source_is_reported_by_the_node(folder: Path):
     pipeline = _make_pipeline(folder, ManifestGen(source="bad.csv"))
     with pytest.raises(DataError, match=r"row 1: unknown split 'tran'"):
         _run(pipeline, folder)
-    assert _states(read_latest_run(f"{folder}/run", NAME)) == {"FAILED"}
+    assert _states(read_run(make_connection_config(f"{folder}/run"), NAME)) == {"FAILED"}
 
 
 def _make_training(folder: Path, *more: Any, **options: Any) -> Pipeline:
@@ -213,7 +213,7 @@ def test_a_resolver_does_not_keep_a_change_from_the_nodes_around_it(folder: Path
     _change_code(folder)
     (folder / "0.jpg").unlink()
     assert _train(folder, pipeline) == ("COMPLETE", "a second other layers+")
-    nodes = read_latest_run(f"{folder}/run", NAME)
+    nodes = read_run(make_connection_config(f"{folder}/run"), NAME)
     assert {nodes[name].state for name in ("ManifestGen", "ImageToTFRecord")} == {"COMPLETE"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 import sys
 import sysconfig
 import traceback
@@ -12,6 +13,9 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
+
+# As in package.module:function.
+FUNCTION = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
 def load_function(option: str, name: str) -> Callable[..., Any]:

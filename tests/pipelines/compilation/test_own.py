@@ -424,7 +424,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("kubeflow", lambda p: p.make_node(p.WithProperties), "which declares PROPERTIES"),
     ("kubeflow", lambda p: p.make_node(p.Elsewhere), "but photolab has no class NotThere"),
     ("kubeflow", lambda p: make_local_class(p), "Executor'> does not have a qualified name"),
-    ("vertex", lambda p: make_main_class(p), "<class '__main__.Executor'> is not importable"),
+    ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
     ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
     ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ on"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.lineage import read_latest_run
+from darkroom.pipelines.local.lineage import read_run
 from darkroom.pipelines.local.runner import launch
-from darkroom.pipelines.pipeline import create_pipeline
+from darkroom.pipelines.pipeline import create_pipeline, make_connection_config
 from darkroom.validation.gate import GateError
 
 from ...image_set import ImageSet
@@ -33,7 +33,10 @@ def test_a_value_only_in_eval_stops_the_run_and_the_report_stays(
     stop = launch(create_pipeline(config))
     assert isinstance(stop, GateError)
     assert re.search(r"(?s)anomalies.*camera", str(stop))
-    states = {name: n.state for name, n in read_latest_run(config.root, config.name).items()}
+    states = {
+        name: n.state
+        for name, n in read_run(make_connection_config(config.root), config.name).items()
+    }
     assert states["ImageValidator"] == "COMPLETE"
     assert states["ValidationGate"] == "FAILED"
     assert "Trainer" not in states

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.errors import DataError, StorageError
-from darkroom.pipelines.local.lineage import name_metadata, read_latest_run
+from darkroom.pipelines.local.lineage import name_metadata, read_run
 from darkroom.pipelines.pipeline import make_connection_config
 
 pytestmark = pytest.mark.tfx
@@ -30,7 +30,7 @@ def limited_files(num_bytes: int) -> Iterator[None]:
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
     with limited_files(20_000), pytest.raises(StorageError) as caught:
-        read_latest_run(str(tmp_path), "darkroom")
+        read_run(make_connection_config(str(tmp_path)), "darkroom")
     path = f"{tmp_path}/metadata.sqlite"
     assert caught.value.message == f"{path} cannot be read or written: disk I/O error."
 
