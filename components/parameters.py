@@ -8,7 +8,6 @@ executor runs.
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 import operator
@@ -176,8 +175,8 @@ def apply_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         place = parameter.component, parameter.key
         if place not in changed:
-            value = result[parameter.key]
-            changed[place] = json.loads(value) if isinstance(value, str) else copy.deepcopy(value)
+            text = result[parameter.key]
+            changed[place] = json.loads(text if isinstance(text, str) else json.dumps(text))
         table, key = parameter.find(changed[place])
         table[key] = parsed
     for (component, property_), tree in changed.items():

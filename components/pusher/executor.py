@@ -34,7 +34,7 @@ class Executor(tfx_executor.Executor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Pushes a blessed model; marks the artifact with whether it did, and was there already.
+        """Pushes a blessed model; marks the artifact with whether it did, or had been before.
 
         Args:
             input_dict: `model`, and `model_blessing`.

@@ -36,7 +36,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     It reads nothing but the label map, and connects to no server.
 
     Args:
-        config: A configuration that was checked for the target; see `compilation.checks`. Its
+        config: A configuration that was checked for the target; see `compilation.check`. Its
             values are the defaults of the run-time parameters. With a `source_fingerprint`,
             ManifestGen's outputs may come from the cache, too.
         target: `kubeflow` or `vertex`.

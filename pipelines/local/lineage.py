@@ -23,6 +23,7 @@ from darkroom.components.model_report.evaluation import (
     read_evaluation,
     read_failures,
 )
+from darkroom.components.pusher.executor import WAS_THERE_PROPERTY
 from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.pipelines.local.summary import (
@@ -218,7 +219,7 @@ def read_summary(
         accuracy=accuracy,
         min_accuracy=min_accuracy,
         pushed=pushes[0]["pushed_destination"] if pushes else None,
-        was_there=bool(pushes and pushes[0].get("was_there")),
+        was_there=bool(pushes and pushes[0].get(WAS_THERE_PROPERTY)),
         examples=_find_output(nodes, EXAMPLES),
         changed=count_changes(_find_output(nodes, INDEX)),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
