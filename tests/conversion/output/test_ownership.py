@@ -13,10 +13,9 @@ from PIL import Image
 
 from darkroom.audit.verify import verify
 from darkroom.cli import main
-from darkroom.conversion import commit
 from darkroom.conversion.convert import convert
 from darkroom.conversion.job import ConversionJob
-from darkroom.conversion.output import exchange, ownership
+from darkroom.conversion.output import commit, exchange, ownership
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset import journal
 from darkroom.dataset.commit import read_dataset

@@ -75,7 +75,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     found = _list_files(folders, names, whole)
     ours = journal.find_named(folders, found)
     ours.update(_find_committed(folders, found))
-    current = storage.join(folders.attempts, attempts.CURRENT_FILE)
+    current = attempts.current_path(folders.examples)
     if current in found and attempts.read_record(current):
         ours.add(current)
     lock = storage.join(folders.examples, LOCK_FILE)

@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 from darkroom import storage
 from darkroom.conversion.beam.runners import find_engine
 from darkroom.conversion.beam.shard import REPORT_SUFFIX
-from darkroom.conversion.output import attempts, exchange, ownership
-from darkroom.conversion.output.attempts import Attempt
-from darkroom.conversion.output.publication import read_version
+from darkroom.conversion.output import exchange, ownership
+from darkroom.conversion.output.attempts import (
+    RECORD_FILE,
+    Record,
+    new_token,
+    read_record,
+    read_version,
+    take,
+)
 from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
@@ -179,7 +185,7 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
     tokens = journal.list_attempts(owner)
     for token in tokens:
         folders = replace(owner, token=token)
-        record = attempts.read_record(storage.join(folders.work, attempts.RECORD_FILE))
+        record = read_record(storage.join(folders.work, RECORD_FILE))
         verdict = _judge(output, record)
         if is_committed:
             verdict = _Verdict(State.ENDED, "its dataset is that of the output")
@@ -213,7 +219,7 @@ class _Verdict(NamedTuple):
     job_id: str = ""
 
 
-def _judge(output: str, record: Attempt | None) -> _Verdict:
+def _judge(output: str, record: Record | None) -> _Verdict:
     if record is None:
         return _Verdict(State.UNKNOWN, "it has no record of its client")
     if storage.is_remote(output) and record.replaces != read_version(output):
@@ -228,7 +234,7 @@ def _judge(output: str, record: Attempt | None) -> _Verdict:
     return _Verdict(State.ENDED, f"{client} has ended")
 
 
-def _judge_job(record: Attempt) -> _Verdict:
+def _judge_job(record: Record) -> _Verdict:
     job = f"job {record.job} on {record.runner}"
     client = _name_client(record.process, record.host)
     seen = f"{job} has a client that is running: {client}"
@@ -273,7 +279,7 @@ def _remove(folder: str, output: str) -> None:
     if is_dataset:
         ownership.end_attempt(folders, committed=True)
         return
-    attempts.take(replace(folders, token=attempts.new_token()))
+    take(replace(folders, token=new_token()))
     found = ownership.survey(folders, whole=folder != output)
     inside = f"{folder}/data-" if folder == output else ""
     ours = [path for path in found.ours if not inside or not path.startswith(inside)]
