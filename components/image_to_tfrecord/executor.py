@@ -49,7 +49,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             DataError: Nothing could be written; the message lists the first rejects.
             StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
-            UsageError: An image of the manifest is in a folder that the conversion writes.
         """
         examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
         rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])

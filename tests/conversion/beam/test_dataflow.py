@@ -221,6 +221,7 @@ def bucket(monkeypatch):
     fake("list_everything", list_files)
     fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
     fake("remove_empty_folders", lambda path: None)
+    fake("delete_file", lambda path: files.pop(path, None))
     monkeypatch.setattr(storage, "delete_files", lambda paths: [files.pop(path) for path in paths])
     monkeypatch.setattr(storage, "copy_file", copy_file)
     return files
@@ -296,10 +297,10 @@ def test_a_job_that_is_not_cancelled_with_its_client_is_named(submit):
 
 
 def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):
-    folders, write = plan(tmp_path, REMOTE[:3])
+    folders, _ = plan(tmp_path, REMOTE[:3])
     output = Output(folders)
     attempt = output.make_attempt(DATAFLOW_RUNNER, {})
-    output.begin(attempt, write.tasks)
+    output.begin(attempt, plan_tasks(folders, attempt, RecordOptions()))
     remote, token = attempt.folders, attempt.record.token
     assert remote.examples == f"{OUTPUT}/data-{token}"
     assert remote.manifest == f"{remote.examples}/.attempt/{token}/manifest"

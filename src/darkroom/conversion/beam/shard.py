@@ -17,8 +17,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from darkroom import storage
-from darkroom.conversion.beam.encode import EncodedRows, encode_rows
-from darkroom.conversion.beam.readers import ImageReaders, cut_batches
+from darkroom.conversion.beam.encode import (
+    EncodedRows,
+    ImageReaders,
+    cut_batches,
+    encode_rows,
+)
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file

@@ -47,6 +47,16 @@ class Record:
     engine: str = ""
     replaces: str = ""
 
+    @property
+    def client(self) -> str:
+        """The client, in words."""
+        return f"process {self.process} on {self.host}"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the client runs, or ran, on this machine."""
+        return self.host == socket.gethostname()
+
     def to_bytes(self) -> bytes:
         """Returns the record as it is kept in the output."""
         return f"{json.dumps({'darkroom_attempt': 1, **vars(self)}, indent=1)}\n".encode()

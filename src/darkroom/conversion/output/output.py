@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, find_engine
 from darkroom.conversion.beam.shard import REPORT_SUFFIX, ShardTask, find_report
-from darkroom.conversion.output import exchange, overlap, ownership
+from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
     Attempt,
@@ -28,7 +29,7 @@ from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.opening import check_files, check_listed
 from darkroom.dataset.pointer import data_folder, find_data
-from darkroom.errors import DataError, OutputError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import RecordOptions
@@ -60,11 +61,11 @@ class Output:
         self._lock = FolderLock(self.folder)
 
     def check_source(self, source: AnySource) -> None:
-        """Checks that a dataset can be here, and is not the source.
+        """Checks that a dataset can be here, and would not replace its source.
 
         Raises:
             OutputError: There is a file, or the whole file system.
-            UsageError: It is the source, or that is in it.
+            UsageError: It would replace it; links are followed.
         """
         if storage.exists(self.folder) and not storage.is_folder(self.folder):
             raise OutputError(f"{self.folder} is a file.", "Choose a folder for the output.")
@@ -72,7 +73,23 @@ class Output:
             raise OutputError(
                 "The output is the root of the file system.", "Choose a folder in it."
             )
-        overlap.check_source(source, self.folder)
+        if not isinstance(source, str | os.PathLike):
+            return
+        path = storage.absolute(source)
+        real, own = _resolve(path), _resolve(self.folder)
+        folder, _, name = real.rpartition("/")
+        if layout.is_reserved(name) and folder == own:
+            raise UsageError(
+                f"The source {source} would be replaced: it is in the output {self.folder}.",
+                "Choose another output folder.",
+            )
+        if storage.is_folder(path) and real == own:
+            records = storage.join(self.folder, "records")
+            raise UsageError(
+                f"The output {self.folder} is the source itself.",
+                f"Choose another output folder, such as {records}: a later run leaves it out of "
+                "the source.",
+            )
 
     def find_finished(
         self, manifest: Manifest, options: RecordOptions, *, with_shards: bool = False
@@ -129,12 +146,10 @@ class Output:
         Raises:
             OutputError: The folder holds files that are not ours, or it holds another dataset or
                 other files and overwriting was not asked for.
-            UsageError: An image of the source is where the dataset goes.
         """
         # Even when overwriting was asked for: files that are not ours are never deleted.
         ownership.survey(self.folders).check()
         exchange.check_beside(self.folder)
-        overlap.check_images_outside(self.folders)
         self._check_free()
 
     def _check_free(self) -> None:
@@ -255,6 +270,10 @@ class Output:
         inside = [storage.join(folders.examples, name) for name in sorted(splits)]
         for folder in (*inside, folders.index, folders.rejects, tasks[0].work):
             storage.make_folder(folder)
+
+
+def _resolve(path: str) -> str:
+    return path if storage.is_remote(path) else os.path.realpath(storage.local_path(path))
 
 
 def _list_committed(folders: Folders) -> list[str]:
