@@ -156,9 +156,7 @@ def test_an_interrupted_component_cancels_its_job_on_an_engine(
     images: Path, new_artifact, beam_context, monkeypatch
 ):
     name = "darkroom-01234567"
-    monkeypatch.setattr(
-        "darkroom.components.image_to_tfrecord.executor.new_token", lambda: name[-8:]
-    )
+    monkeypatch.setattr("darkroom.conversion.output.output.new_token", lambda: name[-8:])
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

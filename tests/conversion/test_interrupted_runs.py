@@ -144,7 +144,8 @@ def choose_steps(total: int, count: int) -> list[int]:
     It has a step at which shards are finished.
     """
     steps = range(1, total + 1)
-    return sorted({total * 7 // 8, *random.Random(3).sample(steps, min(count - 1, total))})
+    late = [total * 7 // 8][:count]
+    return sorted({*late, *random.Random(3).sample(steps, min(count, total))})
 
 
 def check_kills(runner, source, whole, tmp_path, num_steps, num_moments):

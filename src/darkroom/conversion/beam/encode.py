@@ -171,7 +171,18 @@ def encode_rows(
     for row, image in zip(rows, images, strict=False):
         encoded.num_rows += 1
         if isinstance(image, RejectError):
-            encoded.rejects.append(_make_reject(row, image))
+            reject = Reject(
+                row.row,
+                row.uri,
+                row.split,
+                row.label,
+                CONVERT_STAGE,
+                image.reason,
+                image.detail,
+                row.id,
+                row.extra or {},
+            )
+            encoded.rejects.append(reject)
             continue
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
         encoded.pieces += _frame_example(row, image, sha256)
@@ -224,18 +235,4 @@ def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None
         image.source_format,
         image.source_height,
         image.source_width,
-    )
-
-
-def _make_reject(row: ManifestRow, error: RejectError) -> Reject:
-    return Reject(
-        row.row,
-        row.uri,
-        row.split,
-        row.label,
-        CONVERT_STAGE,
-        error.reason,
-        error.detail,
-        row.id,
-        row.extra or {},
     )

@@ -21,7 +21,6 @@ from darkroom.errors import OutputError
 from darkroom.runtime.json_values import build_value, parse_json
 
 RECORD_FILE = "attempt.json"
-CURRENT_FILE = "current.json"
 _MAX_BYTES = 1 << 16
 
 
@@ -144,7 +143,7 @@ def read_record(path: str) -> Record | None:
 
 def current_path(output: str) -> str:
     """Returns the path of the record of the newest attempt at an output on a store."""
-    return storage.join(Folders.of_dataset(output).attempts, CURRENT_FILE)
+    return storage.join(Folders.of_dataset(output).attempts, "current.json")
 
 
 def read_version(output: str) -> str:

@@ -69,36 +69,33 @@ class Commit:
             StorageError: A shard is not as its worker wrote it.
         """
         with storage.be_patient(self.options.store_patience_seconds):
-            self._commit(reports)
-
-    def _commit(self, reports: Sequence[ShardReport]) -> None:
-        folders = self.attempt.folders
-        self.attempt.check_current()
-        manifest = read_manifest(folders.manifest)
-        parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
-        parts += [report.rejects for report in reports if report.rejected]
-        rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
-        label_text = labels.format_labels(manifest.labels)
-        label_path = storage.join(folders.examples, layout.LABELS_FILE)
-        storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
-        dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
-        over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
-        committed = bool(dataset.written) and not over
-        if committed:
-            _check_files(folders, dataset, reports)
-            for split in dataset.splits:
-                storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
-            storage.sync_folder(folders.index)
-            index_sums = {
-                name: FileSum(report.index_bytes, report.index_sha256)
-                for name, report in zip(dataset.index_files, reports, strict=True)
-            }
+            folders = self.attempt.folders
             self.attempt.check_current()
-            write_commit(folders, dataset, index_sums, reject_sums)
-            if folders.examples != self.attempt.output:
-                _publish(self.attempt, dataset.fingerprint)
-        # Last, so that a run that is killed before the commit can be resumed.
-        ownership.end_attempt(folders, committed=committed)
+            manifest = read_manifest(folders.manifest)
+            parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
+            parts += [report.rejects for report in reports if report.rejected]
+            rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
+            label_text = labels.format_labels(manifest.labels)
+            label_path = storage.join(folders.examples, layout.LABELS_FILE)
+            storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
+            dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
+            over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
+            committed = bool(dataset.written) and not over
+            if committed:
+                _check_files(folders, dataset, reports)
+                for split in dataset.splits:
+                    storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
+                storage.sync_folder(folders.index)
+                index_sums = {
+                    name: FileSum(report.index_bytes, report.index_sha256)
+                    for name, report in zip(dataset.index_files, reports, strict=True)
+                }
+                self.attempt.check_current()
+                write_commit(folders, dataset, index_sums, reject_sums)
+                if folders.examples != self.attempt.output:
+                    _publish(self.attempt, dataset.fingerprint)
+            # Last, so that a run that is killed before the commit can be resumed.
+            ownership.end_attempt(folders, committed=committed)
 
 
 def _publish(attempt: Attempt, fingerprint: str) -> None:
@@ -133,8 +130,7 @@ def _publish(attempt: Attempt, fingerprint: str) -> None:
             storage.delete_files(each for each in paths if each not in last or last == {*paths})
         elif name not in (DATASET_FILE, layout.WORK_FOLDER) and not DATA_FOLDER.fullmatch(name):
             storage.delete_files(paths)
-    for name in filter(layout.is_reserved, storage.list_folder(output)):
-        storage.remove_empty_folders(storage.join(output, name))
+    ownership.remove_empty_folders(output)
 
 
 def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardReport]) -> None:

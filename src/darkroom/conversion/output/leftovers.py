@@ -266,7 +266,6 @@ def _remove(folder: str, output: str) -> None:
     inside = f"{folder}/data-" if folder == output else ""
     ours = [path for path in found.ours if not inside or not path.startswith(inside)]
     storage.delete_files(ours)
-    for name in storage.list_folder(folder):
-        storage.remove_empty_folders(storage.join(folder, name))
+    ownership.remove_empty_folders(folder)
     if folder != output:
         storage.remove_empty_folders(folder)
