@@ -175,17 +175,13 @@ class ConversionJob:
             try:
                 run_job(write, self.runner, self.beam_options, attempt.record.job)
             except OutputError:
-                # An engine that restarts a job may run its last step again.
-                if not self._is_committed(output, attempt, manifest):
+                # An engine that restarts a job may run its last step again, after the commit.
+                found = None
+                with suppress(DataError):
+                    found = output.find_finished(manifest, self.conversion)
+                if not found or found[0] != attempt.folders.examples:
                     raise
         return self._collect(attempt, manifest)
-
-    def _is_committed(self, output: Output, attempt: Attempt, manifest: Manifest) -> bool:
-        """Tells whether the dataset of an attempt is that of the output."""
-        with suppress(DataError):
-            found = output.find_finished(manifest, self.conversion)
-            return found is not None and found[0] == attempt.folders.examples
-        return False
 
     def _collect(self, attempt: Attempt, manifest: Manifest) -> ConversionResult:
         """Returns the result of an attempt that has ended.
