@@ -12,9 +12,8 @@ from tfx.types import artifact_utils
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
 from darkroom.conversion.beam.run import run_write
-from darkroom.conversion.output import overlap, ownership
-from darkroom.conversion.output.attempts import Attempt, new_token
-from darkroom.conversion.start import start_attempt
+from darkroom.conversion.output.output import Output
+from darkroom.conversion.plan import plan_job
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, list_rejects
@@ -50,7 +49,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             DataError: Nothing could be written; the message lists the first rejects.
             StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
-            UsageError: An image of the manifest is in a folder that the conversion writes.
         """
         examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
         rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
@@ -74,12 +72,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         warn_of_rejects(written.rejected, written.rows, rejects.uri)
 
     def _convert(self, folders: Folders, options: RecordOptions) -> commit.Dataset:
-        ownership.survey(folders).check()
-        overlap.check_images_outside(folders)
-        attempt = Attempt(new_token(), runner="TFX")
         # Each execution has a new output.
-        write = start_attempt(folders, attempt, options, in_place=True)
-        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.token}")
+        output = Output(folders, overwrite=True)
+        output.check()
+        attempt = output.make_attempt("TFX", {}, in_place=True)
+        write = plan_job(folders, attempt, options)
+        output.begin(attempt, write.tasks)
+        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.record.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             listed = list_rejects(folders.rejects)
             check_not_all_denied(count_rejects(folders.rejects), listed)

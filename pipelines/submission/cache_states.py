@@ -16,7 +16,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
 from darkroom.errors import UsageError, describe_os_error
-from darkroom.manifest.entries import Chunk
+from darkroom.manifest.chunks import Chunk
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import CONFIG_KEY, IMAGENET

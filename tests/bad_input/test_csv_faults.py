@@ -17,7 +17,7 @@ from darkroom.audit.contact_sheet import format_csv, inspect
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, RejectError
-from darkroom.manifest.locations import check_form
+from darkroom.manifest.cells import check_form
 from darkroom.manifest.sources import open_sources
 
 pytestmark = pytest.mark.slow

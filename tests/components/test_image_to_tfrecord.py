@@ -10,7 +10,6 @@ from apache_beam.runners.portability.portable_runner import PipelineResult
 
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
-from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
 from darkroom.dataset.checksums import read_sums, sum_bytes
 from darkroom.dataset.commit import read_dataset
@@ -20,7 +19,6 @@ from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import OutputError, UsageError
-from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
@@ -154,26 +152,11 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
     ]
 
 
-def test_source_images_in_an_output_are_an_error(images, new_artifact, beam_context, tmp_path):
-    made = convert_source(str(images), new_artifact, beam_context)
-    inside = Path(made["index"].uri, "gone.jpg")
-    rows = f"{images.parent}/00.jpg,a\n{inside},b\n"
-    (tmp_path / "inside.csv").write_text(f"image_uri,label\n{rows}")
-    given = {"manifest": new_artifact(ImageManifest), "manifest_rejects": new_artifact(Rejects)}
-    write_manifest(tmp_path / "inside.csv", given["manifest"].uri, given["manifest_rejects"].uri)
-    before = [_read_files(made[output].uri) for output in OUTPUTS]
-    with pytest.raises(UsageError, match=f"1 image of the source would be replaced .*: {inside}"):
-        _convert_again(made, given, beam_context)
-    assert [_read_files(made[output].uri) for output in OUTPUTS] == before
-
-
 def test_an_interrupted_component_cancels_its_job_on_an_engine(
     images: Path, new_artifact, beam_context, monkeypatch
 ):
     name = "darkroom-01234567"
-    monkeypatch.setattr(
-        "darkroom.components.image_to_tfrecord.executor.new_token", lambda: name[-8:]
-    )
+    monkeypatch.setattr("darkroom.conversion.output.output.new_token", lambda: name[-8:])
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -152,7 +152,7 @@ def refuse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(storage, "stat_file", stat)
     monkeypatch.setattr(
-        "darkroom.manifest.entries._look_up_local", lambda uris: [(None, None)] * len(uris)
+        "darkroom.manifest.chunks._look_up_local", lambda uris: [(None, None)] * len(uris)
     )
 
 

@@ -19,11 +19,10 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 
 from darkroom import storage
-from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.commit import Commit
+from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.convert import convert
-from darkroom.conversion.output.folders import prepare_output
-from darkroom.conversion.plan import plan_tasks
+from darkroom.conversion.output.output import Output
+from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
@@ -434,10 +433,10 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
     jpeg_set.add("TRAIN", "large.jpg", "cat", data)
     manifest, out = str(tmp_path / "manifest"), str(tmp_path / "out")
     write_manifest(jpeg_set.csv, manifest, manifest)
-    folders = Folders.of_dataset(out, manifest, token="0123abcd")
-    Path(folders.work).mkdir(parents=True)
-    tasks = plan_tasks(folders, RecordOptions())
-    prepare_output(folders, tasks)
+    output = Output(Folders.of_dataset(out, manifest))
+    attempt = output.make_attempt(LOCAL_RUNNER, {})
+    write = plan_job(output.folders, attempt, RecordOptions())
+    output.begin(attempt, write.tasks)
     seen = []
 
     def check_size(value):
@@ -456,7 +455,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
                 seen.extend(transform_node.outputs.values())
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        pipeline | WriteDataset(tasks, Commit(folders, RecordOptions()))
+        pipeline | write
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)

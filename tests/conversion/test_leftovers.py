@@ -18,7 +18,7 @@ from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.output.attempts import Record
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
@@ -169,8 +169,8 @@ def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, c
     (path,) = Path(out).glob(".attempt/*/attempt.json")
     for data in (
         *(b"", b"{", b"[]", b'{"darkroom_attempt": 2}', b'{"darkroom_attempt": 1, "token": "x"}'),
-        *(Attempt(token).to_bytes() for token in ("../../x", "0123456")),
-        Attempt("01234567", process="1").to_bytes(),
+        *(Record(token).to_bytes() for token in ("../../x", "0123456")),
+        Record("01234567", process="1").to_bytes(),
     ):
         path.write_bytes(data)
         said = _list(out, capsys, "--remove")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from darkroom.conversion.beam.runners import LOCAL_RUNNER
+from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import count_shards, plan_tasks
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
@@ -69,5 +71,6 @@ def test_jpegs_are_decoded_again_where_the_source_has_other_files(tmp_path, name
     write_manifest(
         str(tmp_path / "m.csv"), folders.manifest, folders.manifest_rejects, ManifestOptions()
     )
-    tasks = plan_tasks(folders, RecordOptions(find_decoded_copies=asked))
+    attempt = Output(folders).make_attempt(LOCAL_RUNNER, {})
+    tasks = plan_tasks(folders, attempt, RecordOptions(find_decoded_copies=asked))
     assert {task.image.find_decoded_copies for task in tasks} == {planned}

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from darkroom import storage
-from darkroom.conversion.beam import readers
-from darkroom.conversion.beam.readers import ImageReaders, cut_batches
+from darkroom.conversion.beam import encode
+from darkroom.conversion.beam.encode import ImageReaders, cut_batches
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
 from darkroom.manifest.table import ManifestRow
@@ -49,7 +49,7 @@ def test_a_missing_extra_is_not_the_fault_of_an_image(monkeypatch):
 
 def _encode(monkeypatch, read_bytes, count):
     """Encodes images of a store, one after the other; returns the reasons of the rejects."""
-    monkeypatch.setattr(readers, "_REMOTE_THREADS", 1)
+    monkeypatch.setattr(encode, "_REMOTE_THREADS", 1)
     monkeypatch.setattr(storage, "read_bytes", read_bytes)
     found, made = [], ImageReaders(ImageOptions())
     rows = _rows(count, "s3://photos/1.jpg", 9)

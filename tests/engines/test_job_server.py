@@ -37,7 +37,7 @@ EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
 @pytest.fixture
 def flink(monkeypatch):
     """A cluster where the job of the conversion runs."""
-    monkeypatch.setattr("darkroom.conversion.start.new_token", lambda: TOKEN)
+    monkeypatch.setattr("darkroom.conversion.output.output.new_token", lambda: TOKEN)
     with serve_flink() as rest:
         rest.jobs = {OTHER: ["another", "RUNNING"], JOB: [f"nightly-{NAME}", "RUNNING"]}
         yield rest

@@ -8,8 +8,7 @@ from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.entries import Entry
-from darkroom.manifest.rows import parse_rows
+from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.manifest.sources import open_sources
 from darkroom.options.manifest import ManifestOptions
 

@@ -14,10 +14,10 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.cli import main
-from darkroom.conversion import commit, job
+from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.output import attempts, publication
+from darkroom.conversion.output.attempts import Attempt, current_path, read_record
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
 
@@ -143,7 +143,7 @@ def test_of_two_commits_at_once_the_store_lets_one_write(source, s3, monkeypatch
         storage.write_if_unchanged(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publication.storage, "write_if_unchanged", write_later)
+        patch.setattr(storage, "write_if_unchanged", write_later)
         with pytest.raises(OutputError, match=f"has written a dataset into {OUTPUT} since"):
             finish()
     (result,) = results
@@ -157,7 +157,7 @@ def test_a_lost_answer_to_the_last_write_does_not_fail(source, s3, monkeypatch):
         write(*arguments)
         raise ChangedError("the first try was written")
 
-    monkeypatch.setattr(publication.storage, "write_if_unchanged", lose_answer)
+    monkeypatch.setattr(storage, "write_if_unchanged", lose_answer)
     result = darkroom.convert(source, OUTPUT, **TABLE)
     assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
 
@@ -166,10 +166,10 @@ def test_a_shard_that_changed_before_the_commit_stops_it(source, s3, monkeypatch
     finish = _interrupt(source, monkeypatch, shards=3 - 1)
     (name,) = _list_data()
 
-    def change(folders, output: str) -> None:
+    def change(attempt: Attempt) -> None:
         storage.write_bytes(f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003", b"other")
 
-    monkeypatch.setattr(commit.attempts, "check_current", change)
+    monkeypatch.setattr(Attempt, "check_current", change)
     with pytest.raises(OSError, match=r"00001-of-00003 is not as its worker wrote it"):
         finish()
     assert not storage.exists(f"{OUTPUT}/dataset.json")
@@ -255,4 +255,4 @@ def test_a_store_that_knows_no_conditions_is_written(source, s3, monkeypatch):
     result = darkroom.convert(source, OUTPUT, **TABLE)
     assert [names[-1] for names in seen] == ["Key", "Key"]
     assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
-    assert attempts.read_current(OUTPUT).token == result.data_dir[-8:]
+    assert read_record(current_path(OUTPUT)).token == result.data_dir[-8:]

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.manifest import listed_states
+from darkroom.manifest import chunks
+from darkroom.manifest.chunks import list_states
 from darkroom.manifest.fingerprint import read_source_state
-from darkroom.manifest.listed_states import list_states
 
 NAMES = ["#1.jpg", "a b.jpg", "größe.jpg", *(f"{number:03d}.jpg" for number in range(20))]
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listed_states, "_MIN_IMAGES", 4)
+    monkeypatch.setattr(chunks, "_MIN_IMAGES", 4)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_fingerprint_is_the_same_by_listings_and_one_by_one(store, tmp_path: P
     # The missing image is looked up by its name, twice.
     assert len(proxy.requests) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(listed_states, "_MIN_IMAGES", 1000)
+        patch.setattr(chunks, "_MIN_IMAGES", 1000)
         assert read_source_state(str(source)) == listed
     storage.write_bytes(uris[5], b"y" * 5)  # of the same length
     assert read_source_state(str(source)) != listed

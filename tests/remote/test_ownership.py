@@ -147,14 +147,6 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made)
     assert others == {}
 
 
-def test_an_image_where_the_dataset_goes_is_an_error(store, source):
-    root = f"{store[1]}/data"
-    rows = f"TRAIN,{store[1]}/images/0.jpg,a\nTRAIN,{root}/index/gone.jpg,b\n"
-    storage.write_bytes(f"{store[1]}/list.csv", f"split,image_uri,label\n{rows}".encode())
-    with pytest.raises(UsageError, match=rf"would be replaced .*: {root}/index/gone\.jpg"):
-        darkroom.convert(f"{store[1]}/list.csv", root, max_rejects=1)
-
-
 @pytest.mark.parametrize(
     ("store", "state"),
     [

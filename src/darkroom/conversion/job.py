@@ -12,34 +12,35 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
-from darkroom.conversion.finished import can_read_more, describe_finished
-from darkroom.conversion.output import exchange, overlap, ownership
-from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.output.output import Output
+from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
-from darkroom.conversion.start import name_attempt, start_attempt
 from darkroom.dataset import layout, rejects
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.journal import is_output
+from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.labels import describe_lookalikes
-from darkroom.dataset.layout import Folders, is_reserved
-from darkroom.dataset.pointer import find_data
-from darkroom.dataset.rejects import count_rejects, format_hint
+from darkroom.dataset.layout import Folders
+from darkroom.dataset.rejects import count_rejects, format_hint, read_rejects
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.images.access import PROBED_IMAGES, check_access, check_not_all_denied
+from darkroom.images.access import (
+    PROBED_IMAGES,
+    check_access,
+    check_not_all_denied,
+    is_readable_now,
+)
 from darkroom.manifest import writer
 from darkroom.manifest.sources import AnySource
-from darkroom.manifest.table import Manifest, read_manifest_rows
+from darkroom.manifest.table import MANIFEST_FILE, Manifest, read_manifest_rows
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
-from darkroom.runtime.text import format_count, list_first
-from darkroom.storage.locks import LOCK_FILE, FolderLock
+from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
     from darkroom.conversion.beam.transforms import WriteDataset
+    from darkroom.conversion.output.attempts import Attempt
 
 
 @dataclass(frozen=True)
@@ -89,107 +90,49 @@ class ConversionJob:
             options = build_options(self.runner, self.beam_options)
             if engine:
                 engine.check(options)
-        if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
-            raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
-        if self.output_dir == "/":
-            raise OutputError(
-                "The output is the root of the file system.", "Choose a folder in it."
-            )
-        self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            folders = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
-            manifest = self._write_manifest(folders)
-            # Before the lock, too: a finished dataset may be on a disk that is read-only.
-            if done := self._find_finished(manifest):
-                if can_read_more(done):
+            output = self._make_output(scratch)
+            manifest = self._write_manifest(output.folders)
+            # Before it is held, too: a finished dataset may be on a disk that is read-only.
+            if done := self._find_finished(output, manifest):
+                rejected = read_rejects(storage.join(done.data_dir, layout.REJECTS_FILE))
+                if any(map(is_readable_now, rejected)):
                     progress.note("Images that were rejected can be read now: converting again.")
                     return replace(self, overwrite=True).run()
-                self._remove_leftovers()
+                output.remove_leftovers()
                 return self._judge(done)
-            first = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
+            first = read_manifest_rows(output.folders.manifest, 0, PROBED_IMAGES)
             check_access([row.uri for row in first if row.uri])
-            storage.make_folder(self.output_dir)
-            with FolderLock(self.output_dir) as held:
-                if done := self._find_finished(manifest):
+            with output.hold():
+                if done := self._find_finished(output, manifest):
                     return self._judge(done)
-                self._check_output(folders)
-                names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
-                is_dataset = layout.DATASET_FILE in names and all(map(is_reserved, names))
-                if is_dataset and exchange.can_replace(self.output_dir):
-                    return self._replace(held, manifest, folders)
-                exchange.remove_beside(self.output_dir)
-                return self._convert(manifest, folders)
-
-    def _convert(self, manifest: Manifest, folders: Folders) -> ConversionResult:
-        attempt = name_attempt(self.runner, self.beam_options)
-        write = self._start(folders, attempt)
-        with progress.step("Converting"):
-            try:
-                run_job(write, self.runner, self.beam_options, attempt.job)
-            except OutputError:
-                # An engine that restarts a job may run its last step again.
-                if not self._is_committed(manifest, write):
-                    raise
-        return self._collect(manifest, write.tasks[0].folders.examples)
-
-    def _is_committed(self, manifest: Manifest, write: WriteDataset) -> bool:
-        """Tells whether the dataset of an attempt is that of the output."""
-        task = write.tasks[0]
-        if find_data(task.output) != task.folders.examples:
-            return False
-        with suppress(DataError):
-            return describe_finished(manifest, self.conversion, task.folders.examples) is not None
-        return False
-
-    def _start(self, folders: Folders, attempt: Attempt) -> WriteDataset:
-        # An earlier attempt may have committed until it was taken.
-        is_output = folders.examples == self.output_dir
-        check_free = self._check_free if is_output else lambda: None
-        return start_attempt(folders, attempt, self.conversion, self._limit, check_free=check_free)
-
-    def _replace(self, held: FolderLock, manifest: Manifest, folders: Folders) -> ConversionResult:
-        """Converts beside the output, and puts the result in its place once it is complete."""
-        beside = exchange.folder_beside(self.output_dir)
-        storage.make_folder(beside)
-        folders = Folders.of_dataset(beside, folders.manifest)
-        with FolderLock(beside) as new:
-            if result := self._find_beside(manifest, beside):
-                # A run that was killed between its commit and the exchange left it complete.
-                ownership.end_attempt(folders, committed=True)
-            else:
-                result = self._convert(manifest, folders)
-            exchange.replace_dataset(new, held)
-        return replace(
-            result, output_dir=self.output_dir, data_dir=self.output_dir, already_complete=False
-        )
-
-    def _remove_leftovers(self) -> None:
-        """Removes the files of a run that was killed after its commit."""
-        work = storage.join(self.output_dir, layout.WORK_FOLDER)
-        beside = exchange.folder_beside(self.output_dir)
-        lock = storage.join(self.output_dir, LOCK_FILE)
-        if any(storage.exists(path) for path in (work, beside, lock)):
-            # They may stay where nothing can be written, or while another run holds the output.
-            with suppress(OSError, OutputError), FolderLock(self.output_dir):
-                folders = Folders.of_dataset(find_data(self.output_dir))
-                ownership.end_attempt(folders, committed=True)
-                exchange.remove_beside(self.output_dir)
+                output.check()
+                with output.open() as target:
+                    if target is output:
+                        return self._convert(output, manifest)
+                    result = self._find_beside(target, manifest) or self._convert(target, manifest)
+        return replace(result, data_dir=self.output_dir)
 
     def submit(self, dataflow: DataflowJob, wait: bool) -> ConversionResult:
         """Starts a Dataflow job, and waits for its end if asked to."""
-        self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            local = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
-            manifest = self._write_manifest(local)
-            dataflow.check_images(storage.join(local.manifest, "manifest.parquet"))
-            if done := self._find_finished(manifest):
+            output = self._make_output(scratch)
+            manifest = self._write_manifest(output.folders)
+            dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
+            if done := self._find_finished(output, manifest):
                 return self._judge(done)
-            self._check_output(local)
-            write = self._start(local, name_attempt(self.runner, self.beam_options))
+            output.check()
+            attempt, write = self._begin(output)
             job_id = dataflow.submit(write, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
-        return self._collect(manifest, write.tasks[0].folders.examples)
+        return self._collect(attempt, manifest)
+
+    def _make_output(self, scratch: str) -> Output:
+        folders = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
+        output = Output(folders, overwrite=self.overwrite)
+        output.check_source(self.source)
+        return output
 
     def _write_manifest(self, folders: Folders) -> Manifest:
         with progress.step("Reading the source"):
@@ -204,100 +147,72 @@ class ConversionJob:
             progress.note(f"Warning: {line}")
         return manifest
 
-    def _find_finished(self, manifest: Manifest) -> ConversionResult | None:
+    def _find_finished(self, output: Output, manifest: Manifest) -> ConversionResult | None:
         """Returns the result of an earlier run that did the same, unless it is to be replaced.
 
         Raises:
             DataError: It did, but its files are damaged.
         """
-        if self.overwrite:
-            return None
-        done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
-        return done and self._name_output(done)
+        found = None if self.overwrite else output.find_finished(manifest, self.conversion)
+        return found and self._describe(*found, manifest, already_complete=True)
 
-    def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
+    def _find_beside(self, beside: Output, manifest: Manifest) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""
         with suppress(DataError):
-            done = describe_finished(manifest, self.conversion, beside, with_shards=True)
-            return done and self._judge(done)
+            found = beside.find_finished(manifest, self.conversion, with_shards=True)
+            return found and self._judge(self._describe(*found, manifest))
         return None
 
-    def _check_source(self) -> None:
-        """Checks that the output is not the source.
+    def _begin(self, output: Output) -> tuple[Attempt, WriteDataset]:
+        attempt = output.make_attempt(self.runner, self.beam_options)
+        write = plan_job(output.folders, attempt, self.conversion, self._limit)
+        output.begin(attempt, write.tasks)
+        return attempt, write
 
-        Raises:
-            OutputError: Files that darkroom did not write are in the way, too.
-            UsageError: It is the source.
-        """
-        try:
-            overlap.check_source(self.source, self.output_dir)
-        except UsageError:
-            ownership.survey(Folders.of_dataset(self.output_dir)).check()
-            raise
-
-    def _check_output(self, folders: Folders) -> None:
-        """Checks that the dataset may be put into the output.
-
-        Raises:
-            OutputError: The folder holds files that are not ours, or it holds another dataset or
-                other files and overwriting was not asked for.
-            UsageError: An image of the source is where the dataset goes.
-        """
-        # Even when overwriting was asked for: files that are not ours are never deleted.
-        ownership.survey(folders).check()
-        exchange.check_beside(self.output_dir)
-        overlap.check_images_outside(folders)
-        self._check_free()
-
-    def _check_free(self) -> None:
-        """Checks that the output holds nothing, or that it may be overwritten."""
-        if self.overwrite:
-            return
-        names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
-        if layout.DATASET_FILE in names:
+    def _convert(self, output: Output, manifest: Manifest) -> ConversionResult:
+        attempt, write = self._begin(output)
+        with progress.step("Converting"):
             try:
-                read_dataset(self.output_dir)
-                what = "another dataset"
-            except DataError:
-                what = "a dataset whose dataset.json is damaged"
-            raise OutputError(
-                f"{self.output_dir} holds {what}.",
-                "The source, its images (or their times) or the options have changed since. Choose "
-                "another output folder, or replace it with overwrite (--overwrite).",
-            )
-        others = [name for name in names if not is_reserved(name)]
-        if others and not is_output(self.output_dir):  # a run that was begun is resumed
-            raise OutputError(
-                f"{self.output_dir} holds other files: {list_first(others)}.",
-                "Choose another output folder, or write beside them with overwrite (--overwrite).",
-            )
+                run_job(write, self.runner, self.beam_options, attempt.record.job)
+            except OutputError:
+                # An engine that restarts a job may run its last step again, after the commit.
+                found = None
+                with suppress(DataError):
+                    found = output.find_finished(manifest, self.conversion)
+                if not found or found[0] != attempt.folders.examples:
+                    raise
+        return self._collect(attempt, manifest)
 
-    def _name_output(self, result: ConversionResult) -> ConversionResult:
-        """Names the output as the user did, also where its files are in a folder in it."""
-        return replace(result, output_dir=self.output_dir, data_dir=result.output_dir)
-
-    def _collect(self, manifest: Manifest, folder: str) -> ConversionResult:
-        """Returns the result of a run that has ended.
+    def _collect(self, attempt: Attempt, manifest: Manifest) -> ConversionResult:
+        """Returns the result of an attempt that has ended.
 
         Raises:
             DataError: Too many rows were rejected, so nothing was committed.
             StorageError: All were, because no image may be read.
         """
+        folder = attempt.folders.examples
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            done = describe_dataset(folder, read_dataset(folder), manifest)
-            return self._name_output(done)
+            return self._describe(folder, read_dataset(folder), manifest)
         result = ConversionResult(
-            folder,
+            self.output_dir,
             manifest.rows,
             rejected=count_rejects(folder),
             deduplicated=manifest.deduplicated,
             excluded=manifest.excluded,
             merged=manifest.merged,
             labels=tuple(manifest.labels),
+            data_dir=folder,
         )
         if result.num_rejected + result.deduplicated == result.rows:
             check_not_all_denied(result.rejected, rejects.list_rejects(folder))
-        return self._judge(self._name_output(result))
+        return self._judge(result)
+
+    def _describe(
+        self, data: str, dataset: Dataset, manifest: Manifest, already_complete: bool = False
+    ) -> ConversionResult:
+        """Returns the result of a dataset; on a store its files are in a folder of the output."""
+        result = describe_dataset(data, dataset, manifest, already_complete)
+        return replace(result, output_dir=self.output_dir, data_dir=data)
 
     def _judge(self, result: ConversionResult) -> ConversionResult:
         """Returns a result, unless too many rows were rejected.

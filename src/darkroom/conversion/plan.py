@@ -1,30 +1,39 @@
-"""Plans the shards of a dataset from its manifest: which rows go where."""
+"""Plans the job of a conversion from its manifest: which rows go into which shard."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from darkroom import storage
+from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.beam.shard import ShardRange, ShardTask
-from darkroom.conversion.commit import describe_options
+from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.output.commit import Commit, describe_options
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DataError
+from darkroom.images.access import PROBED_IMAGES
 from darkroom.manifest.table import (
     MANIFEST_FILE,
     Manifest,
     SplitSize,
     names_only_jpegs,
     read_manifest,
+    read_manifest_rows,
 )
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 from darkroom.version import hash_code
+
+if TYPE_CHECKING:
+    from darkroom.conversion.beam.transforms import WriteDataset
 
 SHARD_BYTES = 128 << 20
 # With fewer shards than readers some readers are idle; smaller shards cost more than they save.
@@ -32,16 +41,34 @@ MIN_TRAIN_SHARDS = 8
 MIN_SHARD_ROWS = 16
 
 
-def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
-    """Returns one task for each shard of a manifest, in the order of its rows.
+def plan_job(
+    folders: Folders, attempt: Attempt, options: RecordOptions, max_rejects: float | None = None
+) -> WriteDataset:
+    """Returns the job that writes a dataset.
 
     Args:
-        folders: Where everything is; `prepare_output` makes the folders ready for the tasks.
+        folders: Where the manifest is.
+        attempt: The attempt that it belongs to; `Output.begin` makes the output ready for it.
         options: How records are made.
+        max_rejects: Share of rejected rows over which nothing is committed; None for any.
 
     Raises:
         DataError: There is no manifest, or it has no rows.
     """
+    from darkroom.conversion.beam.transforms import WriteDataset
+
+    tasks = plan_tasks(folders, attempt, options)
+    seen: list[str] = []
+    if attempt.record.runner != LOCAL_RUNNER and tasks[0].has_images:
+        # Some images that are on this machine's disk.
+        rows = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
+        local = [storage.local_path(row.uri) for row in rows if not storage.is_remote(row.uri)]
+        seen = list(filter(os.path.exists, local))
+    return WriteDataset(tasks, Commit(attempt, options, max_rejects), seen)
+
+
+def plan_tasks(folders: Folders, attempt: Attempt, options: RecordOptions) -> list[ShardTask]:
+    """Returns one task for each shard of a manifest, in the order of its rows; see `plan_job`."""
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
         raise DataError(
@@ -58,10 +85,12 @@ def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
     rows = storage.hash_file(storage.join(folders.manifest, MANIFEST_FILE))
     parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))
     plan = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    work = ((each, storage.join(each.work, plan)) for each in attempt.earlier)
+    earlier = tuple(each for each, folder in work if storage.is_folder(folder))
     return [
         ShardTask(
             range=shard,
-            folders=folders,
+            attempt=attempt,
             plan=plan,
             inputs=manifest.inputs,
             has_images=manifest.has_images,
@@ -70,6 +99,7 @@ def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
             total=manifest.num_examples,
             source=manifest.fingerprint,
             patience_seconds=options.store_patience_seconds,
+            earlier=earlier,
         )
         for shard in shards
     ]

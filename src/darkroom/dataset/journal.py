@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from darkroom import storage
@@ -81,7 +81,12 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
         found: The lengths of the files in the output, by path.
     """
     ours: set[str] = set()
-    for owner, path in _list_journals(folders, found):
+    start = f"{folders.attempts}/"
+    first = {path[len(start) :].partition("/")[0] for path in found if path.startswith(start)}
+    owners = [replace(folders, token=token) for token in sorted(filter(TOKEN.fullmatch, first))]
+    journals = [(owner, journal_path(owner)) for owner in owners]
+    journals.append((folders, storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)))
+    for owner, path in journals:
         if path in found and (named := _read(owner, path)) is not None:
             below = tuple(name for name in named if name.endswith("/"))
             ours |= {path, *(n for n in found if n.startswith(below) or _is_named(n, named))}
@@ -89,16 +94,6 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
             if part in found and _is_part(part):
                 ours.add(part)
     return ours
-
-
-def _list_journals(folders: Folders, found: Iterable[str]) -> Iterator[tuple[Folders, str]]:
-    """Yields where journals may be, each with the folders of its attempt."""
-    start = f"{folders.attempts}/"
-    first = {path[len(start) :].partition("/")[0] for path in found if path.startswith(start)}
-    for token in sorted(filter(TOKEN.fullmatch, first)):
-        owner = replace(folders, token=token)
-        yield owner, journal_path(owner)
-    yield folders, storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
 
 
 def is_output(folder: str) -> bool:

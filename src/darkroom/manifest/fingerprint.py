@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
 from darkroom.errors import StorageError, describe_os_error
-from darkroom.manifest.entries import Chunk, make_chunk, read_chunks
+from darkroom.manifest.chunks import Chunk, make_chunk, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import AnySource, open_sources

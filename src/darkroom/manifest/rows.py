@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset import keys, labels, splits
@@ -12,13 +12,13 @@ from darkroom.dataset.rejects import MANIFEST_STAGE, Reject
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
     as_text,
+    check_form,
+    check_inside,
     check_unicode,
     parse_cell,
     parse_integer_label,
     parse_label,
 )
-from darkroom.manifest.entries import Entry
-from darkroom.manifest.locations import check_form, check_inside
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
@@ -29,6 +29,36 @@ ALLOWED_SCHEMES = ("gs", "s3")
 _NO_EXTRA: dict[str, Any] = {}
 # Most sources repeat a few labels; where all differ, they must not fill memory.
 _MAX_PARSED_LABELS = 65_536
+
+
+class Entry(NamedTuple):
+    """An example as the manifest knows it, before duplicates are dropped.
+
+    Attributes:
+        key: Its key, 32 hexadecimal digits.
+        id: The text whose hash the key is.
+        uri: URI of its image; empty when it has none.
+        split: `train`, `eval` or `test`.
+        declared: The split that the row declares; empty when the row has none.
+        label: Its label; None when the source has none.
+        row: Its number in the source.
+        order: Its place in the seeded order of its split.
+        size: Bytes of its image when that is known cheaply.
+        mtime: Version of its image (modification time or etag) when that is known cheaply.
+        extra: Its input columns by name.
+    """
+
+    key: str
+    id: str
+    uri: str
+    split: str
+    declared: str
+    label: str | None
+    row: int
+    order: int
+    size: int | None
+    mtime: str | None
+    extra: dict[str, Any]
 
 
 def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:

@@ -15,9 +15,9 @@ from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.entries import Entry, make_chunk, read_chunks
+from darkroom.manifest.chunks import make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
-from darkroom.manifest.rows import parse_rows
+from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage

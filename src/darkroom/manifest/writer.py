@@ -19,7 +19,7 @@ from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, writ
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
-from darkroom.manifest.entries import stat_image
+from darkroom.manifest.chunks import stat_image
 from darkroom.manifest.exclusions import exclude_rows
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.shortage import explain_shortage

@@ -8,6 +8,7 @@ import pytest
 
 from darkroom.conversion.beam.shard import ShardRange, ShardTask
 from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.dataset.layout import Folders
 from darkroom.options.image import ImageOptions
 
@@ -19,10 +20,12 @@ def write(tmp_path: Path) -> WriteDataset:
     """A job of three shards, whose work folder is empty."""
     work = tmp_path / ".attempt/0123abcd/plan"
     work.mkdir(parents=True)
+    folders = Folders.of_dataset(str(tmp_path), token="0123abcd")
+    attempt = Attempt(folders, str(tmp_path), Record("0123abcd"))
     tasks = [
         ShardTask(
             range=ShardRange("train", number, 3, number, 3, sum(ROWS[:number]), num_rows),
-            folders=Folders.of_dataset(str(tmp_path), token="0123abcd"),
+            attempt=attempt,
             plan="plan",
             inputs={},
             has_images=False,

@@ -19,11 +19,12 @@ from PIL import Image
 from darkroom import storage
 from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
 from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
-from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import ownership
-from darkroom.conversion.output.attempts import Attempt
-from darkroom.conversion.output.folders import begin_attempt, prepare_output
+from darkroom.conversion.output.attempts import Attempt, Record
+from darkroom.conversion.output.commit import Commit
+from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
@@ -61,7 +62,9 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     index = storage.join(output, "index")
     folders = Folders(manifest, manifest, examples=output, index=index, rejects=output)
     options = RecordOptions(num_shards={"train": num_shards})
-    return folders, WriteDataset(plan_tasks(folders, options), Commit(folders, options, 0.01))
+    attempt = Attempt(replace(folders, token="0123abcd"), output, Record("0123abcd"))
+    tasks = plan_tasks(folders, attempt, options)
+    return folders, WriteDataset(tasks, Commit(attempt, options, 0.01))
 
 
 REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(5_000)]
@@ -218,6 +221,7 @@ def bucket(monkeypatch):
     fake("list_everything", list_files)
     fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
     fake("remove_empty_folders", lambda path: None)
+    fake("delete_file", lambda path: files.pop(path, None))
     monkeypatch.setattr(storage, "delete_files", lambda paths: [files.pop(path) for path in paths])
     monkeypatch.setattr(storage, "copy_file", copy_file)
     return files
@@ -293,12 +297,16 @@ def test_a_job_that_is_not_cancelled_with_its_client_is_named(submit):
 
 
 def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):
-    folders = replace(plan(tmp_path, REMOTE[:3])[0], token="0123abcd")
-    remote = begin_attempt(folders, OUTPUT, Attempt("0123abcd"), share_manifest=True)
-    assert remote.manifest == remote.manifest_rejects == f"{OUTPUT}/.attempt/0123abcd/manifest"
+    folders, _ = plan(tmp_path, REMOTE[:3])
+    output = Output(folders)
+    attempt = output.make_attempt(DATAFLOW_RUNNER, {})
+    output.begin(attempt, plan_tasks(folders, attempt, RecordOptions()))
+    remote, token = attempt.folders, attempt.record.token
+    assert remote.examples == f"{OUTPUT}/data-{token}"
+    assert remote.manifest == f"{remote.examples}/.attempt/{token}/manifest"
+    assert remote.manifest == remote.manifest_rejects
     copy = bucket[f"{remote.manifest}/manifest.parquet"]
     assert copy == Path(folders.manifest, "manifest.parquet").read_bytes()
-    assert (remote.examples, remote.index) == (folders.examples, folders.index)
     found = ownership.survey(folders)
     assert (set(found.ours), found.foreign) == (set(bucket), ())
 
@@ -347,9 +355,7 @@ def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
     rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
     folders, transform = plan(tmp_path, rows, num_shards=1, output=str(tmp_path / "out"))
-    attempt = replace(folders, token="0123abcd")
-    Path(attempt.work).mkdir(parents=True)
-    prepare_output(attempt, transform.tasks)
+    Output(folders).begin(transform.tasks[0].attempt, transform.tasks)
     (tmp_path / "fn").write_bytes(pickler.dumps(WriteShardFn()))
     (tmp_path / "tasks").write_bytes(pickler.dumps(transform.tasks))
     package = write_source_package(str(tmp_path))

@@ -15,7 +15,7 @@ import pytest
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import AccessError, DataError, UsageError
-from darkroom.manifest import entries, fingerprint
+from darkroom.manifest import chunks, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
 from darkroom.pipelines.submission import cache_states
 from darkroom.pipelines.submission.runs import PreparedRun, read_documents
@@ -440,7 +440,7 @@ def test_remote_images_are_part_of_the_state_and_unreadable_ones_are_noted(
         return storage.FileInfo(5, state)
 
     fake = SimpleNamespace(**{**vars(storage), "stat_file": stat})
-    monkeypatch.setattr(entries, "storage", fake)
+    monkeypatch.setattr(chunks, "storage", fake)
     monkeypatch.setattr(fingerprint, "storage", fake)
     missing = _pin(run)
     states["s3://b/b.jpg"] = "1"

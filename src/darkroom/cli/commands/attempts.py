@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.conversion.leftovers import find_leftovers, format_leftovers
+    from darkroom.conversion.output.leftovers import find_leftovers, format_leftovers
 
     found = find_leftovers(arguments.directory, remove=arguments.remove)
     print_result(found, format_leftovers, as_json=arguments.json)

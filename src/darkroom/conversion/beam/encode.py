@@ -1,19 +1,144 @@
-"""Encodes rows of a manifest and their images as records, index rows and rejects."""
+"""Encodes rows of a manifest and their images as records, index rows and rejects.
+
+Threads read images and encode records, in order and in bounded memory. A thread takes rows by the
+batch: handing over one image at a time would cost more than reading it. Reading, decoding and
+hashing release the interpreter's lock, so threads fill all cores.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 
+from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.index import IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject
 from darkroom.dataset.tfrecord import frame_record
-from darkroom.errors import RejectError
-from darkroom.images.prepare import PreparedImage
+from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
+from darkroom.images.access import describe_failure
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
+from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
+from darkroom.options.image import ImageOptions
+from darkroom.runtime.ordered_work import Crew, OrderedWork
+
+_REMOTE_THREADS = 32
+# A batch that is large enough to make handing it over cheap; remote images take far longer.
+_BATCH_ROWS, _REMOTE_BATCH_ROWS = 8, 1
+_BATCH_BYTES = 2 << 20
+# Batches in flight for each thread, so that no thread waits for one slow image.
+_BATCHES_PER_THREAD = 2
+_MAX_BYTES_IN_FLIGHT = 64 << 20  # of each shard
+_UNKNOWN_BYTES = 1 << 20
+# A store that refuses so many images, and gives none between them, does not judge single images.
+_MAX_REFUSALS = 20
+
+Batch = list[ManifestRow]
+
+
+class ImageReaders:
+    """Threads that read images and encode their records, kept from shard to shard.
+
+    Args:
+        options: How images are checked and stored.
+    """
+
+    def __init__(self, options: ImageOptions) -> None:
+        self._preparer = ImagePreparer(options)
+        threads = os.cpu_count() or 1
+        self._local = Crew(threads, "darkroom-reader"), threads
+        self._remote = Crew(_REMOTE_THREADS, "darkroom-remote-reader"), _REMOTE_THREADS
+        self._stopped = threading.Event()
+        self._refusals: deque[StorageError] = deque(maxlen=_MAX_REFUSALS)
+
+    def encode(self, rows: Iterable[ManifestRow], write: Callable[[EncodedRows], None]) -> None:
+        """Encodes rows in several threads at once, and calls `write` in the order of the rows.
+
+        When something raises, the readers are closed, and none of their threads works any more.
+
+        Args:
+            rows: The rows.
+            write: Takes the next encoded rows; called in the threads, by one at a time.
+        """
+        try:
+            for is_remote, images in itertools.groupby(
+                rows, lambda row: storage.is_remote(row.uri)
+            ):
+                num_rows = _REMOTE_BATCH_ROWS if is_remote else _BATCH_ROWS
+                crew, threads = self._remote if is_remote else self._local
+                crew.run(
+                    OrderedWork(
+                        cut_batches(images, num_rows),
+                        lambda batch: encode_rows(batch, (self._read(row.uri) for row in batch)),
+                        write,
+                        threads * _BATCHES_PER_THREAD,
+                        _MAX_BYTES_IN_FLIGHT,
+                    )
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stops the threads, in the middle of their work."""
+        self._stopped.set()
+        self._preparer.close()
+        for crew, _ in (self._local, self._remote):
+            crew.close()
+
+    def _read(self, uri: str) -> PreparedImage | RejectError:
+        if self._stopped.is_set():
+            raise InterruptedError("reading was stopped")
+        try:
+            with storage.limit(stopped=self._stopped):
+                data = storage.read_bytes(uri, MAX_IMAGE_BYTES)
+            self._refusals.clear()
+            return self._preparer.prepare(data)
+        except RejectError as error:
+            return error
+        except (*NOT_THE_DATA, DecoderStartError, InterruptedError):
+            raise  # says nothing about the image, which must not be rejected for it
+        except (OSError, ValueError) as error:
+            self._count_refusal(error)
+            return describe_failure(error)
+
+    def _count_refusal(self, error: OSError | ValueError) -> None:
+        """Ends the work when a store refuses one image after the other.
+
+        Raises:
+            StorageError: It does.
+        """
+        if not isinstance(error, StorageError):
+            return  # there is no such object, or the image is on a disk
+        self._refusals.append(error)
+        if len(self._refusals) == _MAX_REFUSALS:
+            raise type(error)(
+                f"The store refused {_MAX_REFUSALS} images and gave none between them. The last: "
+                f"{error.message}",
+                error.hint,
+            ) from error
+
+
+def cut_batches(rows: Iterable[ManifestRow], num_rows: int) -> Iterator[tuple[Batch, int]]:
+    """Yields batches of rows, and the bytes of their images as far as they are known."""
+    batch: Batch = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += _UNKNOWN_BYTES if row.size is None and row.uri else row.size or 0
+        if len(batch) >= num_rows or size >= _BATCH_BYTES:
+            yield batch, size
+            batch, size = [], 0
+    if batch:
+        yield batch, size
 
 
 @dataclass
@@ -46,7 +171,18 @@ def encode_rows(
     for row, image in zip(rows, images, strict=False):
         encoded.num_rows += 1
         if isinstance(image, RejectError):
-            encoded.rejects.append(_make_reject(row, image))
+            reject = Reject(
+                row.row,
+                row.uri,
+                row.split,
+                row.label,
+                CONVERT_STAGE,
+                image.reason,
+                image.detail,
+                row.id,
+                row.extra or {},
+            )
+            encoded.rejects.append(reject)
             continue
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
         encoded.pieces += _frame_example(row, image, sha256)
@@ -99,18 +235,4 @@ def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None
         image.source_format,
         image.source_height,
         image.source_width,
-    )
-
-
-def _make_reject(row: ManifestRow, error: RejectError) -> Reject:
-    return Reject(
-        row.row,
-        row.uri,
-        row.split,
-        row.label,
-        CONVERT_STAGE,
-        error.reason,
-        error.detail,
-        row.id,
-        row.extra or {},
     )

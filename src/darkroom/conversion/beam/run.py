@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from darkroom.conversion.beam.engine import Engine
 from darkroom.conversion.beam.following import follow_shards
 from darkroom.conversion.beam.runners import build_options, find_engine
-from darkroom.conversion.output.attempts import check_current
 from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.process import collect_less_garbage
 
@@ -89,10 +88,10 @@ def _find_unshared(write: WriteDataset) -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        task = write.tasks[0]
-        if f"attempt {task.folders.token} ends" not in error.message:
+        attempt = write.tasks[0].attempt
+        if f"attempt {attempt.folders.token} ends" not in error.message:
             raise
-        check_current(task.folders, task.output or task.folders.examples)
+        attempt.check_current()
         raise StorageError(
             "The engine's workers do not see the output folder.",
             "Give an output that all machines reach at this path: a store, or a shared file "

@@ -77,11 +77,9 @@ def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, A
         UsageError: An option is missing, or does not fit the engine.
         StorageError: The engine does not answer, or cannot run a job.
     """
-    found = next((each for each in list_engines() if each.name == engine.engine), None)
-    return found.find_options(engine, given) if found else _find_dataflow(engine, given)
-
-
-def _find_dataflow(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    if engine.engine != DATAFLOW:
+        found = next(each for each in list_engines() if each.name == engine.engine)
+        return found.find_options(engine, given)
     if engine.engine_url is not None:
         raise UsageError(
             "engine_url (--engine-url) is not for Dataflow.", "Give project and region instead."

@@ -17,9 +17,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from darkroom import storage
-from darkroom.conversion.beam.encode import EncodedRows, encode_rows
-from darkroom.conversion.beam.readers import ImageReaders, cut_batches
-from darkroom.conversion.output.attempts import check_current
+from darkroom.conversion.beam.encode import (
+    EncodedRows,
+    ImageReaders,
+    cut_batches,
+    encode_rows,
+)
+from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
@@ -39,7 +43,7 @@ class ShardTask:
 
     Attributes:
         range: Its rows in the manifest.
-        folders: Where everything is.
+        attempt: Whose it is, and where everything is.
         plan: Name of the folder, in that of the attempt, for the shard's rejects and report.
         inputs: Kind of every input column by name.
         has_images: Whether rows name images.
@@ -47,13 +51,12 @@ class ShardTask:
         compressed: Whether the file is gzip.
         total: Rows of the whole manifest, for progress.
         source: Fingerprint of the source, stored in the index so that a later run recognises it.
-        output: The output; on a store the folders may be in one below it.
         patience_seconds: How long a store that does not answer is asked again.
         earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
     """
 
     range: ShardRange
-    folders: Folders
+    attempt: Attempt
     plan: str
     inputs: Mapping[str, str]
     has_images: bool
@@ -61,9 +64,17 @@ class ShardTask:
     compressed: bool
     total: int
     source: str
-    output: str = ""
     patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS
     earlier: tuple[Folders, ...] = ()
+
+    @property
+    def folders(self) -> Folders:
+        """Where everything is."""
+        return self.attempt.folders
+
+    def find_in(self, folders: Folders) -> ShardTask:
+        """Returns the task of an earlier attempt that wrote the same shard."""
+        return replace(self, attempt=replace(self.attempt, folders=folders))
 
     @property
     def file(self) -> str:
@@ -92,9 +103,8 @@ class ShardTask:
 
     @property
     def files(self) -> list[str]:
-        """Paths of all files that its worker may write, unfinished ones included."""
-        finished = [*self.results, *map(self.work_file, (_REJECTS, REPORT_SUFFIX))]
-        return list(dict.fromkeys((*finished, *map(self.folders.find_part, finished))))
+        """Paths of all files that its worker writes."""
+        return [*self.results, *map(self.work_file, (_REJECTS, REPORT_SUFFIX))]
 
 
 class ShardReport(NamedTuple):
@@ -174,7 +184,7 @@ def write_shard(
     Raises:
         OutputError: A later attempt has taken the output.
     """
-    check_current(task.folders, task.output or task.folders.examples)
+    task.attempt.check_current()
     if report := _find_finished(task):
         tick(task.range.num_rows, task.range.num_rows)
         return report
@@ -234,7 +244,7 @@ def _find_finished(task: ShardTask) -> ShardReport | None:
     if report and _has_sums(task, report):
         return report
     for folders in task.earlier:
-        before = replace(task, folders=folders)
+        before = task.find_in(folders)
         report = find_report(before)
         if report and _has_sums(before, report):
             for source, path in zip(before.results, task.results, strict=True):

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from darkroom import storage
-from darkroom.conversion.beam.readers import ImageReaders
+from darkroom.conversion.beam.encode import ImageReaders
 from darkroom.conversion.beam.shard import ShardReport, ShardTask, write_shard
 from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.dataset.tfrecord import check_crc_speed

@@ -16,18 +16,17 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import journal
-from darkroom.dataset.layout import Folders
+from darkroom.dataset.layout import DATASET_FILE, Folders
 from darkroom.errors import OutputError
 from darkroom.runtime.json_values import build_value, parse_json
 
 RECORD_FILE = "attempt.json"
-CURRENT_FILE = "current.json"
 _MAX_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """A run that writes into an output, as others see it.
+class Record:
+    """The public facts about an attempt.
 
     Attributes:
         token: Its name.
@@ -47,9 +46,64 @@ class Attempt:
     engine: str = ""
     replaces: str = ""
 
+    @property
+    def client(self) -> str:
+        """The client, in words."""
+        return f"process {self.process} on {self.host}"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the client runs, or ran, on this machine."""
+        return self.host == socket.gethostname()
+
     def to_bytes(self) -> bytes:
         """Returns the record as it is kept in the output."""
         return f"{json.dumps({'darkroom_attempt': 1, **vars(self)}, indent=1)}\n".encode()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run that writes into an output, as its workers need it.
+
+    Attributes:
+        folders: Where it writes; on a store mostly a folder in the output. The manifest is where
+            workers read it.
+        output: The output.
+        record: The public facts about it.
+        earlier: The folders of earlier attempts and datasets at an output on a store.
+    """
+
+    folders: Folders
+    output: str
+    record: Record
+    earlier: tuple[Folders, ...] = ()
+
+    def write_record(self) -> None:
+        """Writes the public facts, and on a store that this attempt is the newest one."""
+        path = storage.join(self.folders.work, RECORD_FILE)
+        storage.write_bytes(path, self.record.to_bytes(), self.folders.find_part(path))
+        if storage.is_remote(self.output):
+            storage.write_bytes(current_path(self.output), self.record.to_bytes())
+
+    def check_current(self) -> None:
+        """Checks that no later attempt has taken the output.
+
+        On a disk this is only for the message: the attempt could not do anything any more.
+
+        Raises:
+            OutputError: One has.
+        """
+        if storage.is_remote(self.output):
+            current = read_record(current_path(self.output))
+            is_current = current is not None and current.token == self.folders.token
+        else:
+            is_current = storage.exists(self.folders.work)
+        if not is_current:
+            raise OutputError(
+                f"A later run has taken {self.output}, so attempt {self.folders.token} ends.",
+                f"Its finished shards are kept if that run has the same source and options. "
+                f"See: darkroom attempts {self.output}",
+            )
 
 
 def new_token() -> str:
@@ -60,7 +114,7 @@ def new_token() -> str:
 def take(folders: Folders) -> None:
     """Takes the folders of earlier attempts away from them, by renaming; on a disk only.
 
-    The new attempt continues in one of them, with all that was finished there.
+    The attempt of `folders` continues in one of them, with all that was finished there.
     """
     if storage.is_remote(folders.examples):
         return
@@ -75,59 +129,26 @@ def take(folders: Folders) -> None:
     storage.sync_folder(folders.attempts)
 
 
-def write_record(folders: Folders, output: str, attempt: Attempt) -> None:
-    """Writes the public facts about an attempt, and on a store that it is the newest one.
-
-    Args:
-        folders: The folders of the attempt.
-        output: The output, which on a store may be the folder above.
-        attempt: The attempt.
-    """
-    path = storage.join(folders.work, RECORD_FILE)
-    storage.write_bytes(path, attempt.to_bytes(), folders.find_part(path))
-    if storage.is_remote(output):
-        storage.write_bytes(_current_path(output), attempt.to_bytes())
-
-
-def read_record(path: str) -> Attempt | None:
+def read_record(path: str) -> Record | None:
     """Reads the facts about an attempt; None when there is no such file, or another one."""
     try:
         fields = parse_json(storage.read_bytes(path, _MAX_BYTES), dict[str, Any])
         if fields.pop("darkroom_attempt", 0) != 1:
             return None
-        found = build_value(fields, Attempt)
+        found = build_value(fields, Record)
     except (*storage.UNUSABLE, ValueError):
         return None
     return found if journal.TOKEN.fullmatch(found.token) else None
 
 
-def read_current(output: str) -> Attempt | None:
-    """Returns the newest attempt at an output on a store; None before the first one."""
-    return read_record(_current_path(output))
+def current_path(output: str) -> str:
+    """Returns the path of the record of the newest attempt at an output on a store."""
+    return storage.join(Folders.of_dataset(output).attempts, "current.json")
 
 
-def check_current(folders: Folders, output: str) -> None:
-    """Checks that no later attempt has taken the output.
-
-    On a disk this is only for the message: the attempt could not do anything any more.
-
-    Raises:
-        OutputError: One has.
-    """
-    if not folders.token:
-        return
-    if storage.is_remote(output):
-        current = read_current(output)
-        is_current = current is not None and current.token == folders.token
-    else:
-        is_current = storage.exists(folders.work)
-    if not is_current:
-        raise OutputError(
-            f"A later run has taken {output}, so attempt {folders.token} ends.",
-            f"Its finished shards are kept if that run has the same source and options. "
-            f"See: darkroom attempts {output}",
-        )
-
-
-def _current_path(output: str) -> str:
-    return storage.join(Folders.of_dataset(output).attempts, CURRENT_FILE)
+def read_version(output: str) -> str:
+    """Returns the version of an output's `dataset.json`; empty if it does not exist."""
+    try:
+        return storage.stat_file(storage.join(output, DATASET_FILE)).version
+    except FileNotFoundError:
+        return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from darkroom import storage
 from darkroom.conversion.output import ownership
@@ -50,14 +50,19 @@ def exchange(new: FolderLock, old: FolderLock) -> None:
     new.folder, old.folder = old.folder, new.folder
 
 
-def check_beside(output_dir: str) -> None:
+def check_beside(output_dir: str) -> list[ownership.Survey]:
     """Checks that darkroom wrote all files that are left of a killed run beside `output_dir`.
 
     Raises:
         OutputError: It did not.
     """
-    for folder in _list_beside(output_dir):
-        _survey(folder).check(output_dir)
+    if storage.is_remote(output_dir):
+        return []
+    beside = folder_beside(output_dir)
+    found = [_survey(folder) for folder in (beside, f"{beside}.old") if os.path.isdir(folder)]
+    for each in found:
+        each.check(output_dir)
+    return found
 
 
 def remove_beside(output_dir: str) -> None:
@@ -66,9 +71,8 @@ def remove_beside(output_dir: str) -> None:
     Raises:
         OutputError: The folder has other files, too; nothing was removed.
     """
-    check_beside(output_dir)
-    for folder in _list_beside(output_dir):
-        _remove(folder, _survey(folder).ours)
+    for each in check_beside(output_dir):
+        _remove(each.folders.examples, each.ours)
 
 
 def replace_dataset(new: FolderLock, old: FolderLock) -> None:
@@ -91,12 +95,6 @@ def replace_dataset(new: FolderLock, old: FolderLock) -> None:
     _remove(beside, [f"{beside}{path[len(output_dir) :]}" for path in found.ours])
     if storage.exists(beside):
         progress.note(f"Warning: {beside} stays: it holds files that darkroom did not write.")
-
-
-def _list_beside(output_dir: str) -> Iterator[str]:
-    if not storage.is_remote(output_dir):
-        beside = folder_beside(output_dir)
-        yield from filter(os.path.isdir, (beside, f"{beside}.old"))
 
 
 def _survey(folder: str) -> ownership.Survey:

@@ -75,7 +75,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     found = _list_files(folders, names, whole)
     ours = journal.find_named(folders, found)
     ours.update(_find_committed(folders, found))
-    current = storage.join(folders.attempts, attempts.CURRENT_FILE)
+    current = attempts.current_path(folders.examples)
     if current in found and attempts.read_record(current):
         ours.add(current)
     lock = storage.join(folders.examples, LOCK_FILE)
@@ -104,7 +104,11 @@ def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]
     if found.get(path, storage.NOT_REGULAR) >= 0 and is_commit(path):
         yield path
     roots = dict.fromkeys((folders.examples, folders.index, folders.rejects))
-    lists = {root: sums for root in roots if (sums := _read_list(root, found))}
+    lists: dict[str, Mapping[str, FileSum]] = {}
+    for root in roots:
+        if found.get(storage.join(root, layout.SUMS_FILE), storage.NOT_REGULAR) > 0:
+            with suppress(DataError):
+                lists[root] = read_sums(root)
     if folders.examples not in lists:
         return  # the copy of an index, with its own list, proves nothing
     for root, sums in lists.items():
@@ -117,21 +121,16 @@ def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]
                     yield path
 
 
-def _read_list(folder: str, found: Mapping[str, int]) -> Mapping[str, FileSum]:
-    """Returns the sums of a folder's files; none without a list."""
-    if found.get(storage.join(folder, layout.SUMS_FILE), storage.NOT_REGULAR) > 0:
-        with suppress(DataError):
-            return read_sums(folder)
-    return {}
-
-
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
     """Deletes the files that are proven to be darkroom's, then the empty folders of its names."""
     storage.delete_files(path for path in found.ours if path not in kept)
-    folders = found.folders
-    for name in storage.list_folder(folders.examples):
-        if is_reserved(name) and storage.is_folder(path := storage.join(folders.examples, name)):
-            storage.remove_empty_folders(path)
+    remove_empty_folders(found.folders.examples)
+
+
+def remove_empty_folders(folder: str) -> None:
+    """Removes the empty folders with names of darkroom's in a folder."""
+    for name in filter(is_reserved, storage.list_folder(folder)):
+        storage.remove_empty_folders(storage.join(folder, name))
 
 
 def end_attempt(folders: Folders, *, committed: bool) -> None:

@@ -1,11 +1,13 @@
-"""The common part of all readers of sources: rows, and the protocol of a reader."""
+"""The common part of all readers of sources: rows, the protocol, and a check that files stay."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from darkroom import storage
 from darkroom.dataset.schema import Schema
+from darkroom.errors import DataError
 
 Value = str | int | float | None
 
@@ -58,3 +60,33 @@ class Source(Protocol):
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the source, once, in its order."""
         ...
+
+
+class SourceState:
+    """Size and version of a file at the moment when this object is created.
+
+    A file that changes while it is read would give rows of two versions.
+
+    Raises:
+        OSError: The file cannot be looked up.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._found = storage.stat_file(path)
+
+    def check(self) -> None:
+        """Checks that the file is the same.
+
+        Raises:
+            DataError: It was changed or deleted.
+        """
+        try:
+            found = storage.stat_file(self._path)
+        except FileNotFoundError:
+            found = None
+        if found != self._found:
+            raise DataError(
+                f"{self._path} was changed while it was read.",
+                "Wait until it is complete, then start again.",
+            )

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
-from darkroom.manifest.sources.base import BadRow, Row
-from darkroom.manifest.sources.state import SourceState
+from darkroom.manifest.sources.base import BadRow, Row, SourceState
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from darkroom import storage
 from darkroom.errors import DataError
-from darkroom.manifest.sources.state import SourceState
+from darkroom.manifest.sources.base import SourceState
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 MAX_LINE_CHARACTERS = 1 << 20

@@ -1,4 +1,9 @@
-"""The last step of a conversion: rejects, labels and `dataset.json`."""
+"""The last step of a conversion: rejects, labels and `dataset.json`.
+
+On a store, the dataset then becomes that of the output in a single write. A reader finds the old
+dataset or the new one, never a mix. Of two attempts that end at the same time, the store lets one
+write.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,16 @@ import simplejpeg
 
 from darkroom import storage
 from darkroom.conversion.beam.shard import ShardReport
-from darkroom.conversion.output import attempts, ownership
-from darkroom.conversion.output.publication import Publication
-from darkroom.dataset import example, labels, layout, rejects
+from darkroom.conversion.output import ownership
+from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
+from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
-from darkroom.dataset.layout import Folders
+from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
+from darkroom.dataset.pointer import format_pointer
 from darkroom.dataset.schema import Kind
-from darkroom.errors import StorageError
+from darkroom.errors import ChangedError, OutputError, StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -43,22 +49,14 @@ class Commit:
     """The last step of a conversion, run by a worker; see `__call__`.
 
     Attributes:
-        folders: The manifest and the folders of the output.
+        attempt: Who writes, and where.
         options: How the records were made.
         max_rejects: Share of rejected rows over which nothing is committed; None for any.
-        publication: How the dataset becomes that of an output on a store; None where the folders
-            are the output.
     """
 
-    folders: Folders
+    attempt: Attempt
     options: RecordOptions
     max_rejects: float | None = None
-    publication: Publication | None = None
-
-    @property
-    def output(self) -> str:
-        """The output."""
-        return self.publication.output if self.publication else self.folders.examples
 
     def __call__(self, reports: Sequence[ShardReport]) -> None:
         """Writes rejects, label map and, unless too many rows were rejected, `dataset.json`.
@@ -71,36 +69,68 @@ class Commit:
             StorageError: A shard is not as its worker wrote it.
         """
         with storage.be_patient(self.options.store_patience_seconds):
-            self._commit(reports)
+            folders = self.attempt.folders
+            self.attempt.check_current()
+            manifest = read_manifest(folders.manifest)
+            parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
+            parts += [report.rejects for report in reports if report.rejected]
+            rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
+            label_text = labels.format_labels(manifest.labels)
+            label_path = storage.join(folders.examples, layout.LABELS_FILE)
+            storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
+            dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
+            over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
+            committed = bool(dataset.written) and not over
+            if committed:
+                _check_files(folders, dataset, reports)
+                for split in dataset.splits:
+                    storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
+                storage.sync_folder(folders.index)
+                index_sums = {
+                    name: FileSum(report.index_bytes, report.index_sha256)
+                    for name, report in zip(dataset.index_files, reports, strict=True)
+                }
+                self.attempt.check_current()
+                write_commit(folders, dataset, index_sums, reject_sums)
+                if folders.examples != self.attempt.output:
+                    _publish(self.attempt, dataset.fingerprint)
+            # Last, so that a run that is killed before the commit can be resumed.
+            ownership.end_attempt(folders, committed=committed)
 
-    def _commit(self, reports: Sequence[ShardReport]) -> None:
-        folders = self.folders
-        attempts.check_current(folders, self.output)
-        manifest = read_manifest(folders.manifest)
-        parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
-        parts += [report.rejects for report in reports if report.rejected]
-        rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
-        label_text = labels.format_labels(manifest.labels)
-        label_path = storage.join(folders.examples, layout.LABELS_FILE)
-        storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
-        dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
-        over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
-        committed = bool(dataset.written) and not over
-        if committed:
-            _check_files(folders, dataset, reports)
-            for split in dataset.splits:
-                storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
-            storage.sync_folder(folders.index)
-            index_sums = {
-                name: FileSum(report.index_bytes, report.index_sha256)
-                for name, report in zip(dataset.index_files, reports, strict=True)
-            }
-            attempts.check_current(folders, self.output)
-            write_commit(folders, dataset, index_sums, reject_sums)
-            if self.publication:
-                self.publication.publish(folders.examples, dataset.fingerprint)
-        # Last, so that a run that is killed before the commit can be resumed.
-        ownership.end_attempt(folders, committed=committed)
+
+def _publish(attempt: Attempt, fingerprint: str) -> None:
+    """Makes a complete dataset that of an output on a store, then deletes the one it replaces.
+
+    Raises:
+        OutputError: Another attempt has done so since this one began.
+    """
+    output, data = attempt.output, attempt.folders.examples
+    # Before the commit that proves them is replaced.
+    found = ownership.survey(Folders.of_dataset(output))
+    path = storage.join(output, DATASET_FILE)
+    text = format_pointer(data.rpartition("/")[2], fingerprint)
+    try:
+        storage.write_if_unchanged(path, text, attempt.record.replaces)
+    except ChangedError as error:
+        # The answer to an earlier try may have been lost.
+        if path not in storage.match_pattern(path) or storage.read_bytes(path) != text:
+            raise OutputError(
+                f"Another run has written a dataset into {output} since this one began.",
+                "That dataset stays. To replace it, run this again with overwrite (--overwrite).",
+            ) from error
+    by_folder: dict[str, list[str]] = {}
+    for ours in found.ours:
+        by_folder.setdefault(ours[len(output) + 1 :].partition("/")[0], []).append(ours)
+    earlier = {folders.examples.rpartition("/")[2] for folders in attempt.earlier}
+    for name, paths in by_folder.items():
+        if name in earlier:
+            # Workers of that attempt may still write. Its journal proves their files, so it is the
+            # last to go, when they have written nothing for a whole run.
+            last = {each for each in paths if each.endswith((journal.JOURNAL_FILE, RECORD_FILE))}
+            storage.delete_files(each for each in paths if each not in last or last == {*paths})
+        elif name not in (DATASET_FILE, layout.WORK_FOLDER) and not DATA_FOLDER.fullmatch(name):
+            storage.delete_files(paths)
+    ownership.remove_empty_folders(output)
 
 
 def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardReport]) -> None:

@@ -1,7 +1,13 @@
-"""Entries of a manifest: their fields, and chunks of them as columns."""
+"""Chunks of parsed rows, as columns, with the states of their images.
+
+The states of remote images are looked up by listing their folders, where that is cheaper. A store
+lists a thousand objects with one request, and the answer takes our processor as long as fifty
+look-ups (benchmarks/fingerprint.py).
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import islice
@@ -12,42 +18,14 @@ from pyarrow import fs
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
 from darkroom.errors import NOT_THE_DATA
-from darkroom.manifest.listed_states import list_states
+from darkroom.manifest.rows import Entry
 
 CHUNK_ROWS = 16_384
+# A page of a listing must have at least as many of the images to be worth its cost.
+_MIN_IMAGES = 100
 
 # Size in bytes and version of an image; both None when they are not known.
 State = tuple[int | None, str | None]
-
-
-class Entry(NamedTuple):
-    """An example as the manifest knows it, before duplicates are dropped.
-
-    Attributes:
-        key: Its key, 32 hexadecimal digits.
-        id: The text whose hash the key is.
-        uri: URI of its image; empty when it has none.
-        split: `train`, `eval` or `test`.
-        declared: The split that the row declares; empty when the row has none.
-        label: Its label; None when the source has none.
-        row: Its number in the source.
-        order: Its place in the seeded order of its split.
-        size: Bytes of its image when that is known cheaply.
-        mtime: Version of its image (modification time or etag) when that is known cheaply.
-        extra: Its input columns by name.
-    """
-
-    key: str
-    id: str
-    uri: str
-    split: str
-    declared: str
-    label: str | None
-    row: int
-    order: int
-    size: int | None
-    mtime: str | None
-    extra: dict[str, Any]
 
 
 class Chunk(NamedTuple):
@@ -127,3 +105,44 @@ def _look_up_local(uris: Sequence[str]) -> list[State]:
     except (OSError, ValueError):
         return [stat_image(uri) for uri in uris]  # one impossible path fails the whole call
     return [(info.size, None if info.mtime_ns is None else str(info.mtime_ns)) for info in found]
+
+
+def list_states(uris: Sequence[str], pool: Executor) -> dict[str, storage.FileInfo]:
+    """Returns sizes and versions of images by URI, as far as listings have them.
+
+    The others have to be looked up: those in folders with few of the images, missing ones, and
+    those in folders that may not be listed.
+
+    Args:
+        uris: URIs of remote images, best in the order of their names.
+        pool: Lists several folders at the same time.
+
+    Raises:
+        StorageError: A store failed repeatedly, or does not accept the credentials.
+    """
+    folders: defaultdict[str, set[str]] = defaultdict(set)
+    for uri in uris:
+        folder, _, name = uri.rpartition("/")
+        folders[folder].add(name)
+    dense = {folder: names for folder, names in folders.items() if len(names) >= _MIN_IMAGES}
+    found: dict[str, storage.FileInfo] = {}
+    for part in pool.map(_list_folder, dense, dense.values()):
+        found.update(part)
+    return found
+
+
+def _list_folder(folder: str, names: Iterable[str]) -> dict[str, storage.FileInfo]:
+    """Lists a folder from the first name to the last, while the pages are worth their cost."""
+    wanted = sorted(names)
+    found: dict[str, storage.FileInfo] = {}
+    try:
+        for page in storage.list_remote_states(folder, wanted[0]):
+            told = page.keys() & names
+            found.update((f"{folder}/{name}", page[name]) for name in told)
+            if len(told) < _MIN_IMAGES or max(page) >= wanted[-1]:
+                break
+    except NOT_THE_DATA:
+        raise
+    except OSError:
+        pass  # reading images may be allowed where listing them is not
+    return found

@@ -5,7 +5,8 @@ import pytest
 
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
-from darkroom.manifest.entries import Entry, make_chunk, read_chunks
+from darkroom.manifest.chunks import make_chunk, read_chunks
+from darkroom.manifest.rows import Entry
 
 
 def make_entry(uri):
@@ -60,5 +61,5 @@ def test_a_chunk_may_have_no_entry():
 
 
 def test_chunks_keep_the_order(monkeypatch):
-    monkeypatch.setattr("darkroom.manifest.entries.CHUNK_ROWS", 3)
+    monkeypatch.setattr("darkroom.manifest.chunks.CHUNK_ROWS", 3)
     assert list(read_chunks(iter(range(7)))) == [[0, 1, 2], [3, 4, 5], [6]]

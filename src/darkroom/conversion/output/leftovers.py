@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from darkroom import storage
+from darkroom.conversion.beam.engine import EngineJob
 from darkroom.conversion.beam.runners import find_engine
 from darkroom.conversion.beam.shard import REPORT_SUFFIX
-from darkroom.conversion.output import attempts, exchange, ownership
-from darkroom.conversion.output.attempts import Attempt
-from darkroom.conversion.output.publication import read_version
+from darkroom.conversion.output import exchange, ownership
+from darkroom.conversion.output.attempts import (
+    RECORD_FILE,
+    Record,
+    new_token,
+    read_record,
+    read_version,
+    take,
+)
 from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
@@ -125,7 +131,7 @@ def find_leftovers(directory: str | os.PathLike[str], *, remove: bool = False) -
 
 def note_running_jobs(output: str) -> None:
     """Says which runs still write into an output, as far as that can be known."""
-    own = _name_client(os.getpid(), socket.gethostname())
+    own = Record("").client
     for each in _find(output):
         # On a disk the lock of the output proves more than a running process.
         is_client = storage.is_remote(output) and own not in each.why
@@ -179,23 +185,23 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
     tokens = journal.list_attempts(owner)
     for token in tokens:
         folders = replace(owner, token=token)
-        record = attempts.read_record(storage.join(folders.work, attempts.RECORD_FILE))
-        verdict = _judge(output, record)
+        record = read_record(storage.join(folders.work, RECORD_FILE))
+        state, why, job = _judge(output, record)
         if is_committed:
-            verdict = _Verdict(State.ENDED, "its dataset is that of the output")
+            state, why, job = State.ENDED, "its dataset is that of the output", None
         names = storage.list_everything(folders.work)
         reports = [name for name in names if "/shard-" in name and name.endswith(REPORT_SUFFIX)]
         yield Leftover(
             token,
             folder,
-            verdict.state,
-            verdict.why,
+            state,
+            why,
             len(reports),
-            verdict.job,
+            job.stop if job and not job.has_ended else "",
             record.job if record else "",
-            verdict.job_id,
+            job.id if job else "",
             record.engine if record else "",
-            resumes=bool(reports) and verdict.state is State.ENDED and not is_committed,
+            resumes=bool(reports) and state is State.ENDED and not is_committed,
         )
     if folder != output and not tokens and not is_dataset:
         state, why = State.SUPERSEDED, "another dataset has replaced it"
@@ -204,56 +210,38 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
         yield Leftover(folder.rpartition("-")[2], folder, state, why)
 
 
-class _Verdict(NamedTuple):
-    """The state of an attempt; see `Leftover`."""
-
-    state: State
-    why: str
-    job: str = ""
-    job_id: str = ""
-
-
-def _judge(output: str, record: Attempt | None) -> _Verdict:
+def _judge(output: str, record: Record | None) -> tuple[State, str, EngineJob | None]:
+    """Returns the state of an attempt, how that is known, and its job if an engine knows it."""
     if record is None:
-        return _Verdict(State.UNKNOWN, "it has no record of its client")
+        return State.UNKNOWN, "it has no record of its client", None
     if storage.is_remote(output) and record.replaces != read_version(output):
-        return _Verdict(State.SUPERSEDED, "another run has written the dataset of the output since")
+        return State.SUPERSEDED, "another run has written the dataset of the output since", None
     if record.job:
         return _judge_job(record)
-    client = _name_client(record.process, record.host)
-    if record.host != socket.gethostname():
-        return _Verdict(State.UNKNOWN, f"{client} cannot be seen from here")
+    if not record.is_here:
+        return State.UNKNOWN, f"{record.client} cannot be seen from here", None
     if _is_alive(record.process):
-        return _Verdict(State.RUNNING, f"{client} is there")
-    return _Verdict(State.ENDED, f"{client} has ended")
+        return State.RUNNING, f"{record.client} is there", None
+    return State.ENDED, f"{record.client} has ended", None
 
 
-def _judge_job(record: Attempt) -> _Verdict:
-    job = f"job {record.job} on {record.runner}"
-    client = _name_client(record.process, record.host)
-    seen = f"{job} has a client that is running: {client}"
-    # This process itself may live on after its run, as one of a notebook does.
-    is_other = record.process != os.getpid()
-    is_seen = record.host == socket.gethostname() and is_other and _is_alive(record.process)
+def _judge_job(record: Record) -> tuple[State, str, EngineJob | None]:
+    what = f"job {record.job} on {record.runner}"
+    state, why = State.UNKNOWN, f"{what} may outlive its client"
     engine = find_engine(record.runner)
-    if not record.engine or engine is None:
-        why = f"{job} may outlive its client"
-        return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)
-    try:
-        found = engine.find_job(record.engine, record.job)
-    except StorageError as error:
-        return _Verdict(State.UNKNOWN, f"{job}: {error.message}")
-    if found is None:
-        why = f"{job} is not, or not yet, known at {record.engine}"
-        return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)
-    why = f"{job} is {found.state} at {record.engine} as {found.id}"
-    if found.has_ended:
-        return _Verdict(State.ENDED, why, job_id=found.id)
-    return _Verdict(State.RUNNING, why, found.stop, found.id)
-
-
-def _name_client(process: int, host: str) -> str:
-    return f"process {process} on {host}"
+    if record.engine and engine:
+        try:
+            found = engine.find_job(record.engine, record.job)
+        except StorageError as error:
+            return State.UNKNOWN, f"{what}: {error.message}", None
+        if found:
+            state = State.ENDED if found.has_ended else State.RUNNING
+            return state, f"{what} is {found.state} at {record.engine} as {found.id}", found
+        why = f"{what} is not, or not yet, known at {record.engine}"
+    # This process itself may live on after its run, as one of a notebook does.
+    if record.is_here and record.process != os.getpid() and _is_alive(record.process):
+        return State.RUNNING, f"{what} has a client that is running: {record.client}", None
+    return state, why, None
 
 
 def _is_alive(process: int) -> bool:
@@ -273,12 +261,11 @@ def _remove(folder: str, output: str) -> None:
     if is_dataset:
         ownership.end_attempt(folders, committed=True)
         return
-    attempts.take(replace(folders, token=attempts.new_token()))
+    take(replace(folders, token=new_token()))
     found = ownership.survey(folders, whole=folder != output)
     inside = f"{folder}/data-" if folder == output else ""
     ours = [path for path in found.ours if not inside or not path.startswith(inside)]
     storage.delete_files(ours)
-    for name in storage.list_folder(folder):
-        storage.remove_empty_folders(storage.join(folder, name))
+    ownership.remove_empty_folders(folder)
     if folder != output:
         storage.remove_empty_folders(folder)
