@@ -31,10 +31,11 @@ from .image_set import (  # noqa: F401
     labelled_set,
 )
 from .light_beam import light_beam, light_beam_path  # noqa: F401
+from .quick_beam import remember_states, remember_views
 from .records import helpers, write_dataset  # noqa: F401
 from .warm_python import WarmProcess, spare_imports, warm_python  # noqa: F401
 
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("repeatable", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 # Of the properties' long version; its seed is another one each time.
 settings.register_profile(
@@ -107,6 +108,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Leaves what is there now out of the search for garbage: modules, which stay to the end."""
     gc.freeze()
+    if "apache_beam" in sys.modules:
+        remember_views()
+        remember_states()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -361,7 +361,7 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
     image_set, tmp_path, number, code, light_beam
 ):
-    for copy in range(2000):
+    for copy in range(800):
         name = f"copy-{copy}.png"
         os.link(image_set.folder / f"{copy % 40:02d}.png", image_set.folder / name)
         image_set.add("TRAIN", name, "cat", None)
