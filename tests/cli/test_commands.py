@@ -24,7 +24,6 @@ from darkroom.conversion.result import TooManyRejectsError, describe_dataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError
 from darkroom.manifest.table import Manifest
-from darkroom.storage.locks import FolderLock
 from darkroom.validation.validate import validate
 
 
@@ -313,14 +312,6 @@ def test_other_data_in_the_output_is_four(jpeg_set, tmp_path, capsys):
     assert error["code"] == "output"
     assert error["message"] == f"{tmp_path}/out holds other files: notes.txt."
     assert "--overwrite" in error["hint"]
-
-
-def test_an_output_that_is_held_is_four(jpeg_set, tmp_path, capsys):
-    (tmp_path / "out").mkdir()
-    with FolderLock(str(tmp_path / "out")):
-        code = main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"])
-    assert code == 4
-    assert f"process {os.getpid()}" in capsys.readouterr().err
 
 
 def test_a_defect_of_ours_is_seventy_and_says_so(jpeg_set, tmp_path, capsys, monkeypatch):
