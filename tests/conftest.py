@@ -34,7 +34,7 @@ from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
 from .warm_python import WarmProcess, spare_imports, warm_python  # noqa: F401
 
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("repeatable", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 # Of the properties' long version; its seed is another one each time.
 settings.register_profile(

@@ -353,7 +353,7 @@ def _is_seen_by_plain_reading(root: Path) -> bool:
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_every_damage_is_found_and_named(kind, runs, tmp_path):
     rng = random.Random(kind)
-    for _ in range(4):
+    for _ in range(2):
         root = Path(shutil.copytree(runs.sound, tmp_path / "dataset"))
         names = set(DAMAGES[kind](root, rng, runs.other))
         result = verify(root, num_threads=1)
@@ -418,7 +418,7 @@ def test_a_cut_anywhere_is_a_truncation_at_that_place(root):
     rng = random.Random(0)
     for path in _shards(root):
         data, boundaries = path.read_bytes(), _list_boundaries(path)
-        for size in {*boundaries, *rng.sample(range(len(data)), 8)}:
+        for size in {*boundaries, *rng.sample(range(len(data)), 2)}:
             path.write_bytes(data[:size])
             [found] = verify(root).findings
             assert (found.path, found.kind) == (_name(root, path), "truncated")

@@ -330,9 +330,12 @@ def test_a_ragged_row_is_rejected(plan):
 @pytest.mark.fault(
     21, "no bytes, or a header and no row", "refused", code="exit 1", hint="one row for each image"
 )
-@pytest.mark.parametrize("content", ["", "\n\r\n", HEADER])
-def test_a_list_without_rows_is_an_error(refuse, content):
-    assert "images.csv " in refuse(content).message
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "is empty"), ("\n\r\n", "is empty"), ("\ufeff", "is empty"), (HEADER, "has no rows")],
+)
+def test_a_list_without_rows_is_an_error(refuse, content, said):
+    assert f"images.csv {said}" in refuse(content).message
 
 
 @pytest.mark.fault(

@@ -23,6 +23,7 @@ def run(arguments: str, streams: str, folder: Path) -> subprocess.CompletedProce
     "streams",
     [">&- 2>&- <&-", ">/dev/full", "2>&1 | true"],
 )
+@pytest.mark.usefixtures("light_beam")
 def test_a_conversion_is_done(streams, tmp_path):
     write_label_folders(tmp_path / "photos", 4)
     done = run("convert photos --output-dir out", streams, tmp_path)

@@ -24,20 +24,12 @@ from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
 
 from ..flink_rest import JOB, serve_flink
+from ..trees import read_files
 from .conftest import convert_source
 
 pytestmark = pytest.mark.tfx
 
 OUTPUTS = ("examples", "index", "rejects")
-
-
-def _read_files(folder: str) -> dict[str, bytes]:
-    root = Path(folder)
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_writes_examples_with_the_users_own_bytes(images: Path, converted):
@@ -89,7 +81,7 @@ def test_rejects_of_both_stages_are_listed(images: Path, new_artifact, beam_cont
 
 
 def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_context):
-    before = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
+    before = {name: read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
     # What an attempt leaves that was killed while it wrote another number of shards.
     left = Path(converted["examples"].uri, "Split-train", "data_tfrecord-00001-of-00002")
     folders = Folders("", "", *(converted[name].uri for name in OUTPUTS), token="0123abcd")
@@ -101,7 +93,7 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
         {name: [converted[name]] for name in ("examples", "index", "rejects")},
         {"options": RecordOptions().to_json()},
     )
-    after = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
+    after = {name: read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
     assert after == before
 
 
@@ -123,12 +115,12 @@ def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context)
         own = path.read_bytes() if path.exists() else None
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine")
-        before = [_read_files(converted[output].uri) for output in OUTPUTS]
+        before = [read_files(converted[output].uri) for output in OUTPUTS]
         with pytest.raises(OutputError, match="1 file that darkroom did not write") as error:
             _convert_again(converted, converted, beam_context)
         shown = os.path.relpath(path, converted["examples"].uri)
         assert error.value.message.endswith(f": {shown}.")
-        assert [_read_files(converted[output].uri) for output in OUTPUTS] == before
+        assert [read_files(converted[output].uri) for output in OUTPUTS] == before
         # As it was, for the next one.
         path.unlink()
         if own is not None:

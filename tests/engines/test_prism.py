@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.pictures import write_label_folders
+from tests.trees import read_files
 
 from darkroom.conversion.convert import convert
 
@@ -62,7 +63,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local(source: Path) -> dict[str, bytes]:
     """What a run on this machine writes."""
     convert(source, source.parent / "local")
-    return _read(source.parent / "local")
+    return read_files(source.parent / "local")
 
 
 @pytest.fixture
@@ -93,11 +94,6 @@ def start(prism: Path, source: Path, tmp_path: Path) -> Iterator[Start]:
         kill_group(client)
 
 
-def _read(folder: Path) -> dict[str, bytes]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
 def _finish(client: subprocess.Popen) -> tuple[int, str]:
     """Returns the exit code of a client and what it said on the terminal."""
     _, said = client.communicate(timeout=LIMIT_SECONDS)
@@ -118,7 +114,7 @@ def _check_failure(client: subprocess.Popen, message: str, code: int = 3) -> str
 def test_workers_in_the_client_write_the_same_bytes(start, local, tmp_path):
     code, said = _finish(start({}))
     assert code == 0, said
-    assert _read(tmp_path / "out") == local
+    assert read_files(tmp_path / "out") == local
     assert len(local) > 10
 
 
@@ -128,7 +124,7 @@ def test_workers_elsewhere_write_the_same_bytes_and_their_shards_are_counted(
     with start_pool(tmp_path / "pool") as options:
         code, said = _finish(start(options))
     assert code == 0, said
-    assert _read(tmp_path / "out") == local
+    assert read_files(tmp_path / "out") == local
     assert re.search(r"^Converting \d+/200 rows .*, \d+ of \d+ shards$", said, re.MULTILINE)
     assert "Starting worker with command" in (tmp_path / "pool/pool.log").read_text()
 
@@ -161,7 +157,7 @@ def test_a_killed_conversion_resumes(start, local, tmp_path):
     with start_pool(tmp_path / "other_pool") as options:
         code, said = _finish(start(options))
     assert code == 0, said
-    assert _read(out) == local
+    assert read_files(out) == local
     times = {path: path.stat().st_mtime_ns for path in kept}
     assert times == kept
 

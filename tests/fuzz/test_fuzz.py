@@ -64,7 +64,7 @@ def check(data):
     if data[:3] == b"bug":
         raise ValueError("found it")
 
-harness.fuzz(check, [b"seed"], [b"bug"])
+harness.fuzz(check, [b"seed", b"bug"], [b"bug"])
 """
 
 

@@ -16,8 +16,9 @@ from ..pipelines.launcher import (
     compile_spec,
     run_in_process,
 )
+from ..trees import read_files
 from .conftest import Proxy
-from .test_flows import make_image, read_files
+from .test_flows import make_image
 
 pytestmark = [pytest.mark.heavy, pytest.mark.tfx]
 

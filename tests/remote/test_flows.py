@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
 
 from ..pictures import encode, make_noise
+from ..trees import read_files
 from .conftest import Fault
 
 pytestmark = pytest.mark.heavy
@@ -38,11 +38,6 @@ def write_source(root: str) -> str:
         lines.append(f"{'TEST' if number % 4 == 3 else 'TRAIN'},{uri},{'ab'[number % 2]}")
     storage.write_bytes(f"{root}/images.csv", "\n".join(lines).encode())
     return f"{root}/images.csv"
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("store", ["s3", pytest.param("gs", marks=pytest.mark.long)], indirect=True)

@@ -14,7 +14,8 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import OutputError, UsageError
 
-from .test_flows import NUM_IMAGES, make_image, read_files, write_source
+from ..trees import read_files
+from .test_flows import NUM_IMAGES, make_image, write_source
 
 pytestmark = pytest.mark.heavy
 

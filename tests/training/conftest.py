@@ -55,16 +55,20 @@ def quick_export(monkeypatch):
     monkeypatch.setattr("darkroom.training.train._evaluate", lambda *_: EVALUATION)
 
 
-@pytest.fixture
-def quick_loop(monkeypatch):
+def use_quick_loop(patch: pytest.MonkeyPatch) -> None:
     """Trains without images, where the network and its numbers do not matter."""
     from darkroom.training.data import ImageBatches
     from darkroom.training.feature_batches import FeatureBatches
 
-    monkeypatch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
+    patch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
     for batches in (ImageBatches, FeatureBatches):
-        monkeypatch.setattr(batches, "make_training", lambda *_: None)
-        monkeypatch.setattr(batches, "make_evaluation", lambda *_: None)
+        patch.setattr(batches, "make_training", lambda *_: None)
+        patch.setattr(batches, "make_evaluation", lambda *_: None)
+
+
+@pytest.fixture
+def quick_loop(monkeypatch):
+    use_quick_loop(monkeypatch)
 
 
 @pytest.fixture

@@ -10,22 +10,12 @@ import tensorflow as tf
 
 from darkroom.cli import main
 
+from ..trees import read_files, write_files
+
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("quick_loop")]
 
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 QUICK += ["--model", "own_models:tiny"]
-
-
-def _write(folder: Path, *names: str) -> dict[str, bytes]:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"mine")
-    return _read(folder)
-
-
-def _read(folder: Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @pytest.fixture
@@ -43,21 +33,21 @@ def train(own_models, helpers, write_dataset, tmp_path):
 
 def test_the_folder_of_the_dataset_is_refused(train, capsys):
     run, dataset = train
-    before = _read(dataset)
+    before = read_files(dataset)
     assert run(dataset) == 4
     said = capsys.readouterr().err
     assert f"darkroom: {dataset} contains unrelated files: SHA256SUMS, Split-" in said
     assert "Choose another --checkpoint-dir, which may be new." in said
-    assert _read(dataset) == before
+    assert read_files(dataset) == before
 
 
 def test_a_model_of_the_user_is_kept(train, tmp_path, capsys):
     run, _ = train
     folder = tmp_path / "run"
-    before = _write(folder, "model/saved_model.pb", "model/mine.txt")
+    before = write_files(folder, "model/saved_model.pb", "model/mine.txt")
     assert run(folder) == 4
     assert "did not write, or that changed since: model." in capsys.readouterr().err
-    assert _read(folder) == before
+    assert read_files(folder) == before
 
 
 @pytest.mark.usefixtures("quick_export")
@@ -65,7 +55,7 @@ def test_notes_beside_a_model_survive_the_next_one(train, tmp_path):
     run, _ = train
     folder = tmp_path / "run"
     assert run(folder) == 0
-    _write(folder / "model", "notes.txt")
+    write_files(folder / "model", "notes.txt")
     first = (folder / "model/saved_model.pb").stat().st_mtime_ns
     assert run(folder, 2) == 0
     assert (folder / "model/saved_model.pb").stat().st_mtime_ns > first
@@ -79,10 +69,10 @@ def test_checkpoints_of_another_program_are_kept(train, tmp_path, capsys):
     manager = tf.train.CheckpointManager(checkpoint, str(folder / "checkpoints"), max_to_keep=3)
     for _ in range(2):
         manager.save()
-    before = _read(folder)
+    before = read_files(folder)
     assert run(folder) == 4
     assert "that changed since: checkpoints." in capsys.readouterr().err
-    assert _read(folder) == before
+    assert read_files(folder) == before
 
 
 @pytest.mark.usefixtures("quick_export")
@@ -91,11 +81,11 @@ def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     run, _ = train
     folder, mine = tmp_path / "run", tmp_path / "mine"
     assert run(folder) == 0
-    before = _write(mine, "ckpt-0.index", "ckpt-0.data-00000-of-00001")
+    before = write_files(mine, "ckpt-0.index", "ckpt-0.data-00000-of-00001")
     path = folder / "checkpoints/checkpoint"
     line = f'all_model_checkpoint_paths: "{mine}/ckpt-0"\n'
     path.write_text(line + path.read_text())
     assert run(folder, 2) == 4
     assert "has checkpoints that darkroom did not write." in capsys.readouterr().err
-    assert _read(mine) == before
+    assert read_files(mine) == before
     assert sorted(os.listdir(mine)) == ["ckpt-0.data-00000-of-00001", "ckpt-0.index"]

@@ -16,6 +16,7 @@ from darkroom.training import train
 
 from ..records import make_rows, write_records
 from ..signatures import call, find_differences
+from .conftest import use_quick_loop
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
@@ -33,7 +34,9 @@ def records(tmp_path_factory):
 def trained(records, training_process, tmp_path_factory):
     """A training of two epochs, and its result."""
     training_process.register_models()
-    return darkroom.train(records, tmp_path_factory.mktemp("run"), epochs=2, **OPTIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_loop(patch)
+        return darkroom.train(records, tmp_path_factory.mktemp("run"), epochs=2, **OPTIONS)
 
 
 def test_the_arguments_are_those_of_the_options():

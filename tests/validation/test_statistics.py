@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from apache_beam.internal import pickler
 
 import darkroom.validation
@@ -45,6 +46,7 @@ def test_a_worker_reads_the_rows_of_its_split(tmp_path):
     assert list_splits([path]) == ["train", "eval"]
 
 
+@pytest.mark.usefixtures("light_beam")
 def test_importing_validation_loads_no_tensorflow():
     folder = files(darkroom.validation)
     paths = [path.relative_to(folder) for path in sorted(folder.rglob("*.py"))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.pictures import write_label_folders
+from tests.trees import read_files
 
 from darkroom.conversion.beam import engine as hook
 from darkroom.conversion.beam.transforms import CommitFn
@@ -64,18 +65,12 @@ def _convert(source: Path, **options: object):
     return convert(source, source.parent / "out", runner="portablerunner", options=how)
 
 
-def _read_files(folder: Path) -> dict[Path, bytes]:
-    return {
-        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
-
-
 def test_an_engine_writes_the_same_bytes(engine, source):
     assert _convert(source, retries=3).written == 6
     assert engine.checked[0]["retries"] == "3"
     assert engine.names[0].startswith("darkroom-")
     convert(source, source.parent / "here")
-    assert _read_files(source.parent / "out") == _read_files(source.parent / "here")
+    assert read_files(source.parent / "out") == read_files(source.parent / "here")
 
 
 def _without(path: Path) -> Callable[[Callable[[], object]], None]:

@@ -115,10 +115,3 @@ def test_a_file_without_objects_is_refused(read, lines):
 def test_a_missing_column_is_an_error_with_a_suggestion(read):
     with pytest.raises(DataError, match="Did you mean 'image_url'"):
         read({"image_url": "a.jpg"})
-
-
-def test_a_file_that_is_not_utf8_is_named(tmp_path):
-    path = tmp_path / "m.jsonl"
-    path.write_bytes('{"image_uri": "ä.jpg"}'.encode("latin-1"))
-    with pytest.raises(DataError, match=r"m\.jsonl is not UTF-8"):
-        JsonlSource(str(path), None)

@@ -82,16 +82,6 @@ def test_an_unknown_text_encoding_is_rejected(name):
         parse_source_encoding(name)
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(write):
-    path = write(b"a\n" * 10)
-    file = TextFile(path)
-    assert len(list(file.lines())) == 10
-    status = os.stat(path)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    with pytest.raises(DataError, match=r"m\.csv was changed while it was read"):
-        list(file.lines())
-
-
 def test_a_file_that_is_gone_at_the_end_is_refused(write):
     path = write(b"a\n" * 10)
     lines = TextFile(path).lines()

@@ -12,6 +12,8 @@ from darkroom.pipelines.local import run
 from darkroom.pipelines.local.run import run_pipeline
 from darkroom.storage.ledger import LEDGER_FILE
 
+from ...trees import read_files, write_files
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
@@ -34,43 +36,33 @@ def start(source: Path, monkeypatch: pytest.MonkeyPatch):
     return start
 
 
-def _write(folder: Path, *names: str) -> dict[str, bytes]:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"mine")
-    return _read(folder)
-
-
-def _read(folder: Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
 @pytest.mark.parametrize(("name", "overwrite"), [("artifacts/mine", False), ("log.txt", True)])
 def test_a_file_of_the_user_under_a_name_of_a_run_stops_it(tmp_path, start, name, overwrite):
-    before = _write(tmp_path / "root", name)
+    before = write_files(tmp_path / "root", name)
     with pytest.raises(OutputError, match="did not write") as stop:
         start(tmp_path / "root", overwrite=overwrite)
     assert stop.value.hint == "Choose another --root."
-    assert _read(tmp_path / "root") == before
+    assert read_files(tmp_path / "root") == before
 
 
 def test_other_data_stays_with_overwrite_and_stops_a_run_without(tmp_path, start):
     root = tmp_path / "root"
-    before = _write(root, "thesis.txt")
+    before = write_files(root, "thesis.txt")
     with pytest.raises(OutputError, match=r"contains unrelated files: thesis\.txt"):
         start(root)
-    assert _read(root) == before
+    assert read_files(root) == before
     assert start(root, overwrite=True) == 0
-    assert before.items() <= _read(root).items()
+    assert before.items() <= read_files(root).items()
 
 
 def test_a_run_uses_its_folder_again_also_after_a_kill_while_sqlite_wrote(tmp_path, start):
     root = tmp_path / "root"
     assert start(root) == 0
-    before = _write(root, "artifacts/Trainer/model", "metadata.sqlite", "metadata.sqlite-journal")
+    before = write_files(
+        root, "artifacts/Trainer/model", "metadata.sqlite", "metadata.sqlite-journal"
+    )
     assert start(root) == 0
-    assert before.items() <= _read(root).items()
+    assert before.items() <= read_files(root).items()
 
 
 def test_no_log_is_written_through_a_link(tmp_path, start):

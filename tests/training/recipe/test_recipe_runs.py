@@ -54,8 +54,10 @@ def _train(root, run_dir, **values):
     ["sampling", *(pytest.param(each, marks=pytest.mark.long) for each in ("weights", "prior"))],
 )
 def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, balance):
-    straight = _train(dataset, tmp_path / "straight", balance=balance)
-    values = {"balance": balance, "loop": "custom"}
+    # With layers that have a random state, and one that is not trained.
+    values = {"balance": balance, "model": "own_models:random"}
+    straight = _train(dataset, tmp_path / "straight", **values)
+    values["loop"] = "custom"
     with pytest.MonkeyPatch.context() as patch:
         end_at(patch, 1, 3)
         with pytest.raises(EndedError):

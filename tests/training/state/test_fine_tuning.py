@@ -145,7 +145,7 @@ def test_normalisation_is_never_trained(small_network):
     for one, two in zip(base.get_layer("norm_0").get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, two)
     release_layers(base)
-    assert len(base.trainable_variables) == 12
+    assert len(base.trainable_variables) == 8
 
 
 @pytest.mark.usefixtures("quick_course")

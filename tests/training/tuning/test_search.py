@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -51,11 +52,18 @@ def folder(tmp_path):
     return place
 
 
-def test_the_first_trial_has_the_given_options_and_all_are_in_the_space(folder):
-    tried, trainer = search(folder, 10)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A search whose last trial KerasTuner chooses by the scores, which takes it seconds."""
+    folder = tmp_path_factory.mktemp("whole")
+    return *search(folder, 8), folder
+
+
+def test_the_first_trial_has_the_given_options_and_all_are_in_the_space(whole):
+    tried, trainer, _ = whole
     assert tried == trainer.tried
     assert tried[0] == (1e-3, "flip")
-    assert len(set(tried)) == 10
+    assert len(set(tried)) == 8
     space = make_space(OPTIONS)
     for rate, augment in tried:
         assert space["learning_rate"]["least"] <= rate <= space["learning_rate"]["greatest"]
@@ -121,18 +129,16 @@ def test_a_notebook_shows_where_the_trial_is(folder):
     _check_lines(f"{first}\n{second}")
 
 
-def test_a_stopped_search_goes_on_with_the_trial_where_it_stopped(folder, tmp_path):
-    whole, _ = search(folder, 9)
-    second = tmp_path / "second"
-    second.mkdir()
+def test_a_stopped_search_goes_on_with_the_trial_where_it_stopped(folder, whole):
+    tried, _, expected = whole
     first = Trainer(stop_at=5)
     with pytest.raises(KeyboardInterrupt):
-        search(second, 9, first)
-    rest, trainer = search(second, 9)
-    assert rest == whole
-    assert first.tried == whole[:4]
-    assert trainer.tried == whole[4:]
-    assert (second / "trials.json").read_text() == (folder / "trials.json").read_text()
+        search(folder, 8, first)
+    rest, trainer = search(folder, 8)
+    assert rest == tried
+    assert first.tried == tried[:4]
+    assert trainer.tried == tried[4:]
+    assert (folder / "trials.json").read_text() == (expected / "trials.json").read_text()
 
 
 def test_other_data_or_options_start_again(folder):
@@ -176,8 +182,6 @@ def test_the_best_trial_is_the_first_of_equals(folder):
 
 def test_folders_of_trials_are_deleted(folder):
     def train(options, place):
-        from pathlib import Path
-
         (Path(place) / "checkpoints").mkdir(parents=True)
         (Path(place) / "checkpoints" / "ckpt-1.index").write_bytes(b"x")
         return 0.5, 1
