@@ -32,7 +32,7 @@ from darkroom.input.pipeline import (
 from darkroom.input.reading import bound_reading
 from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
-from darkroom.training.data import make_evaluation_part
+from darkroom.training.batches import make_evaluation_part
 
 pytestmark = pytest.mark.tensorflow
 

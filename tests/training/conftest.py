@@ -58,8 +58,7 @@ def quick_export(monkeypatch):
 @pytest.fixture
 def quick_loop(monkeypatch):
     """Trains without images, where the network and its numbers do not matter."""
-    from darkroom.training.data import ImageBatches
-    from darkroom.training.feature_batches import FeatureBatches
+    from darkroom.training.batches import FeatureBatches, ImageBatches
 
     monkeypatch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
     for batches in (ImageBatches, FeatureBatches):

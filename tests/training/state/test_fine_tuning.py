@@ -27,9 +27,9 @@ from darkroom.training.recipe.fine_tuning import (
     choose_trained_layers,
     release_layers,
 )
-from darkroom.training.state import plan
+from darkroom.training.state import course
+from darkroom.training.state.course import Phase, plan_phases
 from darkroom.training.state.history import read_exported
-from darkroom.training.state.plan import Phase, plan_phases
 from darkroom.training.state.training_run import TrainingRun
 
 from ..conftest import SIZE
@@ -75,7 +75,7 @@ def test_the_phases_share_the_epochs(epochs, expected):
 
 @pytest.mark.usefixtures("quick_course")
 def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatch):
-    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(course, "_HEAD_PATIENCE", 2)
     # Too small a rate to change a weight.
     values |= {"epochs": 5, "fine_tune_epochs": 1, "learning_rate": 1e-30}
     trained = train_in(tmp_path / "run", values)
@@ -89,7 +89,7 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
 def test_a_head_that_ended_early_says_so_and_trains_on(
     tmp_path, train_in, values, monkeypatch, notes
 ):
-    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(course, "_HEAD_PATIENCE", 2)
     values |= {"epochs": 4, "fine_tune_epochs": 0, "learning_rate": 1e-30}
     ended = "Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
     for epochs in (4, 6):

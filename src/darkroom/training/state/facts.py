@@ -19,6 +19,7 @@ from darkroom.evaluation.report.facts import (
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
 from darkroom.runtime.json_values import parse_json
+from darkroom.training.state.course import choose_patience, plan_phases
 from darkroom.training.state.history import ALL, PHASE, TOP, read_history
 
 _MAX_BYTES = 1 << 20
@@ -59,8 +60,6 @@ def _read_costs(path: str) -> InputCosts:
 
 def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the options with the training's choices where they leave them open."""
-    from darkroom.training.state.plan import choose_patience, plan_phases
-
     first = plan_phases(options)[0].name
     chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
     if options.model == EFFICIENTNET_LITE and options.weights is None:
