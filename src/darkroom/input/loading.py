@@ -134,7 +134,7 @@ def load(
         OSError: There is nothing at the path, or it cannot be read.
     """
     load_tensorflow()
-    from darkroom.input.api import input_fn
+    from darkroom.input.opening import input_fn
 
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
         check_flag(name, flag)

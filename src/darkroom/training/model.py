@@ -13,7 +13,7 @@ import numpy as np
 from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.models import build_model
-from darkroom.training.recipe.label_counts import Counts
+from darkroom.training.recipe.balance import Counts
 from darkroom.training.recipe.loss import make_loss
 from darkroom.training.recipe.optimizer import make_optimizer
 from darkroom.training.recipe.prior import add_prior
@@ -92,19 +92,18 @@ def split_head(model: Any) -> Parts:
     return Parts(model, head, base)
 
 
-def compile_model(parts: Parts, options: TrainingOptions, num_classes: int, optimizer: Any) -> Any:
+def compile_model(parts: Parts, options: TrainingOptions, optimizer: Any) -> Any:
     """Compiles the whole model, of which the head is trained, with all variables of its training.
 
     Args:
         parts: The model, its head and its base.
         options: The options of the training.
-        num_classes: C, the number of labels.
         optimizer: Its optimizer.
 
     Returns:
         The model to train: uint8 [B, height, width, 3] to probabilities [B, C].
     """
-    model = add_prior(parts.model, parts.counts)
+    model, num_classes = add_prior(parts.model, parts.counts), int(parts.model.output_shape[-1])
     _compile(model, options, num_classes, optimizer)
     _build(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
     return model

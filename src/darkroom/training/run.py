@@ -37,7 +37,6 @@ from darkroom.training.recipe.fine_tuning import (
     release_layers,
 )
 from darkroom.training.recipe.hints import list_hints
-from darkroom.training.recipe.label_counts import find_label_counts
 from darkroom.training.recipe.optimizer import set_place
 from darkroom.training.sources import check_labels
 from darkroom.training.state.checkpoints import TrainingState
@@ -135,9 +134,7 @@ def train(
             # The caller gets a plain model, which does not depend on the devices.
             model = make_parts(options, num_classes, num_steps, labels).model
             model.set_weights(parts.model.get_weights())
-    # Without a balance, its hint needs them; with one, they were counted already.
-    counts = None if balance else find_label_counts(training, num_classes)
-    fine_tuning = state.suggest_fine_tuning()
+    counts, fine_tuning = training.split.label_counts, state.suggest_fine_tuning()
     hints = list_hints(options, state.history, images[0], labels, counts, fine_tuning)
     return TrainedModel(model, exported, state.history, verdict, hints)
 
@@ -184,7 +181,7 @@ def _begin_phase(
             # Keras cannot average weights that devices share.
             averages = not placement.is_distributed
             optimizer = build_optimizer(state.options, phase, num_steps, averages=averages)
-            model = compile_model(parts, state.options, data.options.num_classes, optimizer)
+            model = compile_model(parts, state.options, optimizer)
     return TrainingRun(model, state, phase, is_chief=placement.cluster.is_chief)
 
 
@@ -257,7 +254,7 @@ def _restore_exported(parts: Parts, run: TrainingRun, initial: Any) -> Exported:
     done, best = len(run.history), run.best_epoch
     exported = done if run.state.options.export == LAST else best
     if exported == best:
-        if is_head(run.state.best_phase) and not is_head(run.phase):
+        if parts.base is not None and is_head(run.state.best_phase) and not is_head(run.phase):
             # Fine-tuning did not help.
             parts.base.set_weights(initial)
             run.restore_best(parts.trained)

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.commits import Commits, read_shared_labels
 from darkroom.data.open import list_examples
-from darkroom.data.splits import fetch_records, join_commits
+from darkroom.data.splits import Commits, fetch_records, join_commits, read_shared_labels
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import FACTS_FILE

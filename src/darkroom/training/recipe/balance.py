@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,13 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
-from darkroom.options.input import InputOptions
+from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
-from darkroom.training.recipe.label_counts import Counts, count_labels
+from darkroom.runtime import progress
+
+Counts = npt.NDArray[np.int64]
+
+_BATCH_RECORDS = 1024
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,29 @@ def make_balance(
     )
 
 
+def count_labels(source: ImageSource, options: InputOptions, num_classes: int) -> Counts:
+    """Returns the number of images of each label. It reads records only if that is the only way.
+
+    Args:
+        source: The images.
+        options: How they are read.
+        num_classes: C, the number of labels.
+
+    Returns:
+        int64 [C].
+    """
+    if (known := source.split.label_counts) is not None:
+        return np.array(known, np.int64)
+    counts = np.zeros(num_classes, np.int64)
+    # A cache is filled by the training.
+    options = replace(options, record_cache=NO_CACHE, service=None)
+    with progress.step("Counting labels"):
+        labels = source.make_elements(options, None).map(source.parse_label)
+        for batch in labels.batch(_BATCH_RECORDS).as_numpy_iterator():
+            counts += np.bincount(batch, minlength=num_classes)
+    return counts
+
+
 def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:
     """Returns the weight of each label, float32 [C]. Over all images their mean is 1.
 
@@ -126,7 +153,7 @@ class BalancedSource:
     """
 
     def __init__(self, source: ImageSource, counts: Counts) -> None:
-        self.images, self._counts = source, counts
+        self.images, self.split, self._counts = source, source.split, counts
         self.element_bytes, self.is_counted = source.element_bytes, source.is_counted
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkroom.errors import UsageError
 from darkroom.options.recipe import PRIOR
-from darkroom.training.recipe.label_counts import Counts
+from darkroom.training.recipe.balance import Counts
 
 
 class PriorShift(keras.layers.Layer):

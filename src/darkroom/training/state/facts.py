@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.commits import Commits
-from darkroom.data.splits import DataPart, list_splits
+from darkroom.data.splits import Commits, DataPart, list_splits
 from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
