@@ -17,17 +17,14 @@ from darkroom.evaluation.report.facts import (
 )
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
-from darkroom.runtime.json_values import parse_json
 from darkroom.training.state.course import choose_patience, plan_phases
 from darkroom.training.state.history import ALL, PHASE, TOP, read_history
-
-_MAX_BYTES = 1 << 20
 
 
 def collect_facts(
     folder: str,
     options: TrainingOptions,
-    best_epoch: int,
+    exported: int,
     data: Mapping[str, Sequence[DataPart]],
 ) -> Facts:
     """Returns how the model of a training was made, which has just been done.
@@ -35,14 +32,14 @@ def collect_facts(
     Args:
         folder: Its folder, with the history and the cost of the input.
         options: The options of the training.
-        best_epoch: The epoch, from 1, whose weights the model has.
+        exported: The epoch, from 1, whose weights the model has.
         data: By split, the name, fingerprint and number of records of each part.
     """
     history = read_history(folder)
     return Facts(
         recipe=_describe_recipe(options, history),
         history=history,
-        best_epoch=best_epoch,
+        exported_epoch=exported,
         input=_read_costs(storage.join(folder, VERDICT_JSON)),
         data=data,
         code=describe_code(options.model),
@@ -52,7 +49,7 @@ def collect_facts(
 def _read_costs(path: str) -> InputCosts:
     """Returns the cost of the input; nothing where the features of a base were read from memory."""
     try:
-        return parse_json(storage.read_bytes(path, _MAX_BYTES), InputCosts)
+        return storage.read_json(path, InputCosts)
     except (*storage.UNUSABLE, ValueError):
         return InputCosts()
 
@@ -68,16 +65,16 @@ def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) 
     return {**options.to_dict(), **chosen}
 
 
-def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits: Commits) -> None:
+def write_facts(folder: str, options: TrainingOptions, exported: int, commits: Commits) -> None:
     """Writes `facts.json`, for a training whose model is evaluated elsewhere.
 
     Args:
         folder: The folder of the training.
         options: The options of the training.
-        best_epoch: The epoch, from 1, whose weights the model has.
+        exported: The epoch, from 1, whose weights the model has.
         commits: The commits of the data by its root; None for records of another program.
     """
     known = {root: each for root, each in commits.items() if each}
     data = {name: split.data for name, split in list_splits(known).items()}
-    facts = collect_facts(folder, options, best_epoch, data)
+    facts = collect_facts(folder, options, exported, data)
     storage.write_bytes(storage.join(folder, FACTS_FILE), encode_facts(facts))
