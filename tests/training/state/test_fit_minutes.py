@@ -28,7 +28,7 @@ class _Clock:
 
 
 @pytest.fixture(autouse=True)
-def clock(quick_course, monkeypatch):
+def clock(without_images, monkeypatch):
     """A clock by which each epoch takes ten seconds, and nothing else takes time."""
     found, inner = _Clock(), QuickLoop.train_epoch
 
