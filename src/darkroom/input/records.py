@@ -195,13 +195,10 @@ class RecordSource:
             folder = os.path.dirname(missing[0])
             names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
             raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
-        for file in self.files:
-            self._check_file(file)
-
-    def _check_file(self, file: str) -> None:
         try:
-            for _ in read_records(file):
-                pass
+            for file in self.files:
+                for _ in read_records(file):
+                    pass
         except DataError as error:
             hint = error.hint
             if file in self._shards:

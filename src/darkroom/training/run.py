@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.data.splits import Split
+from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, UsageError
 from darkroom.input.damage import explain_damage
+from darkroom.input.opening import open_splits
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import LAST, TrainingOptions
@@ -27,7 +30,7 @@ from darkroom.training.batches import (
     use_features,
 )
 from darkroom.training.devices.loops import DivergedError, Loop, make_loop, show_batches
-from darkroom.training.devices.placement import Placement, explain_lost_workers
+from darkroom.training.devices.placement import Placement, explain_lost_workers, make_placement
 from darkroom.training.features.compute import list_views
 from darkroom.training.model import Parts, compile_model, make_parts, use_precision
 from darkroom.training.recipe.balance import make_balance
@@ -70,6 +73,38 @@ class TrainedModel:
     def best_epoch(self) -> int:
         """The epoch, from 1, with the lowest loss on the eval split."""
         return self.exported.best
+
+
+def train_splits(
+    splits: Mapping[str, Split],
+    labels: Sequence[str],
+    options: TrainingOptions,
+    run_dir: str,
+    *,
+    stage: bool = True,
+) -> TrainedModel:
+    """Opens the images of splits, and trains a model on them; see `train`.
+
+    Args:
+        splits: The train and the eval split, by name.
+        labels: Their label map.
+        options: The options of the training.
+        run_dir: The folder of the training.
+        stage: Copy remote datasets to a local cache first.
+    """
+    # This comes first: TensorFlow must know the other workers before it reads a record.
+    placement = make_placement(options.strategy)
+    wanted = {name: splits[name] for name in (TRAIN, EVAL)}
+    sources = open_splits(wanted, verify=options.verify, stage=stage)
+    return train(
+        options,
+        placement,
+        training=sources[TRAIN],
+        evaluation=sources[EVAL],
+        num_classes=len(labels),
+        run_dir=run_dir,
+        labels=labels,
+    )
 
 
 def train(

@@ -36,22 +36,18 @@ def collect_facts(
         data: By split, the name, fingerprint and number of records of each part.
     """
     history = read_history(folder)
+    try:
+        costs = storage.read_json(storage.join(folder, VERDICT_JSON), InputCosts)
+    except (*storage.UNUSABLE, ValueError):
+        costs = InputCosts()  # the features of a base were read from memory
     return Facts(
         recipe=_describe_recipe(options, history),
         history=history,
         exported_epoch=exported,
-        input=_read_costs(storage.join(folder, VERDICT_JSON)),
+        input=costs,
         data=data,
         code=describe_code(options.model),
     )
-
-
-def _read_costs(path: str) -> InputCosts:
-    """Returns the cost of the input; nothing where the features of a base were read from memory."""
-    try:
-        return storage.read_json(path, InputCosts)
-    except (*storage.UNUSABLE, ValueError):
-        return InputCosts()
 
 
 def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
