@@ -47,7 +47,7 @@ class Executor(tfx_executor.GenericExecutor):
         sha256 = identify_model(folder) if has_model else None
         num_labels = _count_labels(folder)
         fingerprints = [part["fingerprint"] for part in facts.data.get(TRAIN, ())[:1]]
-        best = [entry for entry in facts.history if entry["epoch"] == facts.best_epoch]
+        best = [entry for entry in facts.history if entry["epoch"] == facts.exported_epoch]
         accuracies = [each["val_accuracy"] for each in best if "val_accuracy" in each]
         for artifact in (model, run):
             if sha256 is not None:

@@ -8,8 +8,8 @@ from darkroom import storage
 from darkroom.components.pusher.saved_model import push_once
 from darkroom.conversion.convert import convert
 from darkroom.dataset import layout
-from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.splits import EVAL
+from darkroom.evaluation.evaluate import evaluate
 from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields, ConversionOptions
 from darkroom.options.source import SourceFields
@@ -81,11 +81,7 @@ def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
 
 def _measure(trained: TrainingResult, records: str) -> float:
     """Returns the accuracy on the eval split, which the training may have measured already."""
-    from darkroom.training.export import measure_accuracy
-
     if trained.evaluation.split == EVAL:
         return trained.evaluation.accuracy
     with progress.step("Evaluation"):
-        shards = read_dataset(records).splits[EVAL].shards
-        files = [storage.join(records, shard.file) for shard in shards]
-        return measure_accuracy(trained.model_dir, files)
+        return evaluate(trained.model_dir, records, EVAL).accuracy

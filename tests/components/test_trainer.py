@@ -44,7 +44,7 @@ def _train(
 
 
 def test_model_and_run_say_how_good_the_model_is_and_of_what_it_was_made(new_artifact, monkeypatch):
-    facts = Facts(history=HISTORY, best_epoch=1, data=DATA)
+    facts = Facts(history=HISTORY, exported_epoch=1, data=DATA)
     model, run = _train(new_artifact, monkeypatch, facts, b"cat\ndog\n")
     for artifact in (model, run):
         assert artifact.get_float_custom_property("eval_accuracy") == 0.75

@@ -59,7 +59,7 @@ def test_the_numbers_of_a_split(model, records):
 def test_how_a_model_was_made_is_also_found_in_its_own_folder(model, records, tmp_path):
     alone = tmp_path / "artifact" / "model"
     shutil.copytree(model, alone)
-    facts = Facts(best_epoch=3, data={"train": [read_part(records, "train")]})
+    facts = Facts(exported_epoch=3, data={"train": [read_part(records, "train")]})
     (alone / "evaluation.json").write_bytes(
         encode_evaluation(darkroom.evaluate(model, records), facts)
     )

@@ -39,7 +39,7 @@ HISTORY = [
 FACTS = Facts(
     recipe={"model": EVIL, "image_size": [64, 32], "seed": 0, "verify": False, "weights": None},
     history=HISTORY,
-    best_epoch=2,
+    exported_epoch=2,
     input={"verdict": "Not input-bound.", "microseconds_an_image": {"decode": 812.4}},
     data={"test": [{"name": EVIL, "fingerprint": "abc123", "records": 1234}]},
     code={"darkroom": "1.2.3"},
@@ -205,7 +205,7 @@ def test_a_model_without_its_training_says_that_less_is_known():
 def test_the_recipe_has_what_was_trained():
     history = [{"epoch": n, "phase": each} for n, each in enumerate(["head"] * 14 + ["top"] * 2, 1)]
     recipe = {"epochs": 30, "fine_tune_epochs": 6, "feature_cache": None, "seed": 0}
-    rows = list_recipe(Facts(recipe=recipe, history=history, best_epoch=4))
+    rows = list_recipe(Facts(recipe=recipe, history=history, exported_epoch=4))
     assert rows == [
         ("exported epoch", "4 of 16 (lowest val_loss)"),
         ("epochs", "14 of 30"),
@@ -213,7 +213,7 @@ def test_the_recipe_has_what_was_trained():
         ("feature_cache", "default"),
         ("seed", "0"),
     ]
-    whole = Facts(recipe={"epochs": 2, "fine_tune_epochs": 0}, history=HISTORY, best_epoch=2)
+    whole = Facts(recipe={"epochs": 2, "fine_tune_epochs": 0}, history=HISTORY, exported_epoch=2)
     assert list_recipe(whole)[1:] == [("epochs", "2 of 2"), ("fine_tune_epochs", "0")]
 
 
@@ -291,7 +291,7 @@ def test_facts_are_read_again(tmp_path):
     assert read_facts(str(tmp_path)) == Facts()
     facts = Facts(
         recipe={"a": 1},
-        best_epoch=3,
+        exported_epoch=3,
         data={"test": [{"name": "x", "fingerprint": "a", "records": 2}]},
     )
     (tmp_path / "evaluation.json").write_bytes(encode_evaluation(found, facts))

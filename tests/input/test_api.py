@@ -17,11 +17,10 @@ from darkroom.data.open import list_files
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.api import input_fn
 from darkroom.input.graph import decode
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.loading import LoadedSplits, load
-from darkroom.input.opening import open_files
+from darkroom.input.opening import input_fn, open_files
 from darkroom.input.pipeline import (
     _count_batch_calls,
     _count_prefetched,
@@ -29,10 +28,9 @@ from darkroom.input.pipeline import (
     make_eval_dataset,
     make_train_dataset,
 )
-from darkroom.input.reading import bound_reading
-from darkroom.input.records import RecordSource
+from darkroom.input.records import RecordSource, bound_reading
 from darkroom.options.input import InputOptions
-from darkroom.training.data import make_evaluation_part
+from darkroom.training.batches import make_evaluation_part
 
 pytestmark = pytest.mark.tensorflow
 

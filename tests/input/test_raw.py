@@ -8,8 +8,8 @@ from PIL import Image
 import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
-from darkroom.input.api import input_fn
 from darkroom.input.loading import load
+from darkroom.input.opening import input_fn
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.records import RecordSource
 from darkroom.options.conversion import ConversionOptions

@@ -23,7 +23,7 @@ from PIL import Image
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import OutputError, StorageError, UsageError
-from darkroom.input.api import input_fn
+from darkroom.input.opening import input_fn
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.service import (
     check_dispatcher,

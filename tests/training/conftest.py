@@ -57,8 +57,7 @@ def quick_export(monkeypatch):
 
 def use_quick_loop(patch: pytest.MonkeyPatch) -> None:
     """Trains without images, where the network and its numbers do not matter."""
-    from darkroom.training.data import ImageBatches
-    from darkroom.training.feature_batches import FeatureBatches
+    from darkroom.training.batches import FeatureBatches, ImageBatches
 
     patch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
     for batches in (ImageBatches, FeatureBatches):

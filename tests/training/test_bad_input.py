@@ -13,7 +13,6 @@ from darkroom.errors import DataError
 from darkroom.input.opening import open_splits
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
-from darkroom.training.recipe.label_counts import find_label_counts
 from darkroom.training.sources import find_data
 
 from ..pictures import encode, write_label_folders
@@ -175,4 +174,4 @@ def test_a_damaged_index_does_not_stop_a_training(images, tmp_path):
     training = open_splits(data.splits)["train"]
     assert (training.count_images(), list(data.labels)) == (8, ["cat", "dog"])
     # So there is no hint of rare labels.
-    assert find_label_counts(training, 2) is None
+    assert training.split.label_counts is None

@@ -13,9 +13,8 @@ import darkroom
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError
-from darkroom.input.api import input_fn
 from darkroom.input.damage import explain_damage
-from darkroom.input.opening import open_files
+from darkroom.input.opening import input_fn, open_files
 from darkroom.options.input import InputOptions
 from darkroom.training.state.training_run import TrainingRun
 

@@ -138,7 +138,7 @@ def test_a_file_of_the_users_is_not_deleted(train, tmp_path):
 
 def test_the_run_says_how_its_model_was_made(train):
     facts = read_facts(str(train("first", 1)), FACTS_FILE)
-    assert (facts.best_epoch, len(facts.history)) == (1, 1)
+    assert (facts.exported_epoch, len(facts.history)) == (1, 1)
     assert facts.recipe["model"] == "own_models:random"
     assert [part["records"] for part in facts.data["train"]] == [28]
     assert facts.input["waiting_share"] >= 0

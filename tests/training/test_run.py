@@ -14,9 +14,8 @@ import tensorflow as tf
 
 from darkroom.data.open import open_data
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.input.api import input_fn
 from darkroom.input.graph.decode import decode_image
-from darkroom.input.opening import open_splits
+from darkroom.input.opening import input_fn, open_splits
 from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions

@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from itertools import chain
 
 from darkroom import storage
-from darkroom.data.commits import group_by_folder, read_shared_labels
-from darkroom.data.splits import ALL, ImageSplit, RecordSplit, Split, join_splits, list_splits
+from darkroom.data.splits import (
+    ALL,
+    ImageSplit,
+    RecordSplit,
+    Split,
+    group_by_folder,
+    join_splits,
+    list_splits,
+    read_shared_labels,
+)
 from darkroom.dataset.commit import find_dataset, read_output
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
 from darkroom.dataset.named import find_named, split_name

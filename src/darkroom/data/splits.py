@@ -1,24 +1,30 @@
-"""A split of what was opened: records of datasets, or the files of images."""
+"""A split of what was opened: records of datasets with their commits, or the files of images."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypedDict
 
+from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
-from darkroom.data.commits import Commits
-from darkroom.dataset.commit import Dataset
-from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.commit import Dataset, Shard
+from darkroom.dataset.index_queries import count_classes
+from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
 from darkroom.errors import DataError
+from darkroom.options.image import RAW_ENCODING
 
 # The name of all splits together.
 ALL = "all"
+# The commits of datasets by their folders; None for Examples that another tool wrote.
+Commits = Mapping[str, Dataset | None]
 
 
 class DataPart(TypedDict):
@@ -69,6 +75,29 @@ class RecordSplit:
             if each is not None
         ]
 
+    @functools.cached_property
+    def label_counts(self) -> Sequence[int] | None:
+        """Number of records of each label, by the index; None where none is of these files."""
+        counts: Counter[str] = Counter()
+        total = 0
+        for root, files in self.files.items():
+            if (dataset := self.commits[root]) is None:
+                return None
+            try:
+                found = count_classes(storage.join(root, INDEX_FOLDER), dataset.labels)
+            except (*storage.UNUSABLE, ValueError):
+                # It is missing or damaged, and no record depends on it.
+                return None
+            folders = {os.path.dirname(file) for file in files}
+            for name in dataset.splits:
+                counts.update(found.get(name, {}) if split_folder(name) in folders else {})
+            shards = [shard for split in dataset.splits.values() for shard in split.shards]
+            records = {shard.file: shard.records for shard in shards}
+            total += sum(records.get(file, 0) for file in files)
+        # An index may be of more files than those that are read.
+        known = [counts[label] for label in self.labels]
+        return known if sum(known) == total else None
+
 
 @dataclass(frozen=True)
 class ImageSplit:
@@ -94,6 +123,12 @@ class ImageSplit:
     def data(self) -> list[DataPart]:
         """The list or folder. The fingerprint is that of these images alone."""
         return [{"name": self.source, "fingerprint": self.identify(), "records": len(self.uris)}]
+
+    @functools.cached_property
+    def label_counts(self) -> Sequence[int]:
+        """Number of images of each label."""
+        counts = Counter(self.numbers)
+        return [counts[number] for number in range(len(self.labels))]
 
     def identify(self) -> str:
         """Returns a hash of the images' paths, labels and versions, 32 hexadecimal digits."""
@@ -188,3 +223,77 @@ def join_splits(splits: Iterable[Split]) -> Split:
 def join_commits(splits: Iterable[RecordSplit]) -> Commits:
     """Returns the commits of all datasets of some splits, by folder."""
     return {root: each for split in splits for root, each in split.commits.items()}
+
+
+def read_shared_labels(commits: Commits) -> list[str]:
+    """Returns the label map that datasets share.
+
+    Args:
+        commits: The commits of the datasets by their folders. Opening a dataset compares the file
+            of its labels with its commit.
+
+    Raises:
+        DataError: A folder is not a darkroom dataset, or two label maps differ.
+    """
+    maps: dict[str, list[str]] = {}
+    for folder, dataset in commits.items():
+        if dataset is None:
+            raise DataError(
+                f"There is no {DATASET_FILE} in {folder}.",
+                "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
+                "with darkroom.input.input_fn.",
+            )
+        maps[folder] = list(dataset.labels)
+    (first, labels), *others = maps.items()
+    for folder, other in others:
+        if other != labels:
+            raise DataError(
+                f"The label maps of {first} and {folder} differ.",
+                "Convert both with one label map.",
+            )
+    return labels
+
+
+def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:
+    """Returns the shard and the features of its records, for each file that a commit names."""
+    known: dict[tuple[str, str], tuple[Shard, Sequence[str]]] = {}
+    for folder, dataset in commits.items():
+        if dataset is not None:
+            for split in dataset.splits.values():
+                known |= {(folder, s.file): (s, tuple(dataset.features)) for s in split.shards}
+    return {file: known[place] for file in files if (place := _split_path(file)) in known}
+
+
+def stores_pixels(commits: Commits) -> bool:
+    """Tells whether datasets store pixels instead of encoded images.
+
+    Raises:
+        DataError: Some do and others do not.
+    """
+    raw = [
+        folder
+        for folder, dataset in commits.items()
+        if dataset and dataset.options.get("encoding") == RAW_ENCODING
+    ]
+    if raw and len(raw) < len(commits):
+        other = next(folder for folder in commits if folder not in raw)
+        raise DataError(
+            f"{raw[0]} stores raw pixels, {other} does not.",
+            "Read them separately, or convert them with the same --encoding.",
+        )
+    return bool(raw)
+
+
+def group_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the folders of the datasets of files, each with the files' paths below it."""
+    names: dict[str, list[str]] = {}
+    for folder, name in map(_split_path, files):
+        names.setdefault(folder, []).append(name)
+    return names
+
+
+def _split_path(file: str) -> tuple[str, str]:
+    """Returns the folder of the dataset that a shard is in, and the shard's path below it."""
+    folder, name = os.path.split(file)
+    root, split = os.path.split(folder)
+    return root or ".", f"{split}/{name}"

@@ -313,14 +313,10 @@ def _find_contradictions(dataset: Dataset) -> Iterator[str]:
 def is_commit(path: str) -> bool:
     """Tells whether a file is a commit, intact or damaged; other tools use its name, too."""
     try:
-        fields = json.loads(storage.read_bytes(path, _MAX_COMMIT_BYTES))
-    except (*storage.UNUSABLE, ValueError, RecursionError):
+        fields = storage.read_json(path, dict[str, Any], _MAX_COMMIT_BYTES)
+        return bool(parse_pointer(fields)) or fields.keys() >= _COMMIT_FIELDS
+    except (*storage.UNUSABLE, ValueError):
         return False
-    try:
-        pointer = parse_pointer(fields)
-    except ValueError:
-        return False
-    return bool(pointer) or (isinstance(fields, dict) and fields.keys() >= _COMMIT_FIELDS)
 
 
 def _find_strays(dataset: Dataset) -> list[str]:

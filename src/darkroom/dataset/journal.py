@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.commit import is_commit
@@ -164,7 +165,7 @@ def _read(folders: Folders, path: str) -> dict[str, str] | None:
     None when the file is not a journal.
     """
     try:
-        listed = json.loads(storage.read_bytes(path, _MAX_BYTES))
+        listed = storage.read_json(path, dict[str, Any], _MAX_BYTES)
         if listed["darkroom_journal"] != _FORMAT_VERSION:
             return None
         return {
@@ -172,7 +173,7 @@ def _read(folders: Folders, path: str) -> dict[str, str] | None:
             for role, folder in _list_roles(folders).items()
             for name in (listed.get(role, ()) if role == "work" else listed[role])
         }
-    except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE
 
-FORMAT_3 = 3
+# That of the file that names a folder; a commit has that of `commit_fields`.
+_FORMAT = 3
 _FIELDS = {"format_version", "dataset", "fingerprint"}
 _MAX_BYTES = 1 << 10
 
@@ -27,7 +28,7 @@ def data_folder(output: str, token: str) -> str:
 
 def format_pointer(name: str, fingerprint: str) -> bytes:
     """Returns the file that names the folder of a dataset, and its fingerprint."""
-    fields = {"format_version": FORMAT_3, "dataset": name, "fingerprint": fingerprint}
+    fields = {"format_version": _FORMAT, "dataset": name, "fingerprint": fingerprint}
     return f"{json.dumps(fields, indent=2)}\n".encode()
 
 
@@ -41,7 +42,7 @@ def parse_pointer(fields: object) -> Mapping[str, Any] | None:
         return None
     name, fingerprint = fields["dataset"], fields["fingerprint"]
     is_text = isinstance(name, str) and isinstance(fingerprint, str)
-    if fields["format_version"] != FORMAT_3 or not is_text or not DATA_FOLDER.fullmatch(name):
+    if fields["format_version"] != _FORMAT or not is_text or not DATA_FOLDER.fullmatch(name):
         raise ValueError("it does not name the folder of a dataset")
     return fields
 
@@ -53,8 +54,8 @@ def find_data(folder: str) -> str:
         folder: The folder of a dataset; it need not be one.
     """
     try:
-        data = storage.read_bytes(storage.join(folder, DATASET_FILE), _MAX_BYTES)
-        fields = parse_pointer(json.loads(data))
-    except (*storage.UNUSABLE, ValueError, RecursionError):
+        path = storage.join(folder, DATASET_FILE)
+        fields = parse_pointer(storage.read_json(path, dict[str, Any], _MAX_BYTES))
+    except (*storage.UNUSABLE, ValueError):
         return folder  # whoever reads the commit reports the problem
     return storage.join(folder, fields["dataset"]) if fields else folder

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from darkroom.input.api import input_fn
     from darkroom.input.damage import explain_damage
     from darkroom.input.files import open_images
     from darkroom.input.loading import load
+    from darkroom.input.opening import input_fn
     from darkroom.input.tables.csv import make_csv_dataset
     from darkroom.input.tables.csv_table import CsvOptions
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tensorflow"):
 _HOMES = {
     "CsvOptions": "darkroom.input.tables.csv_table",
     "explain_damage": "darkroom.input.damage",
-    "input_fn": "darkroom.input.api",
+    "input_fn": "darkroom.input.opening",
     "load": "darkroom.input.loading",
     "make_csv_dataset": "darkroom.input.tables.csv",
     "open_images": "darkroom.input.files",

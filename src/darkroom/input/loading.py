@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.text import format_count
+from darkroom.runtime.text import find_similar, format_count
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -61,10 +60,10 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         """Returns the split of another name, or says which splits there are."""
         if (known := name_split(name)) in self:
             return self[known]
-        near = difflib.get_close_matches(str(known).lower(), self, n=1)
+        near = find_similar(str(known).lower(), self)
         raise MissingKeyError(
             f"There is no split {name!r}: the splits are {', '.join(self)}.",
-            f"Did you mean {near[0]!r}?" if near else "Take one of these.",
+            f"Did you mean {near!r}?" if near else "Take one of these.",
         )
 
     def __repr__(self) -> str:
@@ -134,7 +133,7 @@ def load(
         OSError: There is nothing at the path, or it cannot be read.
     """
     load_tensorflow()
-    from darkroom.input.api import input_fn
+    from darkroom.input.opening import input_fn
 
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
         check_flag(name, flag)

@@ -122,7 +122,15 @@ def list_elements(
     elements = source.make_elements(options, order)
     if buffered := _count_shuffled(source, options):
         elements = order.shuffle(elements, buffered)
-    return _take_part(whole, order.number(elements), options)
+    elements = order.number(elements)
+    index, count = options.shard
+    if count == 1:
+        return elements
+    # All parts have the same number of full batches.
+    images = _count_full_batches(whole, options) * options.batch_size
+    if options.shard_by == "file":
+        return elements.take(images)
+    return elements.take(images * count).shard(count, index)
 
 
 def make_eval_dataset(
@@ -225,19 +233,6 @@ def _count_shuffled(source: ImageSource, options: InputOptions) -> int:
     """Returns the number of elements in the buffer that is shuffled."""
     most = min(options.shuffle_bytes, options.ram_budget_bytes * _SHUFFLE_SHARE)
     return min(options.shuffle_records, int(most / source.element_bytes))
-
-
-def _take_part(
-    whole: ImageSource, elements: tf.data.Dataset, options: InputOptions
-) -> tf.data.Dataset:
-    """Returns the part of this process. All parts have the same number of full batches."""
-    index, count = options.shard
-    if count == 1:
-        return elements
-    images = _count_full_batches(whole, options) * options.batch_size
-    if options.shard_by == "file":
-        return elements.take(images)
-    return elements.take(images * count).shard(count, index)
 
 
 def map_images(elements: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:

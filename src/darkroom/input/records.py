@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.data.commits import Commits, find_shards, group_by_folder, stores_pixels
+from darkroom.data.splits import (
+    Commits,
+    RecordSplit,
+    find_shards,
+    group_by_folder,
+    stores_pixels,
+)
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
@@ -23,9 +30,9 @@ from darkroom.dataset.example import (
 from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.reading import count_records, interleave_records, sample_records
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
+from darkroom.runtime.text import format_count
 
 _LABEL_FEATURES = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
 IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string), **_LABEL_FEATURES}
@@ -35,6 +42,14 @@ _SHAPE_FEATURES = {
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
 
+_READ_BUFFER_BYTES = 1 << 20
+# Share of the memory budget for files that are read at the same time.
+_READ_SHARE = 0.25
+# Files that TensorFlow holds open for each file of a cycle.
+_OPEN_FILES = 3
+# Records that are read to measure their mean size.
+_SAMPLED_RECORDS = 64
+
 
 class RecordSource:
     """TFRecord files; see `darkroom.input.source.ImageSource`.
@@ -42,16 +57,23 @@ class RecordSource:
     Attributes:
         files: Paths of TFRecord files in order, gzip-compressed when they end in `.gz`.
         commits: The commits of their datasets.
+        split: The split that they are, where its datasets were opened.
         states: The `identify_commit` of each of them.
         element_bytes: Mean size of a record.
     """
 
-    def __init__(self, files: Sequence[str], commits: Commits | None = None) -> None:
+    def __init__(
+        self,
+        files: Sequence[str],
+        commits: Commits | None = None,
+        split: RecordSplit | None = None,
+    ) -> None:
         """Opens files of datasets that were checked. `open_splits` does that.
 
         Args:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
             commits: The commits of their datasets; None: they are read.
+            split: The split that they are a copy of; None: it has these files.
 
         Raises:
             DataError: There is no record, one of the first ones is damaged, the first one has no
@@ -61,10 +83,11 @@ class RecordSource:
         if commits is None:
             commits = {folder: find_dataset(folder) for folder in group_by_folder(self.files)}
         self.commits = commits
+        self.split = split or RecordSplit("", group_by_folder(self.files), commits)
         self.states = {folder: identify_commit(folder) for folder in self.commits}
         self._shards = shards = find_shards(self.files, self.commits)
         try:
-            file, first, self.element_bytes = sample_records(self.files)
+            file, first, self.element_bytes = _sample_records(self.files)
         except tf.errors.DataLossError:
             self.check_records()
             raise
@@ -88,7 +111,10 @@ class RecordSource:
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of records in a part. Files of other tools are read for it."""
         if self._counts is None:
-            self._counts = [count_records(file) for file in self.files]
+            self._counts = [
+                int(_read_file(tf.constant(file)).reduce(0, lambda count, _: count + 1))
+                for file in self.files
+            ]
         return sum(self._counts[part[0] :: part[1]])
 
     def identify(self) -> str:
@@ -169,13 +195,10 @@ class RecordSource:
             folder = os.path.dirname(missing[0])
             names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
             raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
-        for file in self.files:
-            self._check_file(file)
-
-    def _check_file(self, file: str) -> None:
         try:
-            for _ in read_records(file):
-                pass
+            for file in self.files:
+                for _ in read_records(file):
+                    pass
         except DataError as error:
             hint = error.hint
             if file in self._shards:
@@ -184,10 +207,18 @@ class RecordSource:
             raise DataError(error.message, hint) from None
 
     def _interleave(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
+        """Returns the records of the files, which are read in turns, string [] each."""
         paths = tf.data.Dataset.from_tensor_slices(self.files)
         if order is not None:
             paths = order.shuffle_files(self.files)
-        return interleave_records(paths, options, self.element_bytes)
+        cycle_length, block_length = bound_reading(options, self.element_bytes)
+        return paths.interleave(
+            tf.autograph.experimental.do_not_convert(_read_file),
+            cycle_length=cycle_length,
+            block_length=block_length,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=options.deterministic,
+        )
 
 
 def make_cache_folder(path: str) -> None:
@@ -215,3 +246,42 @@ def _check_features(file: str, record: bytes) -> None:
             f"it has {', '.join(sorted(features))}.",
             "Training needs records with an image and a label.",
         )
+
+
+def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]:
+    """Returns the cycle and the block length that keep read-ahead within its share of the budget.
+
+    TensorFlow opens three times as many files as the cycle has, and holds two blocks and a record
+    of each. Its own memory budget does not count them.
+    """
+    most_bytes = options.ram_budget_bytes * _READ_SHARE / _OPEN_FILES
+    file_bytes = most_bytes / options.cycle_length - _READ_BUFFER_BYTES
+    block_length = max(1, min(options.block_length, int(file_bytes / record_bytes - 1) // 2))
+    file_bytes = _READ_BUFFER_BYTES + (2 * block_length + 1) * record_bytes
+    return max(1, min(options.cycle_length, int(most_bytes / file_bytes))), block_length
+
+
+def _sample_records(files: Sequence[str]) -> tuple[str, bytes, float]:
+    """Reads the first records of the first file that has any.
+
+    Returns:
+        The file, its first record, and the mean size of its first records in bytes.
+
+    Raises:
+        DataError: There is no record.
+    """
+    for file in files:
+        records = _read_file(tf.constant(file)).take(_SAMPLED_RECORDS).as_numpy_iterator()
+        for first in records:
+            sizes = [len(first), *map(len, records)]
+            return file, first, statistics.fmean(sizes)
+    raise DataError(
+        f"There is no record in {format_count(len(files), 'file')}: {', '.join(files[:3])}."
+    )
+
+
+def _read_file(file: tf.Tensor) -> tf.data.Dataset:
+    """Returns the records of a file, string [] each. A path that ends in `.gz` means gzip."""
+    is_gzip = tf.strings.regex_full_match(file, r".*\.gz")
+    compression = tf.where(is_gzip, "GZIP", "")
+    return tf.data.TFRecordDataset(file, compression, buffer_size=_READ_BUFFER_BYTES)

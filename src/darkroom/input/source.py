@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 
+from darkroom.data.splits import Split
 from darkroom.options.input import InputOptions
 
 # Keeps the epochs of one seed apart from the epochs of the next seed.
@@ -93,6 +94,10 @@ class ImageSource(Protocol):
     """
 
     element_bytes: float
+
+    @property
+    def split(self) -> Split:
+        """The split that has them."""
 
     @property
     def is_counted(self) -> bool:

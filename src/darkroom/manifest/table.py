@@ -109,7 +109,7 @@ def read_manifest(folder: str) -> Manifest:
     """
     path = storage.join(folder, MANIFEST_INFO_FILE)
     try:
-        info = json.loads(storage.read_bytes(path))
+        info = storage.read_json(path, dict[str, Any])
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
         manifest = Manifest(**info)

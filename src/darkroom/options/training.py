@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
+from darkroom.runtime.text import find_similar
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -349,7 +349,7 @@ def check_model_name(spec: str) -> None:
             _suggest_model(spec),
         )
     keras_module = APPLICATIONS_PREFIX.rstrip(":")
-    if module != keras_module and difflib.get_close_matches(module, [keras_module], cutoff=0.9):
+    if module != keras_module and find_similar(module, [keras_module], 0.9):
         raise UsageError(
             f"model is {spec!r}, which names no network of Keras.",
             f"Did you mean {APPLICATIONS_PREFIX}{function}?",
@@ -359,9 +359,8 @@ def check_model_name(spec: str) -> None:
 def _suggest_model(spec: str) -> str:
     """Returns which model is meant by a text that does not name one."""
     names = {name.lower(): f"{APPLICATIONS_PREFIX}{name}" for name in APPLICATIONS}
-    near = difflib.get_close_matches(spec.lower(), [*names, *OWN_MODELS], n=1)
-    if near:
-        return f"Did you mean {names.get(near[0], near[0])}?"
+    if near := find_similar(spec.lower(), [*names, *OWN_MODELS]):
+        return f"Did you mean {names.get(near, near)}?"
     return (
         f"Networks of Keras are named as in {APPLICATIONS_PREFIX}MobileNetV2. Any other model, as "
         "a vision transformer, is your own function: package.module:function."

@@ -49,12 +49,23 @@ def list_first(texts: Sequence[str]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Returns which known name a wrong one may stand for, as a question; else `otherwise`."""
+def find_similar(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Returns the known name that is most like a wrong one; None if none is.
+
+    Args:
+        name: The name.
+        known: The known names.
+        least: How similar it must be, 0 to 1.
+    """
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [*known], n=1)
-    return f"Did you mean {near[0]}?" if near else otherwise
+    return next(iter(get_close_matches(name, [*known], n=1, cutoff=least)), None)
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Returns which known name a wrong one may stand for, as a question; else `otherwise`."""
+    near = find_similar(name, known)
+    return otherwise if near is None else f"Did you mean {near}?"
 
 
 def format_count(count: int, noun: str) -> str:

@@ -19,8 +19,9 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
+from darkroom.runtime.json_values import parse_json
 from darkroom.storage import local, remote, remote_files
 from darkroom.storage.failures import build_missing_error as build_missing_error
 from darkroom.storage.failures import convert_os_error as convert_os_error
@@ -46,6 +47,9 @@ from darkroom.storage.uris import local_path as local_path
 _BLOCK_BYTES = 1 << 20
 
 
+_Kind = TypeVar("_Kind")
+
+
 def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
     """Reads a whole regular file.
 
@@ -60,6 +64,17 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
     if data is None:
         raise FileTooLargeError(f"{path} has more than {limit_bytes} bytes")
     return data
+
+
+def read_json(path: str, kind: type[_Kind], limit_bytes: int = 1 << 28) -> _Kind:
+    """Reads a file of JSON by the type of its content; see `build_value`.
+
+    Raises:
+        ValueError: It is not JSON, is nested too deeply, or does not fit the type.
+        FileTooLargeError: The file is longer than `limit_bytes`.
+        OSError: It is missing, not a regular file, or not readable.
+    """
+    return parse_json(read_bytes(path, limit_bytes), kind)
 
 
 def open_read(path: str) -> BinaryIO:

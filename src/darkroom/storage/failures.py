@@ -18,6 +18,7 @@ from darkroom.errors import (
     describe_os_error,
 )
 from darkroom.runtime.process import begin_at_call
+from darkroom.runtime.text import find_similar
 from darkroom.storage.files import NotAFileError
 from darkroom.storage.uris import absolute, is_remote
 
@@ -59,7 +60,7 @@ def _find_similar(name: str, names: Collection[str]) -> str | None:
     stem = os.path.splitext(name)[0]
 
     def has_similar_stem(other: str) -> bool:
-        return bool(difflib.get_close_matches(stem, [os.path.splitext(other)[0]]))
+        return find_similar(stem, [os.path.splitext(other)[0]]) is not None
 
     near = difflib.get_close_matches(name, names, n=_MOST_SIMILAR)
     return next(filter(has_similar_stem, near), None)

@@ -1,4 +1,4 @@
-"""Export of a trained model as a SavedModel that takes encoded images, and its accuracy."""
+"""Export of a trained model as a SavedModel that takes encoded images."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from darkroom import storage
@@ -17,7 +16,6 @@ from darkroom.dataset.example import (
     IMAGE_FORMAT,
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
-    LABEL_NUMBER,
 )
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import LABELS_FILE
@@ -34,12 +32,10 @@ from darkroom.evaluation.scores.serving import (
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
-from darkroom.storage import copies
 from darkroom.training.networks.answers import check_answers, is_half
 
 PIXELS_KEY = "pixels"
 
-_BATCH_SIZE = 256
 # Records of other tools may have nothing but the image.
 _FEATURES = {
     IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
@@ -178,26 +174,3 @@ def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHas
         value_index=tf.lookup.TextFileIndex.WHOLE_LINE,
     )
     return tf.lookup.StaticHashTable(lines, default_value="")
-
-
-def measure_accuracy(model_dir: str, files: Sequence[str]) -> float:
-    """Returns the share of records of which the model finds the label.
-
-    The records go through the model's own signature, so this measures the served model.
-
-    Args:
-        model_dir: The folder of a SavedModel that `export_model` wrote.
-        files: Local TFRecord files without compression.
-
-    Returns:
-        The accuracy, 0 to 1.
-    """
-    with copies.use_local_copy(model_dir) as local:
-        model = tf.saved_model.load(local)
-    predict = model.signatures[EXAMPLES_SIGNATURE]
-    accuracy = keras.metrics.SparseCategoricalAccuracy()
-    label = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
-    for records in tf.data.TFRecordDataset(list(files)).batch(_BATCH_SIZE):
-        expected = tf.io.parse_example(records, label)[LABEL_NUMBER]
-        accuracy.update_state(expected, predict(examples=records)[PROBABILITIES_KEY])
-    return float(accuracy.result())

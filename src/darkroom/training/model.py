@@ -1,4 +1,4 @@
-"""Builds and compiles the model of a training, with all its variables."""
+"""Builds and compiles the model of a training: its parts, its loss, and all its variables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,29 @@ import numpy as np
 from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.models import build_model
-from darkroom.training.recipe.label_counts import Counts
-from darkroom.training.recipe.loss import make_loss
+from darkroom.training.recipe.balance import Counts, add_prior
 from darkroom.training.recipe.optimizer import make_optimizer
-from darkroom.training.recipe.prior import add_prior
+
+
+class SmoothedCrossentropy(keras.losses.Loss):
+    """Cross-entropy with smoothed labels, which are numbers. Keras's own takes vectors.
+
+    Args:
+        num_classes: C, the number of labels.
+        label_smoothing: Label smoothing: the share of each label spread evenly over all labels.
+    """
+
+    def __init__(self, num_classes: int, label_smoothing: float) -> None:
+        super().__init__(name="smoothed_crossentropy")
+        self._num_classes, self._label_smoothing = num_classes, label_smoothing
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Returns the loss of each image, [B], of labels [B] and probabilities [B, C]."""
+        labels = keras.ops.cast(keras.ops.reshape(y_true, (-1,)), "int32")
+        vectors = keras.ops.one_hot(labels, self._num_classes, dtype=y_pred.dtype)
+        return keras.losses.categorical_crossentropy(
+            vectors, y_pred, label_smoothing=self._label_smoothing
+        )
 
 
 class Parts(NamedTuple):
@@ -92,22 +111,36 @@ def split_head(model: Any) -> Parts:
     return Parts(model, head, base)
 
 
-def compile_model(parts: Parts, options: TrainingOptions, num_classes: int, optimizer: Any) -> Any:
+def compile_model(parts: Parts, options: TrainingOptions, optimizer: Any) -> Any:
     """Compiles the whole model, of which the head is trained, with all variables of its training.
 
     Args:
         parts: The model, its head and its base.
         options: The options of the training.
-        num_classes: C, the number of labels.
         optimizer: Its optimizer.
 
     Returns:
         The model to train: uint8 [B, height, width, 3] to probabilities [B, C].
     """
-    model = add_prior(parts.model, parts.counts)
+    model, num_classes = add_prior(parts.model, parts.counts), int(parts.model.output_shape[-1])
     _compile(model, options, num_classes, optimizer)
     _build(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
     return model
+
+
+def make_loss(num_classes: int, label_smoothing: float, *, has_vectors: bool) -> Any:
+    """Returns the loss, for Keras's `compile`.
+
+    Args:
+        num_classes: C, the number of labels.
+        label_smoothing: Label smoothing: the share of each label spread evenly over all labels.
+        has_vectors: Labels are float32 [B, C], as mixup makes them; else int64 [B].
+    """
+    if not label_smoothing:
+        return "categorical_crossentropy" if has_vectors else "sparse_categorical_crossentropy"
+    if has_vectors:
+        return keras.losses.CategoricalCrossentropy(label_smoothing=label_smoothing)
+    return SmoothedCrossentropy(num_classes, label_smoothing)
 
 
 def _compile(model: Any, options: TrainingOptions, num_classes: int, optimizer: Any) -> None:
@@ -127,24 +160,21 @@ def _build(model: Any, example: Any, options: TrainingOptions, num_classes: int)
     has_vectors = bool(options.input_options.augmentation.mixup)
     label = np.zeros(1, np.int64)
     if has_vectors:
-        _check_takes_vectors(model, options.model)
+        # A sparse metric would accept vectors silently.
+        config = model.get_compile_config()
+        used = [config.get(part) for part in ("loss", "metrics", "weighted_metrics")]
+        if "sparse" in json.dumps(used, default=str).lower():
+            raise UsageError(
+                f"The model {options.model} comes compiled with a sparse loss or metric, but mixup "
+                "makes labels vectors.",
+                "Compile it with categorical_crossentropy and 'accuracy', or augment without "
+                "mixup.",
+            )
         label = np.eye(1, num_classes, dtype=np.float32)
     scores = model(example, training=False)
     model.optimizer.build(model.trainable_variables)
     model.compute_loss(x=example, y=label, y_pred=scores, training=False)
     model.compute_metrics(example, label, scores, sample_weight=None)
-
-
-def _check_takes_vectors(model: Any, name: str) -> None:
-    """Checks that loss and metrics take vectors. A sparse metric would accept them silently."""
-    config = model.get_compile_config()
-    used = [config.get(part) for part in ("loss", "metrics", "weighted_metrics")]
-    if "sparse" in json.dumps(used, default=str).lower():
-        raise UsageError(
-            f"The model {name} comes compiled with a sparse loss or metric, but mixup makes labels "
-            "vectors.",
-            "Compile it with categorical_crossentropy and 'accuracy', or augment without mixup.",
-        )
 
 
 @contextmanager

@@ -13,12 +13,10 @@ from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import cards
-from darkroom.runtime.json_values import build_value, parse_json
+from darkroom.runtime.json_values import build_value
 from darkroom.training.recipe.hints import format_for_python, format_hints
 from darkroom.training.state.folder import RESULT_FILE
 from darkroom.training.state.history import Exported, format_exported
-
-_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ def read_result(folder: str, plan: Mapping[str, Any]) -> TrainingResult | None:
     if not (storage.exists(path) and storage.exists(storage.join(model_dir, "saved_model.pb"))):
         return None
     try:
-        saved = parse_json(storage.read_bytes(path, _MAX_BYTES), _Saved)
+        saved = storage.read_json(path, _Saved)
         if saved.plan != plan:
             return None
         evaluation = Evaluation.from_dict(saved.result.get("evaluation", {}))

@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
-from contextlib import nullcontext
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.errors import UsageError
+from darkroom.data.splits import Split
+from darkroom.dataset.splits import EVAL, TRAIN
+from darkroom.errors import DataError, UsageError
 from darkroom.input.damage import explain_damage
+from darkroom.input.opening import open_splits
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
-from darkroom.options.training import TrainingOptions
+from darkroom.options.training import LAST, TrainingOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.training.data import ImageBatches, use_cache_folder
-from darkroom.training.devices.divergence import explain_divergence
-from darkroom.training.devices.loops import Loop, make_loop, show_batches
-from darkroom.training.devices.placement import Placement, explain_lost_workers
-from darkroom.training.feature_batches import FeatureBatches, use_features
-from darkroom.training.model import make_parts, use_precision
-from darkroom.training.phases import Phases
+from darkroom.training.batches import (
+    FeatureBatches,
+    ImageBatches,
+    use_cache_folder,
+    use_features,
+)
+from darkroom.training.devices.loops import DivergedError, Loop, make_loop, show_batches
+from darkroom.training.devices.placement import Placement, explain_lost_workers, make_placement
+from darkroom.training.features.compute import list_views
+from darkroom.training.model import Parts, compile_model, make_parts, use_precision
 from darkroom.training.recipe.balance import make_balance
+from darkroom.training.recipe.fine_tuning import (
+    build_optimizer,
+    choose_trained_layers,
+    release_layers,
+)
 from darkroom.training.recipe.hints import list_hints
-from darkroom.training.recipe.label_counts import find_label_counts
 from darkroom.training.recipe.optimizer import set_place
 from darkroom.training.sources import check_labels
-from darkroom.training.state.budget import Budget
 from darkroom.training.state.checkpoints import TrainingState
-from darkroom.training.state.history import Exported, History, format_epoch
-from darkroom.training.state.plan import count_epochs, count_steps, is_head, plan_phases
+from darkroom.training.state.course import Budget, Phase, count_epochs, is_head, next_step
+from darkroom.training.state.history import ALL, MONITOR, TOP, Exported, History, format_epoch
 from darkroom.training.state.training_run import TrainingRun
 
 _LOGGER = logging.getLogger(__name__)
@@ -64,6 +73,38 @@ class TrainedModel:
     def best_epoch(self) -> int:
         """The epoch, from 1, with the lowest loss on the eval split."""
         return self.exported.best
+
+
+def train_splits(
+    splits: Mapping[str, Split],
+    labels: Sequence[str],
+    options: TrainingOptions,
+    run_dir: str,
+    *,
+    stage: bool = True,
+) -> TrainedModel:
+    """Opens the images of splits, and trains a model on them; see `train`.
+
+    Args:
+        splits: The train and the eval split, by name.
+        labels: Their label map.
+        options: The options of the training.
+        run_dir: The folder of the training.
+        stage: Copy remote datasets to a local cache first.
+    """
+    # This comes first: TensorFlow must know the other workers before it reads a record.
+    placement = make_placement(options.strategy)
+    wanted = {name: splits[name] for name in (TRAIN, EVAL)}
+    sources = open_splits(wanted, verify=options.verify, stage=stage)
+    return train(
+        options,
+        placement,
+        training=sources[TRAIN],
+        evaluation=sources[EVAL],
+        num_classes=len(labels),
+        run_dir=run_dir,
+        labels=labels,
+    )
 
 
 def train(
@@ -103,109 +144,174 @@ def train(
         )
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
     images = training.count_images(), evaluation.count_images()
-    first = plan_phases(options)[0].name
-    num_steps = count_steps(options, placement, images[0], first)
+    num_steps = _count_steps(options, placement, images[0], is_frozen=options.is_frozen)
     identities = training.identify(), evaluation.identify()
-    state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes))
+    state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes), images)
     balance = make_balance(options.balance, training, evaluation, input_options, num_classes)
     prior = balance.prior_counts if balance else None
     with use_precision(options.precision):
         with placement.strategy.scope():
             parts = make_parts(options, num_classes, num_steps, labels, prior)
-        phases = Phases(placement, parts, num_classes, images, state)
+        initial = parts.base.get_weights() if parts.base is not None else None
         shared = placement.share_input(input_options)
         with use_cache_folder(shared) as shared, explain_lost_workers(placement):
             data = ImageBatches(placement, shared, training, evaluation, InputMeter(), balance)
             with explain_damage(training, evaluation):
-                timing = _train_phases(phases, data)
+                run, timing = _train_phases(parts, state, data)
         verdict = None
         if timing is not None:
             verdict = _judge(timing, options, shared, training)
             if placement.cluster.is_chief:
                 write_verdict(run_dir, verdict)
-        exported = phases.restore()
+        exported = _restore_exported(parts, run, initial)
         model = parts.model
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
             model = make_parts(options, num_classes, num_steps, labels).model
             model.set_weights(parts.model.get_weights())
-    # Without a balance, its hint needs them; with one, they were counted already.
-    counts = None if balance else find_label_counts(training, num_classes)
-    hints = list_hints(options, state.history, images[0], labels, counts, phases.fine_tuning)
+    counts, fine_tuning = training.split.label_counts, state.suggest_fine_tuning()
+    hints = list_hints(options, state.history, images[0], labels, counts, fine_tuning)
     return TrainedModel(model, exported, state.history, verdict, hints)
 
 
-def _train_phases(phases: Phases, data: ImageBatches) -> InputTiming | None:
-    """Trains the rest of each phase; returns the timing of those that read images, if any."""
-    options, placement = phases.state.options, data.placement
+def _train_phases(
+    parts: Parts, state: TrainingState, data: ImageBatches
+) -> tuple[TrainingRun, InputTiming | None]:
+    """Trains what is left; returns the last run, and the timing of those that read images."""
+    options, is_trained = state.options, False
     total: InputTiming | None = None
-    is_trained = False
-    for run in phases.begin_runs():
+    [phase] = [each for each in state.plan_phases() if each.name == state.phase]
+    # That of the checkpoint, even if nothing is left of it: the next begins with its weights.
+    run = _begin_phase(parts, state, data, phase)
+    while (step := next_step(state)).phase is not None:
+        if step.phase.name != run.phase:
+            if is_head(run.phase):
+                run.restore_best()
+            run = _begin_phase(parts, state, data, step.phase)
         is_trained = True
-        base = phases.parts.base if is_head(run.phase) else None
-        loop = make_loop(run.model, options.loop, placement, options.steps_per_execution)
-        with nullcontext(data) if base is None else use_features(data, base, options) as fed:
-            if isinstance(fed, FeatureBatches):
-                budget = phases.state.budget
-                budget.view_seconds = fed.view_seconds or budget.view_seconds
-            timing = _train_epochs(phases, run, loop, fed)
-        # Features are read from memory, which says nothing about the input.
-        if base is None:
-            total = timing + (total or InputTiming())
-    if end := phases.explain_end(is_trained=is_trained):
+        loop = make_loop(run.model, options.loop, data.placement, options.steps_per_execution)
+        if is_head(run.phase):
+            # Features are read from memory, which says nothing about the input.
+            with use_features(data, parts.base, options) as features:
+                run.keep_view_seconds(features.view_seconds)
+                _train_epochs(run, loop, features)
+        else:
+            total = _train_epochs(run, loop, data) + (total or InputTiming())
+    done = len(state.history)
+    nothing = "" if is_trained else f"Epoch {done} was the last one: nothing is left to train."
+    if end := step.end or nothing:
         progress.note(end)
-    return total
+    return run, total
 
 
-def _train_epochs(
-    phases: Phases,
-    run: TrainingRun,
-    loop: Loop,
-    data: ImageBatches | FeatureBatches,
-) -> InputTiming:
-    evaluation, total = data.make_evaluation(), InputTiming()
-    num_steps = phases.count_steps(run.phase)
-    while not run.is_finished and phases.has_time(run):
-        with progress.step(f"epoch {len(run.history) + 1}/{phases.count_epochs(run)}"):
-            total += _train_epoch(phases, run, loop, data, evaluation, num_steps)
+def _begin_phase(
+    parts: Parts, state: TrainingState, data: ImageBatches, phase: Phase
+) -> TrainingRun:
+    """Makes the run of a phase, with its layers and its optimizer."""
+    placement, model = data.placement, parts.trained
+    if phase.name in (TOP, ALL):
+        num_steps = _count_steps(state.options, placement, state.num_images[0], is_frozen=False)
+        with placement.strategy.scope():
+            choose_trained_layers(parts.base, phase.name)
+            # Keras cannot average weights that devices share.
+            averages = not placement.is_distributed
+            optimizer = build_optimizer(state.options, phase, num_steps, averages=averages)
+            model = compile_model(parts, state.options, optimizer)
+    return TrainingRun(model, state, phase, is_chief=placement.cluster.is_chief)
+
+
+def _train_epochs(run: TrainingRun, loop: Loop, data: ImageBatches | FeatureBatches) -> InputTiming:
+    """Trains and evaluates the epochs that are next in the phase of a run."""
+    options, state, total = run.state.options, run.state, InputTiming()
+    is_frozen = is_head(run.phase)
+    num_steps = _count_steps(options, data.placement, state.num_images[0], is_frozen=is_frozen)
+    evaluation = data.make_evaluation()
+    while (step := next_step(state)).phase is not None and step.phase.name == run.phase:
+        with progress.step(f"epoch {len(run.history) + 1}/{step.epochs}"):
+            timing = _train_epoch(run, loop, data, evaluation, num_steps)
+            total += timing
+            share, speed = timing.waiting_share, timing.images_per_second
+            rate = float(run.model.optimizer.learning_rate.numpy())
+            line = format_epoch(run.history[-1], rate, speed, share)
+            progress.remark(line)
+            _LOGGER.info("Epoch %d of %d: %s", len(run.history), step.phase.epochs, line)
         progress.remark(format_count(len(run.history), "epoch"))
     return total
 
 
 def _train_epoch(
-    phases: Phases,
     run: TrainingRun,
     loop: Loop,
     data: ImageBatches | FeatureBatches,
     evaluation: Any,
     num_steps: int,
 ) -> InputTiming:
-    """Trains and evaluates the rest of an epoch; says at its end how it went."""
-    model, started, is_whole = run.model, phases.state.budget.spent, run.step == 0
-    if is_whole:
+    """Trains and evaluates the rest of an epoch."""
+    model, epoch, budget = run.model, len(run.history), run.state.budget
+    started = budget.spent if run.step == 0 else None
+    if started is not None:
         model.reset_metrics()
         set_place(model.optimizer, count_epochs(run.history, run.phase) * num_steps)
-    batches = data.make_training(len(run.history), run.step)
+    batches = data.make_training(epoch, run.step)
     hook = show_batches(run.step_hook, model, data.placement.cluster, run.step, num_steps)
-    with explain_divergence(data, len(run.history), phases.state.options):
+    try:
         loop.train_epoch(batches, run.step, num_steps, hook)
+    except DivergedError as error:
+        names = data.name_images(epoch, error.batches)
+        raise error.explain(epoch + 1, names, run.state.options) from None
     timing = data.meter.take()
     logs = dict(model.get_metrics_result())
     found = loop.evaluate(evaluation)
     # Before the epoch counts: it may have read some of the old records and some of the new.
     data.check_not_replaced()
-    share, speed = timing.waiting_share, timing.images_per_second
-    if is_whole:
-        phases.state.budget.epoch_seconds[run.phase] = phases.state.budget.spent - started
     run.end_epoch(
         {**logs, **{f"val_{name}": value for name, value in found.items()}},
-        {"input_waiting_share": share, "images_per_second": speed},
+        {
+            "input_waiting_share": timing.waiting_share,
+            "images_per_second": timing.images_per_second,
+        },
+        None if started is None else budget.spent - started,
     )
-    rate = float(model.optimizer.learning_rate.numpy())
-    line = format_epoch(run.history[-1], rate, speed, share)
-    progress.remark(line)
-    _LOGGER.info("Epoch %d of %d: %s", len(run.history), run.epochs, line)
     return timing
+
+
+def _restore_exported(parts: Parts, run: TrainingRun, initial: Any) -> Exported:
+    """Gives the whole model the weights that are exported.
+
+    Args:
+        parts: The model.
+        run: The run of the last phase.
+        initial: The weights of the base before its fine-tuning.
+
+    Raises:
+        DataError: There are none with a finite loss on the eval split.
+    """
+    done, best = len(run.history), run.best_epoch
+    exported = done if run.state.options.export == LAST else best
+    if exported == best:
+        if parts.base is not None and is_head(run.state.best_phase) and not is_head(run.phase):
+            # Fine-tuning did not help.
+            parts.base.set_weights(initial)
+            run.restore_best(parts.trained)
+        else:
+            run.restore_best()
+    elif not math.isfinite(run.history[-1][MONITOR]):
+        raise DataError(
+            f"No model: {MONITOR} of the last epoch, {done}, is not a finite number.",
+            "Use --export best, or a lower --learning-rate in another folder.",
+        )
+    if run.phase in (TOP, ALL):
+        release_layers(parts.base)
+    run.end(exported)
+    return Exported(exported, done, best)
+
+
+def _count_steps(
+    options: TrainingOptions, placement: Placement, num_images: int, *, is_frozen: bool
+) -> int:
+    """Returns the number of batches in an epoch; a head sees each view of an image."""
+    views = len(list_views(options.input_options)) if is_frozen else 1
+    return placement.count_steps(num_images * views, options.batch_size)
 
 
 def _judge(

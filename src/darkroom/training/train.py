@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.data.open import OpenedData
-from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import REPORT_FILES
@@ -166,7 +166,19 @@ def train_datasets(
         trained = _train_model(found, options, folder)
         _export(trained, found.labels, options, folder)
         evaluation = _evaluate(found, options, folder, trained.exported.epoch)
-        result = _describe(trained, evaluation, folder)
+        exported = trained.exported
+        entry = trained.history[exported.epoch - 1]
+        result = TrainingResult(
+            exported.epochs,
+            exported.best,
+            exported.epoch,
+            {name: value for name, value in entry.items() if name not in ("epoch", PHASE)},
+            folder,
+            storage.join(folder, MODEL_FOLDER),
+            evaluation,
+            trained.verdict.sentence if trained.verdict else None,
+            hints=[name_other_folder(hint) for hint in trained.hints],
+        )
         write_result(folder, plan, result)
     return result
 
@@ -190,24 +202,10 @@ def _list_paths(given: Paths | Sequence[Paths]) -> list[str]:
 
 def _train_model(data: OpenedData, options: TrainingOptions, folder: str) -> TrainedModel:
     """Trains in a folder. Nothing is exported."""
-    from darkroom.input.opening import open_splits
     from darkroom.training import run
-    from darkroom.training.devices.placement import make_placement
 
     with progress.step("Training"):
-        # This comes first: TensorFlow must know the other workers before it reads a record.
-        placement = make_placement(options.strategy)
-        splits = {name: data.splits[name] for name in (TRAIN, EVAL)}
-        sources = open_splits(splits, verify=options.verify)
-        return run.train(
-            options,
-            placement,
-            training=sources[TRAIN],
-            evaluation=sources[EVAL],
-            num_classes=len(data.labels),
-            run_dir=folder,
-            labels=data.labels,
-        )
+        return run.train_splits(data.splits, data.labels, options, folder)
 
 
 def _export(
@@ -240,19 +238,3 @@ def _evaluate(data: OpenedData, options: TrainingOptions, folder: str, epoch: in
             f"The model is trained and exported, but it cannot be scored: {error.message}",
             error.hint,
         ) from error
-
-
-def _describe(trained: TrainedModel, evaluation: Evaluation, folder: str) -> TrainingResult:
-    exported = trained.exported
-    entry = trained.history[exported.epoch - 1]
-    return TrainingResult(
-        exported.epochs,
-        exported.best,
-        exported.epoch,
-        {name: value for name, value in entry.items() if name not in ("epoch", PHASE)},
-        folder,
-        storage.join(folder, MODEL_FOLDER),
-        evaluation,
-        trained.verdict.sentence if trained.verdict else None,
-        hints=[name_other_folder(hint) for hint in trained.hints],
-    )

@@ -14,22 +14,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.commits import Commits, read_shared_labels
 from darkroom.data.open import list_examples
-from darkroom.data.splits import fetch_records, join_commits
+from darkroom.data.splits import Commits, fetch_records, join_commits, read_shared_labels
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import FACTS_FILE
-from darkroom.input.opening import open_splits
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.devices.cluster import read_cluster
-from darkroom.training.devices.placement import make_placement
 from darkroom.training.export import export_model
 from darkroom.training.formats.keras_file import write_keras_file
-from darkroom.training.run import train
+from darkroom.training.run import train_splits
 from darkroom.training.state.facts import write_facts
 from darkroom.training.state.folder import (
     CHECKPOINTS_FOLDER,
@@ -71,18 +68,7 @@ def run_fn(fn_args: Any) -> None:
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         run_dir = choose_folder(checkpoint_dir, config, commits)
     check_place(run_dir)
-    # This comes first: TensorFlow must know the other workers before it reads a record.
-    placement = make_placement(options.strategy)
-    sources = open_splits(splits, verify=options.verify, stage=False)
-    trained = train(
-        options,
-        placement,
-        training=sources[TRAIN],
-        evaluation=sources[EVAL],
-        num_classes=len(labels),
-        run_dir=run_dir,
-        labels=labels,
-    )
+    trained = train_splits(splits, labels, options, run_dir, stage=False)
     for hint in trained.hints:
         progress.note(f"Next: {hint}")
         _LOGGER.info("Next: %s", hint)
@@ -130,7 +116,10 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
     if not read_cluster().is_chief:
         return folder
     if storage.exists(storage.join(folder, DONE_FILE)):
-        _clear_folder(folder)
+        own = {DONE_FILE, FACTS_FILE, *(each.rstrip("/") for each in TRAINING_NAMES)}
+        names = [each for each in storage.list_everything(folder) if each.partition("/")[0] in own]
+        storage.delete_files(storage.join(folder, each) for each in names)
+        storage.remove_empty_folders(folder)
     if not storage.has_files(folder) and (done := _find_earlier(checkpoint_dir, name, epochs)):
         earlier = storage.join(checkpoint_dir, f"{name}-{done}")
         # It may have ended before the last epoch that it was to do.
@@ -151,7 +140,12 @@ def finish_folder(folder: str, destination: str) -> None:
 
     Its checkpoints stay in `folder` alone: they are twice as large as the model.
     """
-    copies.copy_folder(folder, destination, leave_out=_is_kept)
+
+    def is_kept(name: str) -> bool:
+        part, _, file = name.partition("/")
+        return part == CHECKPOINTS_FOLDER or (part == BEST_FOLDER and not file.endswith(".json"))
+
+    copies.copy_folder(folder, destination, leave_out=is_kept)
     storage.write_bytes(storage.join(folder, DONE_FILE), b"{}\n")
 
 
@@ -172,19 +166,6 @@ def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
         if (match := found.fullmatch(each))
     ]
     return max((each for each in numbers if each < epochs), default=0)
-
-
-def _is_kept(name: str) -> bool:
-    """Tells whether a file belongs to a checkpoint, or to the weights of the best epoch."""
-    folder, _, file = name.partition("/")
-    return folder == CHECKPOINTS_FOLDER or (folder == BEST_FOLDER and not file.endswith(".json"))
-
-
-def _clear_folder(folder: str) -> None:
-    own = {DONE_FILE, FACTS_FILE, *(each.rstrip("/") for each in TRAINING_NAMES)}
-    names = [each for each in storage.list_everything(folder) if each.partition("/")[0] in own]
-    storage.delete_files(storage.join(folder, each) for each in names)
-    storage.remove_empty_folders(folder)
 
 
 def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:

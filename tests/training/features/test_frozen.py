@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from darkroom.errors import OutputError
+from darkroom.evaluation.evaluate import evaluate
 from darkroom.options.training import TrainingOptions
-from darkroom.training.export import export_model, measure_accuracy
+from darkroom.training.export import export_model
 from darkroom.training.features import compute
 from darkroom.training.features.cache import FeatureCache
 from darkroom.training.networks import efficientnet_lite
@@ -78,9 +79,8 @@ def test_the_model_gives_from_pixels_what_its_head_gave_from_features(
     base = trained.model.get_layer("efficientnet-lite0")
     for mine, given in zip(base.get_weights(), network.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, given)
-    export_model(trained.model, ["a", "b"], SIZE, str(tmp_path / "model[1]"))
-    files = [str(path) for path in (dataset / "Split-eval").iterdir()]
-    accuracy = measure_accuracy(str(tmp_path / "model[1]"), files)
+    export_model(trained.model, ["dark", "light"], SIZE, str(tmp_path / "model[1]"))
+    accuracy = evaluate(tmp_path / "model[1]", dataset, "eval").accuracy
     best = trained.history[trained.best_epoch - 1]
     assert accuracy == pytest.approx(best["val_accuracy"])
     assert trained.verdict is None

@@ -20,9 +20,9 @@ from darkroom.training.recipe.balance import (
     Balance,
     compute_quotas,
     compute_weights,
+    count_labels,
     make_balance,
 )
-from darkroom.training.recipe.label_counts import count_labels, find_label_counts
 
 pytestmark = pytest.mark.tensorflow
 
@@ -153,7 +153,7 @@ def test_mixed_labels_weigh_by_their_shares():
 def test_labels_are_counted_by_reading_only_where_nothing_says_it(
     source, folder, tmp_path, monkeypatch
 ):
-    assert find_label_counts(source, 2) is None
+    assert source.split.label_counts is None
     assert count_labels(source, OPTIONS, 2).tolist() == [15, 4]
     darkroom.convert(folder, tmp_path / "records")
     converted = open_splits(open_data([tmp_path / "records"]).splits)["train"]
@@ -162,5 +162,5 @@ def test_labels_are_counted_by_reading_only_where_nothing_says_it(
     # The index is of more files than those that are read.
     part = RecordSource(converted.files[:1])
     if part.count_images() < 19:
-        assert find_label_counts(part, 2) is None
+        assert part.split.label_counts is None
     assert count_labels(open_images(str(folder)).splits["train"], OPTIONS, 2).tolist() == [15, 4]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.recipe.loss import make_loss
+from darkroom.training.model import make_loss
 from darkroom.training.recipe.optimizer import make_optimizer, set_place
 
 pytestmark = pytest.mark.tensorflow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.training.recipe.prior import PriorShift, add_prior
+from darkroom.training.recipe.balance import PriorShift, add_prior
 
 pytestmark = pytest.mark.tensorflow
 

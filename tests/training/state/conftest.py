@@ -13,7 +13,7 @@ from ..conftest import SIZE
 
 
 @pytest.fixture
-def quick_course(quick_loop, monkeypatch):
+def without_images(quick_loop, monkeypatch):
     """Trains without images, and so without their features."""
     from darkroom.training.features.compute import Computer
 

@@ -27,9 +27,9 @@ from darkroom.training.recipe.fine_tuning import (
     choose_trained_layers,
     release_layers,
 )
-from darkroom.training.state import plan
+from darkroom.training.state import course
+from darkroom.training.state.course import Phase, plan_phases
 from darkroom.training.state.history import read_exported
-from darkroom.training.state.plan import Phase, plan_phases
 from darkroom.training.state.training_run import TrainingRun
 
 from ..conftest import SIZE
@@ -73,9 +73,9 @@ def test_the_phases_share_the_epochs(epochs, expected):
     assert plan_phases(TrainingOptions(epochs=7)) == [Phase("", 7)]
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatch):
-    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(course, "_HEAD_PATIENCE", 2)
     # Too small a rate to change a weight.
     values |= {"epochs": 5, "fine_tune_epochs": 1, "learning_rate": 1e-30}
     trained = train_in(tmp_path / "run", values)
@@ -85,11 +85,11 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
     assert len(train_in(tmp_path / "last", values).history) == 5
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_a_head_that_ended_early_says_so_and_trains_on(
     tmp_path, train_in, values, monkeypatch, notes
 ):
-    monkeypatch.setattr(plan, "_HEAD_PATIENCE", 2)
+    monkeypatch.setattr(course, "_HEAD_PATIENCE", 2)
     values |= {"epochs": 4, "fine_tune_epochs": 0, "learning_rate": 1e-30}
     ended = "Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
     for epochs in (4, 6):
@@ -121,7 +121,7 @@ def test_a_loss_is_the_same_by_features_and_by_images_and_without_a_prior(
     assert losses == pytest.approx([expected] * 2, rel=1e-5)
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weights):
     values |= {"learning_rate": 1e-2, "export": "last"}
     trained = train_in(tmp_path / "run", values)
@@ -148,7 +148,7 @@ def test_normalisation_is_never_trained(small_network):
     assert len(base.trainable_variables) == 8
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
     tmp_path, train_in, values, notes
 ):
@@ -196,7 +196,7 @@ def test_a_killed_process_ends_in_the_second_phase_as_one_that_was_not(
     assert_near(*histories)
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values, weights):
     straight = train_in(tmp_path / "straight", values)
     first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
@@ -223,7 +223,7 @@ def _evaluate_to(monkeypatch, losses):
     monkeypatch.setattr(QuickLoop, "evaluate", lambda *_: {"loss": next(left)})
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 @pytest.mark.parametrize("best", [1, 3, 5])
 def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, monkeypatch, best):
     ends = []
@@ -249,7 +249,7 @@ def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, mo
     assert len(ends) == 5
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_an_epoch_after_a_restart_is_exported_if_it_is_the_best(
     tmp_path, train_in, values, monkeypatch
 ):
@@ -263,7 +263,7 @@ def test_an_epoch_after_a_restart_is_exported_if_it_is_the_best(
     assert _find_changed(trained.model, values["weights"]) == {"conv_2"}
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, values, monkeypatch):
     _evaluate_to(monkeypatch, [0.1, 0.5, 0.5, 0.5, 0.4])
     values |= {"export": "last"}
@@ -276,7 +276,7 @@ def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, va
     assert _find_changed(best.model, values["weights"]) == set()
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_a_last_epoch_without_a_finite_loss_is_not_exported(
     tmp_path, train_in, values, monkeypatch
 ):
@@ -300,7 +300,7 @@ def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values):
     assert train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0}).hints == []
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, train_in, values, monkeypatch):
     del values["fine_tune_epochs"]
     asked = []
@@ -345,7 +345,7 @@ def test_fine_tuning_may_change_pixels_but_not_mix_labels():
         TrainingOptions(**lite, augment="flip,mixup", fine_tune_epochs=1)
 
 
-@pytest.mark.usefixtures("quick_course")
+@pytest.mark.usefixtures("without_images")
 def test_the_model_that_was_fine_tuned_is_opened_by_keras(tmp_path, train_in, values):
     trained = train_in(tmp_path / "run", values)
     trained.model.save(tmp_path / "model.keras")

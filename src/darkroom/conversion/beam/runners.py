@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import io
 import json
 import logging
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom.conversion.beam.engine import Engine, list_engines
 from darkroom.errors import UsageError
 from darkroom.options.targets import DATAFLOW, IMAGE, EngineOptions
-from darkroom.runtime.text import suggest
+from darkroom.runtime.text import find_similar, suggest
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -175,7 +174,7 @@ def _format_option(
     found = [a for a in actions if a.dest == name or f"--{name}" in a.option_strings]
     if not found:
         known = {n for a in actions for n in (a.dest, *(o.lstrip("-") for o in a.option_strings))}
-        if is_engine and not difflib.get_close_matches(name, known, cutoff=_SAME_OPTION):
+        if is_engine and not find_similar(name, known, _SAME_OPTION):
             return [] if value is None else [f"--{name}={value}"]
         hint = suggest(name, known, "See Beam's documentation.")
         raise UsageError(f"Beam has no option {name!r}.", hint)

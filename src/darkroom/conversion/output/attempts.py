@@ -18,7 +18,7 @@ from darkroom import storage
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATASET_FILE, Folders
 from darkroom.errors import OutputError
-from darkroom.runtime.json_values import build_value, parse_json
+from darkroom.runtime.json_values import build_value
 
 RECORD_FILE = "attempt.json"
 _MAX_BYTES = 1 << 16
@@ -132,7 +132,7 @@ def take(folders: Folders) -> None:
 def read_record(path: str) -> Record | None:
     """Reads the facts about an attempt; None when there is no such file, or another one."""
     try:
-        fields = parse_json(storage.read_bytes(path, _MAX_BYTES), dict[str, Any])
+        fields = storage.read_json(path, dict[str, Any], _MAX_BYTES)
         if fields.pop("darkroom_attempt", 0) != 1:
             return None
         found = build_value(fields, Record)

@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.data.splits import ALL, DataPart, Split
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.report.result import Evaluation
-from darkroom.runtime.json_values import parse_json
+from darkroom.runtime.json_values import build_value
 from darkroom.version import __version__
 
 # Beside the model of a training.
@@ -24,7 +24,8 @@ EVALUATION_FILE = "evaluation.json"
 FACTS_FILE = "facts.json"
 
 _FORMAT = 1
-_MAX_BYTES = 1 << 28
+# The fields of `Facts` that have another name in files.
+_FIELDS = {"best_epoch": "exported_epoch"}
 _PACKAGES = ("tensorflow", "keras", "numpy")
 
 
@@ -55,7 +56,7 @@ class Facts:
     Attributes:
         recipe: The options of the training, by name, with its choice where they leave it open.
         history: One entry an epoch: its number and Keras's losses and metrics.
-        best_epoch: The epoch, from 1, whose weights the model has; 0 if that is not known.
+        exported_epoch: The epoch, from 1, whose weights the model has; 0 if that is not known.
         input: The content of `input.json`.
         data: By split, the name, fingerprint and number of records of each part.
         code: Versions by package, and hashes by file.
@@ -63,7 +64,7 @@ class Facts:
 
     recipe: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[HistoryEntry] = ()
-    best_epoch: int = 0
+    exported_epoch: int = 0
     input: InputCosts = field(default_factory=InputCosts)
     data: Mapping[str, Sequence[DataPart]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class _Kept:
     """The content of `evaluation.json` and `facts.json`."""
 
     format: int
-    facts: Facts
+    facts: Mapping[str, Any]
     evaluation: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -106,22 +107,28 @@ def describe_code(model: str) -> dict[str, str]:
 
 def encode_evaluation(found: Evaluation, facts: Facts) -> bytes:
     """Returns the content of `evaluation.json`."""
-    values = {"format": _FORMAT, "evaluation": found.to_dict(), "facts": asdict(facts)}
+    values = {"format": _FORMAT, "evaluation": found.to_dict(), "facts": _name_fields(facts)}
     return (json.dumps(values, indent=1) + "\n").encode()
 
 
 def encode_facts(facts: Facts) -> bytes:
     """Returns the content of `facts.json`."""
-    return (json.dumps({"format": _FORMAT, "facts": asdict(facts)}, indent=1) + "\n").encode()
+    return (json.dumps({"format": _FORMAT, "facts": _name_fields(facts)}, indent=1) + "\n").encode()
 
 
 def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:
     """Reads a file in the folder of a training; nothing if it does not exist."""
     try:
-        kept = parse_json(storage.read_bytes(storage.join(folder, name), _MAX_BYTES), _Kept)
+        kept = storage.read_json(storage.join(folder, name), _Kept)
+        found = {_FIELDS.get(name, name): value for name, value in kept.facts.items()}
+        return build_value(found, Facts) if kept.format == _FORMAT else Facts()
     except (*storage.UNUSABLE, ValueError):
         return Facts()
-    return kept.facts if kept.format == _FORMAT else Facts()
+
+
+def _name_fields(facts: Facts) -> dict[str, Any]:
+    names = {field: name for name, field in _FIELDS.items()}
+    return {names.get(field, field): value for field, value in asdict(facts).items()}
 
 
 def _find_file(module: str) -> str | None:

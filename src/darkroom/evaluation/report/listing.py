@@ -29,7 +29,7 @@ def list_recipe(facts: Facts) -> Rows:
     if not facts.recipe:
         return []
     reason = "the last" if facts.recipe.get("export") == "last" else "lowest val_loss"
-    epochs = f"{facts.best_epoch} of {len(facts.history)} ({reason})"
+    epochs = f"{facts.exported_epoch} of {len(facts.history)} ({reason})"
     values = {name: _format(value) for name, value in facts.recipe.items()}
     tuned = sum(str(entry.get("phase")) in _FINE_TUNING for entry in facts.history)
     for name, done in (("epochs", len(facts.history) - tuned), ("fine_tune_epochs", tuned)):

@@ -120,7 +120,7 @@ def _make_course(facts: Facts) -> Html | None:
         if name != "epoch" and not name.startswith("val_") and f"val_{name}" in facts.history[-1]
     ]
     order = sorted(names, key=lambda name: (name not in ("loss", "accuracy"), name != "loss", name))
-    curves = (make_curve(facts.history, name, facts.best_epoch) for name in order)
+    curves = (make_curve(facts.history, name, facts.exported_epoch) for name in order)
     return element("section", element("h2", "Training"), element("div", *curves, class_="figures"))
 
 

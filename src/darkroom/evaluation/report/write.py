@@ -42,7 +42,7 @@ def write_report(folder: str, found: Evaluation, scored: Scored, facts: Facts) -
     confusion, gallery = _choose_images(scored)
     for name, data in _encode_files(found, facts, confusion, gallery).items():
         storage.write_bytes(storage.join(folder, name), data)
-    write_summaries(folder, found, confusion, gallery, max(facts.best_epoch - 1, 0))
+    write_summaries(folder, found, confusion, gallery, max(facts.exported_epoch - 1, 0))
 
 
 def _choose_images(scored: Scored) -> tuple[Ints, Gallery]:

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from typing import Any, cast
 
 import tensorflow as tf
@@ -21,6 +20,7 @@ from darkroom import storage
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, UsageError
 from darkroom.options.checks import check_choice, check_count
+from darkroom.runtime.text import find_similar
 
 LABEL_TYPES = ("int64", "float32")
 
@@ -149,10 +149,10 @@ def read_table(files: Sequence[str], options: CsvOptions) -> Table:
         features = list(options.features)
     for name in (options.label, *features):
         if name not in columns:
-            close = get_close_matches(name, columns, n=1)
+            near = find_similar(name, columns)
             raise DataError(
                 f"{files[0]} has no column {name!r}.",
-                f"Did you mean {close[0]!r}?" if close else f"Columns: {', '.join(columns)}.",
+                f"Did you mean {near!r}?" if near else f"Columns: {', '.join(columns)}.",
             )
     if not features or options.label in features or len(set(features)) < len(features):
         raise UsageError(

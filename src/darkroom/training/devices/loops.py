@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
+from darkroom.errors import DataError
+from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.devices.cluster import Cluster
 from darkroom.training.devices.placement import Placement
@@ -22,6 +24,8 @@ from darkroom.training.devices.placement import Placement
 StepHook = Callable[[int], None]
 # To read the loss takes a millisecond, and waits for the device.
 _LOSS_SECONDS = 1.0
+# The most images that an error about the loss names.
+_NAMED = 3
 
 
 class DivergedError(Exception):
@@ -35,6 +39,28 @@ class DivergedError(Exception):
     def __init__(self, batches: range, loss: float) -> None:
         super().__init__(batches, loss)
         self.batches, self.loss = batches, loss
+
+    def explain(self, epoch: int, names: Sequence[str], options: TrainingOptions) -> DataError:
+        """Returns an error that says where that was, and what to try.
+
+        Args:
+            epoch: Number of the epoch, from 1.
+            names: The images of the batches; empty texts where they have no names.
+            options: The options of the training.
+        """
+        place = f"batch {self.batches.stop}"
+        if len(self.batches) > 1:
+            place = f"one of the batches {self.batches.start + 1} to {self.batches.stop}"
+        known, images = [name for name in names if name], ""
+        if known:
+            more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
+            images = f", whose images are {', '.join(known[:_NAMED])}{more}"
+        precision = "" if options.precision == "float32" else ", or --precision float32"
+        return DataError(
+            f"The loss is {self.loss:g} in {place} of epoch {epoch}{images}.",
+            f"Use a lower --learning-rate than {options.learning_rate:g}{precision}, or look at "
+            "these images. Training again in this folder resumes before these batches.",
+        )
 
 
 def _finish_epoch(model: Any) -> None:

@@ -114,11 +114,18 @@ def _load_file(
         # From memory: all that is raised here is the file's fault.
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             # The cache may be that of many datasets: features are read where a key is wanted.
-            keys = _read_keys(stored, path)
+            joined = stored["keys"]
+            is_right = (joined.dtype, joined.shape[1:]) == (np.uint8, (_KEY_BYTES,))
+            if not is_right or not path.endswith(_name_file(joined)):
+                raise ValueError("its keys are not those of its name")
+            keys = [key.tobytes() for key in joined]
             wanted = [n for n, key in enumerate(keys) if key in rows and key not in known]
             if not wanted:
                 return set()
-            values = _read_features(stored, (len(keys), features.shape[1]))
+            values = stored["features"]
+        right = (np.float32, (len(keys), features.shape[1]))
+        if (values.dtype, values.shape) != right or not np.isfinite(values).all():
+            raise ValueError("its features are not those of its keys")
     except Exception:  # noqa: BLE001  numpy, zipfile and zlib raise whatever they meet
         # Without its deletion, it would be computed again each time.
         progress.note(f"{path} is damaged: its features are computed again.")
@@ -127,18 +134,3 @@ def _load_file(
     for n in wanted:
         features[rows[keys[n]]] = values[n]
     return {keys[n] for n in wanted}
-
-
-def _read_keys(stored: Mapping[str, Array], path: str) -> list[bytes]:
-    keys = stored["keys"]
-    is_right = (keys.dtype, keys.shape[1:]) == (np.uint8, (_KEY_BYTES,))
-    if not is_right or not path.endswith(_name_file(keys)):
-        raise ValueError("its keys are not those of its name")
-    return [key.tobytes() for key in keys]
-
-
-def _read_features(stored: Mapping[str, Array], shape: tuple[int, int]) -> Array:
-    features = stored["features"]
-    if (features.dtype, features.shape) != (np.float32, shape) or not np.isfinite(features).all():
-        raise ValueError("its features are not those of its keys")
-    return features

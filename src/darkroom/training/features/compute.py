@@ -1,4 +1,7 @@
-"""Computes the features of images by a frozen base, of each image and view once."""
+"""Computes the features of images by a frozen base, of each image and view once.
+
+A view is one way to show an image.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,11 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.input.pipeline import map_images
-from darkroom.input.source import ImageSource
-from darkroom.options.input import NO_CACHE, InputOptions
+from darkroom.input.pipeline import decode_view, map_images
+from darkroom.input.source import ImageSource, LabeledImage
+from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
 from darkroom.runtime import progress
 from darkroom.training.features.cache import Array, FeatureCache
-from darkroom.training.features.views import View, decode_views
 
 # Images that the base sees at once, and those of which a killed training loses the features.
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
@@ -28,6 +30,23 @@ _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
 _MEASURED = 3
 # Changes when the features of a base would.
 _FORM = "1"
+
+
+class View(NamedTuple):
+    """One way to show an image.
+
+    Attributes:
+        resize: How it gets its size; see `InputOptions`.
+        is_mirrored: Whether left and right change places.
+    """
+
+    resize: str
+    is_mirrored: bool
+
+    @property
+    def name(self) -> str:
+        """Names the view in a cache."""
+        return f"{self.resize}-mirrored" if self.is_mirrored else self.resize
 
 
 class Features(NamedTuple):
@@ -155,6 +174,27 @@ class Computer:
             self._options,
         )
         return images.batch(_BATCH_IMAGES).prefetch(1)
+
+
+def list_views(options: InputOptions) -> list[View]:
+    """Returns the views of training images. The first one is that of evaluation and serving."""
+    augmentation = options.augmentation
+    others = [each for each in RESIZES if each != options.resize] if augmentation.crop else []
+    mirrored = (False, True) if augmentation.flip else (False,)
+    return [View(resize, each) for resize in (options.resize, *others) for each in mirrored]
+
+
+def decode_views(image: LabeledImage, views: list[View], options: InputOptions) -> tf.Tensor:
+    """Returns views of an image, uint8 [V, height, width, 3], RGB."""
+    whole = {
+        resize: decode_view(image, replace(options, resize=resize))
+        for resize in dict.fromkeys(view.resize for view in views)
+    }
+    pixels = [
+        tf.reverse(whole[view.resize], (1,)) if view.is_mirrored else whole[view.resize]
+        for view in views
+    ]
+    return tf.stack(pixels)
 
 
 def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes], Array]:

@@ -11,12 +11,10 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
-from darkroom.runtime.json_values import parse_json
 from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
 from darkroom.training.state.folder import RESULT_FILE
 
 SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
-_MAX_BYTES = 1 << 28
 # The first bytes of such a file.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -97,7 +95,7 @@ def read_training(weights: str, model: str) -> EarlierTraining:
             "Give the --checkpoint-dir of one, or the path of a file.",
         )
     try:
-        saved = parse_json(storage.read_bytes(result, _MAX_BYTES), dict[str, Any])
+        saved = storage.read_json(result, dict[str, Any])
         found = saved["plan"]["options"]["model"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
-from darkroom.options.input import InputOptions
+from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
-from darkroom.training.recipe.label_counts import Counts, count_labels
+from darkroom.runtime import progress
+
+Counts = npt.NDArray[np.int64]
+
+_BATCH_RECORDS = 1024
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,29 @@ def make_balance(
     )
 
 
+def count_labels(source: ImageSource, options: InputOptions, num_classes: int) -> Counts:
+    """Returns the number of images of each label. It reads records only if that is the only way.
+
+    Args:
+        source: The images.
+        options: How they are read.
+        num_classes: C, the number of labels.
+
+    Returns:
+        int64 [C].
+    """
+    if (known := source.split.label_counts) is not None:
+        return np.array(known, np.int64)
+    counts = np.zeros(num_classes, np.int64)
+    # A cache is filled by the training.
+    options = replace(options, record_cache=NO_CACHE, service=None)
+    with progress.step("Counting labels"):
+        labels = source.make_elements(options, None).map(source.parse_label)
+        for batch in labels.batch(_BATCH_RECORDS).as_numpy_iterator():
+            counts += np.bincount(batch, minlength=num_classes)
+    return counts
+
+
 def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:
     """Returns the weight of each label, float32 [C]. Over all images their mean is 1.
 
@@ -126,7 +155,7 @@ class BalancedSource:
     """
 
     def __init__(self, source: ImageSource, counts: Counts) -> None:
-        self.images, self._counts = source, counts
+        self.images, self.split, self._counts = source, source.split, counts
         self.element_bytes, self.is_counted = source.element_bytes, source.is_counted
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
@@ -176,6 +205,50 @@ class BalancedSource:
     def parse_label(self, element: tf.Tensor) -> tf.Tensor:
         """Returns the label of an element."""
         return self.images.parse_label(element)
+
+
+class PriorShift(keras.layers.Layer):
+    """Multiplies probabilities by the share of each label, and makes their sum 1 again.
+
+    In training only. So the output of the layers before it counts every label the same.
+
+    Args:
+        counts: Training images of each label, int64 [C].
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        # As the last layer of a model.
+        super().__init__(name="prior", dtype="float32")
+        self._shares = np.asarray(counts / counts.sum(), np.float32)
+
+    def call(self, scores: Any, training: bool = False) -> Any:
+        """Returns probabilities [B, C] of probabilities [B, C]."""
+        if not training:
+            return scores
+        shifted = keras.ops.cast(scores, "float32") * self._shares
+        return shifted / keras.ops.sum(shifted, axis=-1, keepdims=True)
+
+
+def add_prior(model: Any, counts: Counts | None) -> Any:
+    """Returns a model with the same weights, whose answers in training have the prior.
+
+    Args:
+        model: A Keras model of one input, to probabilities [B, C].
+        counts: Training images of each label, int64 [C]; None for the model as it is.
+
+    Raises:
+        UsageError: The model has its own loss or training step.
+    """
+    if counts is None:
+        return model
+    if model.compiled or type(model).train_step is not keras.Model.train_step:
+        raise UsageError(
+            f"balance is {PRIOR!r}, but the model {model.name} has its own loss or training step.",
+            "Use --balance weights.",
+        )
+    [given] = model.inputs
+    inputs = keras.Input(given.shape[1:], dtype=given.dtype)
+    return keras.Model(inputs, PriorShift(counts)(model(inputs)), name=model.name)
 
 
 def _weigh(batches: tf.data.Dataset, counts: Counts) -> tf.data.Dataset:

@@ -1,4 +1,4 @@
-"""Fine-tuning of a network whose head is trained: which layers, how fast, and how long."""
+"""Fine-tuning of a network whose head is trained: which layers, and how fast."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import keras
 
 from darkroom.options.training import TrainingOptions
+from darkroom.training.state.course import Phase
 from darkroom.training.state.history import ALL, TOP
-from darkroom.training.state.plan import Phase
 
-# The default epochs of fine-tuning.
-DEFAULT_EPOCHS = 6
 # Shares of the layers that are trained: the last ones.
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
 # For the default learning rate; with another one, they change by the same factor.
@@ -20,10 +18,6 @@ _RATES = {TOP: 3e-4, ALL: 5e-4}
 # The weights at the end of an epoch are their mean over about this share of it: with a few hundred
 # images, single steps go to and fro.
 _AVERAGED = 1 / 3
-# How long training on an image takes, as a multiple of the frozen base's time for one.
-_COSTS = {TOP: 2.0, ALL: 3.5}
-# To build the graph of a phase.
-_START_SECONDS = 10.0
 
 
 def choose_trained_layers(base: Any, phase: str) -> None:
@@ -73,27 +67,6 @@ def build_optimizer(
     )
     momentum = max(0.0, 1 - 1 / max(1.0, _AVERAGED * num_steps))
     return keras.optimizers.Adam(schedule, use_ema=averages, ema_momentum=momentum)
-
-
-def estimate_epoch(phase: str, view_seconds: float, images: int, eval_images: int) -> float:
-    """Returns how long an epoch will take, in seconds.
-
-    Args:
-        phase: The name of the phase.
-        view_seconds: How long the frozen base takes for a view of an image.
-        images: Number of training images.
-        eval_images: Number of images of the eval split.
-    """
-    return view_seconds * (images * _COSTS[phase] + eval_images)
-
-
-def estimate_phases(phases: list[Phase], epoch_seconds: dict[str, float]) -> float:
-    """Returns how long phases will take, in seconds, from the times of their epochs."""
-    return sum(
-        _START_SECONDS + phase.epochs * epoch_seconds[phase.name]
-        for phase in phases
-        if phase.epochs
-    )
 
 
 def _list_layers(model: Any) -> Iterator[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from darkroom.options.fields import FIXED, list_options
 from darkroom.options.recipe import NO_BALANCE, PRIOR
@@ -16,9 +15,6 @@ from darkroom.options.training import (
     TrainingOptions,
 )
 from darkroom.training.state.history import ALL, PHASE, TOP, History, find_best_epoch
-
-if TYPE_CHECKING:
-    from darkroom.training.recipe.label_counts import Counts
 
 _ACCURACY = "val_accuracy"
 _OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
@@ -42,7 +38,7 @@ def list_hints(
     history: History,
     num_images: int,
     labels: Sequence[str],
-    counts: Counts | None,
+    counts: Sequence[int] | None,
     fine_tuning: str = "",
 ) -> list[str]:
     """Returns what to try next, the most helpful first; nothing for a perfect model.
@@ -52,7 +48,7 @@ def list_hints(
         history: The epochs of the training.
         num_images: Number of training images.
         labels: The labels in the order of their numbers; empty where they are not known.
-        counts: Number of training images of each label, int64 [C]; None where it is not known.
+        counts: Number of training images of each of the labels; None where it is not known.
         fine_tuning: The cost of fine-tuning, where it was left out.
     """
     if max(_list_accuracies(history), default=0.0) >= _SOLVED:
@@ -128,10 +124,12 @@ def _list_accuracies(entries: History) -> list[float]:
     return [entry[_ACCURACY] for entry in entries if _ACCURACY in entry]
 
 
-def _suggest_balance(options: TrainingOptions, labels: Sequence[str], counts: Counts | None) -> str:
+def _suggest_balance(
+    options: TrainingOptions, labels: Sequence[str], counts: Sequence[int] | None
+) -> str:
     if options.balance != NO_BALANCE or counts is None or not labels:
         return ""
-    present = {label: int(n) for label, n in zip(labels, counts, strict=True) if n}
+    present = {label: n for label, n in zip(labels, counts, strict=True) if n}
     rare = sorted((n, label) for label, n in present.items() if n < _FEW_OF_LABEL)
     if not rare or max(present.values()) < _TIMES * rare[0][0]:
         return ""

@@ -53,10 +53,17 @@ def make_optimizer(options: RecipeFields, num_steps: int) -> Any:
     Returns:
         A Keras optimizer, whose rate depends on its `iterations` alone.
     """
-    values: dict[str, Any] = {
-        "learning_rate": _make_rate(options, num_steps),
-        "weight_decay": options.weight_decay,
-    }
+    warmup = int(options.warmup_ratio * num_steps)
+    rate = options.learning_rate
+    schedule = keras.optimizers.schedules.CosineDecay(
+        rate / (warmup + 1) if warmup else rate,
+        # Keras takes no 0, where all batches are for the warm-up.
+        max(1, num_steps - warmup),
+        alpha=1.0 if options.schedule == CONSTANT else _LAST_SHARE,
+        warmup_target=rate if warmup else None,
+        warmup_steps=warmup,
+    )
+    values: dict[str, Any] = {"learning_rate": schedule, "weight_decay": options.weight_decay}
     if options.clip_norm:
         optimizer = ClippedAdamW(clip_norm=options.clip_norm, **values)
     else:
@@ -69,16 +76,3 @@ def set_place(optimizer: Any, num_done: int) -> None:
     """Says how many batches of the present size are done: it may have changed meanwhile."""
     if isinstance(optimizer.learning_rate, tf.Tensor):
         getattr(optimizer, "inner_optimizer", optimizer).iterations.assign(num_done)
-
-
-def _make_rate(options: RecipeFields, num_steps: int) -> Any:
-    warmup = int(options.warmup_ratio * num_steps)
-    rate = options.learning_rate
-    return keras.optimizers.schedules.CosineDecay(
-        rate / (warmup + 1) if warmup else rate,
-        # Keras takes no 0, where all batches are for the warm-up.
-        max(1, num_steps - warmup),
-        alpha=1.0 if options.schedule == CONSTANT else _LAST_SHARE,
-        warmup_target=rate if warmup else None,
-        warmup_steps=warmup,
-    )

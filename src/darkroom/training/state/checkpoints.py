@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -16,46 +16,40 @@ from darkroom.evaluation.report.facts import HistoryEntry
 from darkroom.options.fields import FIXED, LEARNED, ORDER, list_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime.json_values import parse_json
-from darkroom.training.state.budget import Budget
+from darkroom.training.state.course import Budget, Course, plan_phases
 from darkroom.training.state.folder import CHECKPOINTS_FOLDER
-from darkroom.training.state.history import History
-from darkroom.training.state.plan import plan_phases
 
 _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-@dataclass
-class TrainingState:
-    """The progress of a training, in all of its phases, and its identity.
+@dataclass(kw_only=True)
+class TrainingState(Course):
+    """The course of a training, and its identity. `TrainingRun` alone changes and saves it.
 
     Attributes:
         folder: Its folder.
-        options: The options of the training.
         data: Identifies the training data.
         eval_data: Identifies the evaluation data, whose loss decides which epoch is the best.
-        budget: Counts its time.
-        history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
-        phase: The name of the phase that is trained.
-        step: Number of batches done in the current epoch.
         checkpoint: The path of the checkpoint that it was loaded from; empty for a new training,
             and once the next phase begins.
         changes: Which options have changed since then, as in "seed was 1, now 2".
     """
 
     folder: str
-    options: TrainingOptions
     data: str
     eval_data: str
-    budget: Budget
-    history: History = field(default_factory=list)
-    phase: str = ""
-    step: int = 0
     checkpoint: str = ""
     changes: str = ""
 
     @classmethod
     def load(
-        cls, folder: str, options: TrainingOptions, data: str, eval_data: str, budget: Budget
+        cls,
+        folder: str,
+        options: TrainingOptions,
+        data: str,
+        eval_data: str,
+        budget: Budget,
+        num_images: tuple[int, int],
     ) -> TrainingState:
         """Returns the state in the last checkpoint of a folder; that of a new training without one.
 
@@ -65,13 +59,23 @@ class TrainingState:
             data: Identifies the training data.
             eval_data: Identifies the evaluation data.
             budget: Counts the time of the training. It resumes with the checkpoint's count.
+            num_images: Number of images of the train and of the eval split.
 
         Raises:
             OutputError: The checkpoint was not written by darkroom, belongs to a training on other
                 data, or an option has changed that must not.
             UsageError: It is within an epoch, and the order of the batches would change.
         """
-        state = cls(folder, options, data, eval_data, budget, phase=plan_phases(options)[0].name)
+        state = cls(
+            folder=folder,
+            options=options,
+            data=data,
+            eval_data=eval_data,
+            budget=budget,
+            num_images=num_images,
+            has_gpu=bool(tf.config.list_physical_devices("GPU")),
+            phase=plan_phases(options)[0].name,
+        )
         if path := find_checkpoint(folder):
             try:
                 saved = parse_json(tf.train.load_checkpoint(path).get_tensor(_STATE_KEY), _Saved)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.commits import Commits
-from darkroom.data.splits import DataPart, list_splits
+from darkroom.data.splits import Commits, DataPart, list_splits
 from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
@@ -18,16 +17,14 @@ from darkroom.evaluation.report.facts import (
 )
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
-from darkroom.runtime.json_values import parse_json
+from darkroom.training.state.course import choose_patience, plan_phases
 from darkroom.training.state.history import ALL, PHASE, TOP, read_history
-
-_MAX_BYTES = 1 << 20
 
 
 def collect_facts(
     folder: str,
     options: TrainingOptions,
-    best_epoch: int,
+    exported: int,
     data: Mapping[str, Sequence[DataPart]],
 ) -> Facts:
     """Returns how the model of a training was made, which has just been done.
@@ -35,32 +32,26 @@ def collect_facts(
     Args:
         folder: Its folder, with the history and the cost of the input.
         options: The options of the training.
-        best_epoch: The epoch, from 1, whose weights the model has.
+        exported: The epoch, from 1, whose weights the model has.
         data: By split, the name, fingerprint and number of records of each part.
     """
     history = read_history(folder)
+    try:
+        costs = storage.read_json(storage.join(folder, VERDICT_JSON), InputCosts)
+    except (*storage.UNUSABLE, ValueError):
+        costs = InputCosts()  # the features of a base were read from memory
     return Facts(
         recipe=_describe_recipe(options, history),
         history=history,
-        best_epoch=best_epoch,
-        input=_read_costs(storage.join(folder, VERDICT_JSON)),
+        exported_epoch=exported,
+        input=costs,
         data=data,
         code=describe_code(options.model),
     )
 
 
-def _read_costs(path: str) -> InputCosts:
-    """Returns the cost of the input; nothing where the features of a base were read from memory."""
-    try:
-        return parse_json(storage.read_bytes(path, _MAX_BYTES), InputCosts)
-    except (*storage.UNUSABLE, ValueError):
-        return InputCosts()
-
-
 def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the options with the training's choices where they leave them open."""
-    from darkroom.training.state.plan import choose_patience, plan_phases
-
     first = plan_phases(options)[0].name
     chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
     if options.model == EFFICIENTNET_LITE and options.weights is None:
@@ -70,16 +61,16 @@ def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) 
     return {**options.to_dict(), **chosen}
 
 
-def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits: Commits) -> None:
+def write_facts(folder: str, options: TrainingOptions, exported: int, commits: Commits) -> None:
     """Writes `facts.json`, for a training whose model is evaluated elsewhere.
 
     Args:
         folder: The folder of the training.
         options: The options of the training.
-        best_epoch: The epoch, from 1, whose weights the model has.
+        exported: The epoch, from 1, whose weights the model has.
         commits: The commits of the data by its root; None for records of another program.
     """
     known = {root: each for root, each in commits.items() if each}
     data = {name: split.data for name, split in list_splits(known).items()}
-    facts = collect_facts(folder, options, best_epoch, data)
+    facts = collect_facts(folder, options, exported, data)
     storage.write_bytes(storage.join(folder, FACTS_FILE), encode_facts(facts))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import HistoryEntry
-from darkroom.runtime.json_values import parse_json
 
 # One entry an epoch: `epoch` from 1, Keras's losses and metrics by name, and `phase` where a base
 # was frozen.
@@ -30,8 +29,6 @@ _EXPORTED = "exported"
 MONITOR = "val_loss"
 _Kind = TypeVar("_Kind")
 _SHOWN_FIRST = ("loss", "accuracy", "val_loss", "val_accuracy")
-# A million epochs have 184 MB.
-_MAX_BYTES = 1 << 28
 
 
 def find_best_epoch(history: Sequence[Mapping[str, Any]]) -> int:
@@ -145,7 +142,7 @@ def read_exported(folder: str) -> Exported | None:
 
 def _read_json(path: str, kind: type[_Kind]) -> _Kind:
     try:
-        return parse_json(storage.read_bytes(path, _MAX_BYTES), kind)
+        return storage.read_json(path, kind)
     except ValueError as error:
         raise DataError(f"{path} is damaged: {error!r}.", "Train again.") from error
 

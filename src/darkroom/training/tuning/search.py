@@ -16,13 +16,11 @@ from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.runtime.json_values import parse_json
 from darkroom.training.tuning.space import Space, make_space
 
 TRIALS_FILE = "trials.json"
 # Trials that are tried at random before KerasTuner's model of the scores has a say.
 _NUM_RANDOM = 6
-_MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Trials:
         if not storage.exists(path):
             return []
         try:
-            saved = parse_json(storage.read_bytes(path, _MAX_BYTES), _Saved)
+            saved = storage.read_json(path, _Saved)
             if saved.plan != json.loads(json.dumps(self._plan)):
                 return []
             for each in saved.trials:
