@@ -101,7 +101,7 @@ def _prepare(data: bytes, row: str) -> bytes:
     measure_luminance(pixels)
     if row == "full":
         return data
-    return encode(shrink(pixels, _SHORT_SIDE), "jpeg", DEFAULT_JPEG_QUALITY)
+    return encode(shrink(pixels, _SHORT_SIDE)[0], "jpeg", DEFAULT_JPEG_QUALITY)
 
 
 def _run_limit(paths: list[str], target: str, row: str) -> None:

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from sklearn.datasets import load_sample_images
 
 from darkroom.input.graph.augment import augment_batch, flip_image
-from darkroom.input.graph.decode import decode_image, decode_training_image
+from darkroom.input.graph.decode import view_image
 from darkroom.options.augmentation import parse_augmentation
 
 _ROWS = (
@@ -42,10 +42,9 @@ def make_row(text: str, photos: list[np.ndarray]) -> np.ndarray:
         photo = photos[number % 2 if augmentation.mixup else 0]
         encoded = tf.io.encode_png(photo)
         size, seed = (_HEIGHT, _WIDTH), seeds[number]
-        image = decode_image(encoded, size)
-        if augmentation.crop:
-            image = decode_training_image(encoded, size, seed, augmentation)
-        images.append(flip_image(image, seed) if augmentation.flip else image)
+        window_seed = seed if augmentation.crop else None
+        image, _ = view_image(encoded, size, seed=window_seed, augmentation=augmentation)
+        images.append(flip_image(image, seed)[0] if augmentation.flip else image)
     labels = tf.range(_SAMPLES, dtype=tf.int64) % 2
     return augment_batch(tf.stack(images), labels, seeds, augmentation, num_classes=2)[0].numpy()
 

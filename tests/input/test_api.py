@@ -62,12 +62,12 @@ def only_png():
     time of such a test. test_files.py, test_raw.py and the tests of graph/ have the whole one.
     """
 
-    def decode_window(encoded, image_size, window, *_):
-        pixels = tf.ensure_shape(tf.io.decode_png(encoded, channels=3), (None, None, 3))
-        return decode._cut(pixels, window(tf.shape(pixels)[:2])) if window else pixels
+    def decode_png(self, *_):
+        pixels = tf.ensure_shape(tf.io.decode_png(self.encoded, channels=3), (None, None, 3))
+        return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode, "_decode_window", decode_window)
+        patch.setattr(decode._Decoder, "decode", decode_png)
         decode.make_decoder.cache_clear()
         yield
     decode.make_decoder.cache_clear()
@@ -113,10 +113,10 @@ def test_all_epochs_share_the_graph_that_decodes(files, monkeypatch):
 
     def trace(*arguments):
         traced.append(arguments)
-        return decode_window(*arguments)
+        return decode_png(*arguments)
 
-    decode_window = decode._decode_window
-    monkeypatch.setattr(decode, "_decode_window", trace)
+    decode_png = decode._Decoder.decode
+    monkeypatch.setattr(decode._Decoder, "decode", trace)
     for epoch in range(3):
         # No other test has images of this size.
         options = InputOptions((5, 9), batch_size=4, augment="crop")

@@ -29,7 +29,8 @@ from darkroom.images.memory import (
     count_bytes,
     reserve_nothing,
 )
-from darkroom.images.pixels import Pixels, convert_to_rgb, undo_orientation
+from darkroom.images.pixels import Pixels, convert_to_rgb, find_turn, undo_orientation
+from darkroom.targets.geometry import IDENTITY, Matrix
 
 # Pillow opens only these formats, each with the reader named here: its rarer readers are where
 # faults are found.
@@ -77,11 +78,13 @@ class Decoded(NamedTuple):
         pixels: uint8 [height, width], or [height, width, 3] RGB.
         changes: Codes of the changes; empty when the file has exactly these pixels.
         profile: ICC profile of RGB pixels that are not known to be sRGB.
+        matrix: Where a point of the file's pixels is in these.
     """
 
     pixels: Pixels
     changes: list[str]
     profile: bytes | None = None
+    matrix: Matrix = IDENTITY
 
 
 def parse_header(data: bytes, source_format: str) -> Header:
@@ -163,8 +166,10 @@ def _load(image: Any, changes: list[str]) -> Decoded:
     if max(turned, left) > 1:
         changes.append("orientation")
     pixels = convert_to_rgb(image, changes, bits)
-    upright = undo_orientation(~pixels if is_inverted else pixels, left)
-    return Decoded(upright, changes, profile)
+    upright, matrix = undo_orientation(~pixels if is_inverted else pixels, left)
+    if turned > 1:
+        matrix = find_turn(turned, *pixels.shape[:2]).then(matrix)
+    return Decoded(upright, changes, profile, matrix)
 
 
 def _read_orientation(image: Any) -> int:

@@ -17,6 +17,7 @@ from PIL import Image, ImageCms
 from darkroom.dataset import example
 from darkroom.errors import RejectError
 from darkroom.images.headers import JPEG, PNG
+from darkroom.targets.geometry import FLIPPED, MIRRORED, TRANSPOSED, Matrix, scale, turn
 
 # `image/format` of plain pixels; no file has this format.
 RAW = "RAW"
@@ -34,15 +35,21 @@ _ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
 Pixels = npt.NDArray[np.uint8]
 
 
-def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
-    """Undoes an EXIF orientation, 1 to 8."""
-    if orientation >= 5:
+def undo_orientation(pixels: Pixels, orientation: int) -> tuple[Pixels, Matrix]:
+    """Undoes an EXIF orientation, 1 to 8; returns upright pixels, and where points go."""
+    if orientation in TRANSPOSED:
         pixels = pixels.swapaxes(0, 1)
-    if orientation in (2, 3, 6, 7):
+    if orientation in MIRRORED:
         pixels = pixels[:, ::-1]
-    if orientation in (3, 4, 7, 8):
+    if orientation in FLIPPED:
         pixels = pixels[::-1]
-    return np.ascontiguousarray(pixels)
+    return np.ascontiguousarray(pixels), find_turn(orientation, *pixels.shape[:2])
+
+
+def find_turn(orientation: int, height: int, width: int) -> Matrix:
+    """Returns where points go when an EXIF orientation is undone; the sides are those after it."""
+    turns = (orientation in each for each in (TRANSPOSED, MIRRORED, FLIPPED))
+    return turn(height, width, *turns)
 
 
 def convert_to_rgb(image: Any, changes: list[str], deep_bits: int = 16) -> Pixels:
@@ -154,12 +161,13 @@ def _apply_profile(image: Any, profile: bytes | None) -> Any:
         return None  # The profile is damaged: the plain values are the best available.
 
 
-def shrink(pixels: Pixels, short_side: int) -> Pixels:
-    """Returns pixels with their short side reduced to `short_side` by the area filter."""
+def shrink(pixels: Pixels, short_side: int) -> tuple[Pixels, Matrix]:
+    """Reduces the short side to `short_side` by the area filter; returns where points go, too."""
     height, width = pixels.shape[:2]
-    scale = short_side / min(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    return np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
+    factor = short_side / min(height, width)
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    reduced = np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
+    return reduced, scale(size[0] / width, size[1] / height)
 
 
 def encode(pixels: Pixels, target: str, quality: int = JPEG_QUALITY) -> bytes:

@@ -63,6 +63,7 @@ from darkroom.options.image import (
     CHECK_HEADER,
     ImageOptions,
 )
+from darkroom.targets.geometry import IDENTITY, Matrix
 
 MAX_IMAGE_BYTES = 64 << 20
 # A picture has about ten; some hundreds keep a decoder busy for minutes.
@@ -87,6 +88,7 @@ class PreparedImage(NamedTuple):
         decoded_hash: The same for a JPEG as Pillow and OpenCV decode it, with the accurate DCT.
             None when it is equal, for other images, and when it was not asked for.
         luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
+        matrix: Where a point of the file's pixels is in the image that is stored.
     """
 
     encoded: bytes
@@ -101,6 +103,7 @@ class PreparedImage(NamedTuple):
     pixel_hash: str | None
     decoded_hash: str | None
     luminance: float | None
+    matrix: Matrix = IDENTITY
 
 
 def prepare_image(
@@ -204,7 +207,8 @@ def _prepare_sound_jpeg(
         changes = ["orientation"] if orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
         profile = pillow.parse_header(data, JPEG).profile if has_profile else None
-        decoded = Decoded(undo_orientation(pixels, orientation), changes, profile)
+        upright, matrix = undo_orientation(pixels, orientation)
+        decoded = Decoded(upright, changes, profile, matrix)
         return _finish(None, JPEG, decoded, JPEG, options, decoded_hash)
 
 
@@ -215,7 +219,7 @@ def _hash_accurate(
     if options.find_decoded_copies != ALWAYS_COPIES or options.image_check != CHECK_FULL:
         return None
     pixels = decode_sound_jpeg(data, channels, fast=False)
-    return None if pixels is None else hash_pixels(undo_orientation(pixels, orientation))
+    return None if pixels is None else hash_pixels(undo_orientation(pixels, orientation)[0])
 
 
 def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
@@ -261,10 +265,12 @@ def _finish(
 ) -> PreparedImage:
     """Measures pixels, shrinks them if asked, and encodes them unless the bytes stay."""
     pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
+    matrix = decoded.matrix
     source_height, source_width = pixels.shape[:2]
     pixel_hash, luminance = hash_pixels(pixels), measure_luminance(pixels)
     if _must_shrink(source_height, source_width, options):
-        pixels, data = shrink(pixels, options.resize_short_side or 1), None
+        pixels, reduction = shrink(pixels, options.resize_short_side or 1)
+        matrix, data = matrix.then(reduction), None
         changes, quality = [*changes, "resize"], options.jpeg_quality
     if options.is_raw:
         changes, data, target = [*changes, "raw"], None, RAW
@@ -286,6 +292,7 @@ def _finish(
         pixel_hash=pixel_hash,
         decoded_hash=None if decoded_hash == pixel_hash else decoded_hash,
         luminance=luminance,
+        matrix=matrix,
     )
 
 

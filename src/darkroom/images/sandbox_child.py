@@ -32,6 +32,7 @@ from darkroom.errors import RejectError
 from darkroom.images.memory import MAX_PIXELS, TRIM_BYTES, MemoryNeededError, Need, trim_memory
 from darkroom.images.prepare import PreparedImage, prepare_image
 from darkroom.options.image import ImageOptions
+from darkroom.targets.geometry import Matrix
 
 REQUEST = struct.Struct("<QQ")
 ANSWER = struct.Struct("<IQ")
@@ -75,7 +76,7 @@ def parse_answer(answer: dict[str, Any], encoded: bytes, data: bytes) -> Prepare
         KeyError, TypeError: The answer has no image.
     """
     values = answer["image"]
-    values["changes"] = tuple(values["changes"])
+    values["changes"], values["matrix"] = tuple(values["changes"]), Matrix(*values["matrix"])
     return PreparedImage(encoded=data if answer["is_same"] else encoded, **values)
 
 

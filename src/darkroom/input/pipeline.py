@@ -77,12 +77,12 @@ def make_train_dataset(
         image, seeds = source.parse(element), order.make_seeds(number)
         pixels = decode_view(image, options, seeds)
         if augmentation.flip:
-            mirrored = flip_image(pixels, seeds, augmentation.flip_share)
+            mirrored, _ = flip_image(pixels, seeds, augmentation.flip_share)
             pixels = tf.ensure_shape(mirrored, pixels.shape)
         return pixels, image.label, seeds
 
     def augment(images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        images, labels = augment_batch(images, labels, seeds, augmentation, options.num_classes)
+        images, labels, _ = augment_batch(images, labels, seeds, augmentation, options.num_classes)
         return tf.cast(images, options.dtype), labels
 
     elements = list_elements(whole, source, options, order)
@@ -157,7 +157,7 @@ def make_eval_dataset(
     def decode(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         image = source.parse(element)
         label = image.label
-        if options.augmentation.mixup:
+        if options.augmentation.mixup and label.dtype.is_integer:
             # The loss is the same in training and evaluation.
             label = tf.one_hot(label, check_num_classes(options.num_classes))
         return tf.cast(decode_view(image, options), options.dtype), label
@@ -226,7 +226,8 @@ def decode_view(
         options.scaled_decoding,
         resized,
     )
-    return decode(image.encoded, seeds if crops else None, image.shape, image.channels)
+    # No kind of target moves with the pixels, so nothing asks where they went.
+    return decode(image.encoded, seeds if crops else None, image.shape, image.channels)[0]
 
 
 def _count_shuffled(source: ImageSource, options: InputOptions) -> int:

@@ -173,9 +173,11 @@ def test_resizing_is_bilinear_of_the_whole_image():
 
 
 def _view(data: bytes, seed: tuple[int, int], **options: object) -> np.ndarray:
-    return decode.decode_training_image(
-        tf.constant(data), SIZE, tf.constant(seed, tf.int64), Augmentation(crop=True), **options
-    ).numpy()
+    seeds = tf.constant(seed, tf.int64)
+    pixels, _ = decode.view_image(
+        tf.constant(data), SIZE, seed=seeds, augmentation=Augmentation(crop=True), **options
+    )
+    return pixels.numpy()
 
 
 def test_crops_follow_the_seed(jpeg):
@@ -236,9 +238,13 @@ def test_windows_at_a_scale_show_the_same_place(large, size, turn):
     for number in range(8):
         seed = tf.constant((number, 3), tf.int64)
         views = [
-            decode.decode_training_image(
-                tf.constant(data), size, seed, Augmentation(crop=True), scaled=scaled
-            )
+            decode.view_image(
+                tf.constant(data),
+                size,
+                seed=seed,
+                augmentation=Augmentation(crop=True),
+                scaled=scaled,
+            )[0]
             for scaled in (True, False)
         ]
         differences.append(_differ(*views))

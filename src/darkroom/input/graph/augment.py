@@ -12,7 +12,9 @@ import math
 import tensorflow as tf
 
 from darkroom.errors import UsageError
+from darkroom.input.graph.orientation import to_float
 from darkroom.options.augmentation import Augmentation
+from darkroom.targets.geometry import IDENTITY, Matrix, rotate, turn
 
 # The purposes of random numbers. Add new ones at the end: the order decides the numbers of a seed.
 _FLIP, _BRIGHTNESS, _CONTRAST, _SATURATION, _ANGLE, _ROW, _COLUMN, _SHARE, _TURN = range(1, 10)
@@ -27,7 +29,7 @@ _MEAN_SIDE = 32
 _COLOR_STEPS = 4096
 
 
-def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tf.Tensor:
+def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tuple[tf.Tensor, Matrix]:
     """Mirrors an image left to right, or not.
 
     Args:
@@ -36,10 +38,12 @@ def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tf.Tens
         share: How likely it is mirrored, 0 to 1.
 
     Returns:
-        uint8 [H, W, 3].
+        uint8 [H, W, 3]; where points go.
     """
     is_mirrored = _draw(seed, _FLIP) < share
-    return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image)
+    height, width, _ = tf.unstack(to_float(tf.shape(image)))
+    matrix = turn(height, width, mirrored=to_float(is_mirrored))
+    return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image), matrix
 
 
 def augment_batch(
@@ -48,7 +52,7 @@ def augment_batch(
     seeds: tf.Tensor,
     augmentation: Augmentation,
     num_classes: int | None = None,
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[tf.Tensor, tf.Tensor, Matrix]:
     """Changes colors, rotates, covers and mixes images, in this order.
 
     `augmentation.crop` and `flip` are not used: `darkroom.input.graph.decode` and `flip_image` did
@@ -64,26 +68,28 @@ def augment_batch(
 
     Returns:
         The changed images, uint8 [B, H, W, 3]; labels as they came, or with mixup their mixed
-        one-hot vectors, float32 [B, C], each with the sum 1.
+        one-hot vectors, float32 [B, C], each with the sum 1; where the points of each image go.
 
     Raises:
         UsageError: `augmentation` has mixup, but there is no number of classes.
     """
+    matrix = IDENTITY
     if augmentation.color:
         images = _change_colors(images, seeds, augmentation.color)
     if augmentation.rotate:
-        images = _rotate(images, _spread(seeds, _ANGLE, augmentation.rotate))
+        images, matrix = _rotate(images, _spread(seeds, _ANGLE, augmentation.rotate))
     if augmentation.cutout:
         images = _cut_out(images, seeds, augmentation.cutout)
     if augmentation.mixup:
-        num_classes = check_num_classes(num_classes)
+        if labels.dtype.is_integer:
+            num_classes = check_num_classes(num_classes)
         shares = _draw_beta(seeds, augmentation.mixup)
         own = shares[:, None, None, None]
         others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
         images = tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
-        vectors = tf.one_hot(labels, num_classes)
+        vectors = tf.one_hot(labels, num_classes) if labels.dtype.is_integer else labels
         labels = vectors * shares[:, None] + tf.roll(vectors, 1, 0) * (1 - shares)[:, None]
-    return images, labels
+    return images, labels, matrix
 
 
 def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.Tensor:
@@ -118,22 +124,22 @@ def _to_steps(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(values * _COLOR_STEPS) / _COLOR_STEPS, tf.float32)
 
 
-def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
+def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
     """Rotates images counterclockwise about their centers by float64 [B]. Edges are reflected."""
     _, height, width, _ = images.shape
     cosine, sine = tf.cos(degrees * math.pi / 180), tf.sin(degrees * math.pi / 180)
-    x, y = (width - 1) / 2, (height - 1) / 2
-    zero = tf.zeros_like(cosine)
-    # Rows (a, b, c, d, e, f, 0, 0): pixel (x, y) is taken from (a x + b y + c, d x + e y + f).
-    rows = (cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y)
-    return tf.raw_ops.ImageProjectiveTransformV3(
+    # The kernel asks where a pixel comes from, and counts from the centers of pixels.
+    back = rotate(cosine, -sine, height - 1, width - 1)
+    rows = tf.stack((*back, *(2 * [tf.zeros_like(cosine)])), axis=1)
+    rotated = tf.raw_ops.ImageProjectiveTransformV3(
         images=images,
-        transforms=tf.cast(tf.stack((*rows, zero, zero), axis=1), tf.float32),
+        transforms=tf.cast(rows, tf.float32),
         output_shape=(height, width),
         interpolation="BILINEAR",
         fill_mode="REFLECT",
         fill_value=0.0,
     )
+    return rotated, rotate(cosine, sine, height, width)
 
 
 def _cut_out(images: tf.Tensor, seeds: tf.Tensor, share: float) -> tf.Tensor:

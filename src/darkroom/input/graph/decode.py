@@ -12,15 +12,17 @@ photographs.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.input.graph.orientation import parse_orientation, undo_orientation
+from darkroom.input.graph.orientation import parse_orientation, to_float, undo_orientation
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP, CENTER_SHARE, STRETCH
+from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
 
 _SCALES = (1, 2, 4, 8)
 # An image is cast to float32 before it is resized if it has at most this many times the pixels of a
@@ -57,41 +59,61 @@ def decode_image(
     Returns:
         uint8 [height, width, 3], RGB.
     """
-    window = functools.partial(_choose_center, image_size) if resize == CENTER_CROP else None
-    pixels = _decode_window(encoded, image_size, window, shape, channels, scaled)
-    return _resize(pixels, image_size) if resized else pixels
+    return view_image(
+        encoded,
+        image_size,
+        resize,
+        shape=shape,
+        channels=channels,
+        scaled=scaled,
+        resized=resized,
+    )[0]
 
 
-def decode_training_image(
+def view_image(
     encoded: tf.Tensor,
     image_size: tuple[int, int],
-    seed: tf.Tensor,
-    augmentation: Augmentation,
+    resize: str = STRETCH,
+    seed: tf.Tensor | None = None,
+    augmentation: Augmentation | None = None,
     *,
     shape: tf.Tensor | None = None,
     channels: tf.Tensor | None = None,
     scaled: bool = True,
     resized: bool = True,
-) -> tf.Tensor:
-    """Decodes a random window of an image, with the areas and ratios of `augmentation`.
+    located: bool = False,
+) -> tuple[tf.Tensor, Matrix | None]:
+    """Decodes an image as `decode_image` does, or a random window of it.
 
     Args:
-        encoded: string [], the bytes of a JPEG, PNG, GIF or BMP file.
-        image_size: (height, width) in pixels.
-        seed: int64 [2]. Equal seeds give equal windows.
-        augmentation: Its `crop_area` and `crop_ratio` are used.
-        shape: int32 [2], (height, width) of an image that is known to be upright; else None.
-        channels: int64 [], 1 or 3, if `encoded` is not a file but the pixels of that shape, a byte
-            a value, row by row; else None.
-        scaled: Decode JPEGs at a fraction of their size if that is large enough.
-        resized: Resize the pixels; else return them as they were decoded.
+        encoded: See `decode_image`, as for all arguments that it has, too.
+        image_size: See there.
+        resize: See there; it is used without a seed.
+        seed: int64 [2]. Equal seeds give equal windows. None: the whole image, or its middle.
+        augmentation: Its `crop_area` and `crop_ratio` choose the window of a seed.
+        shape: See there.
+        channels: See there.
+        scaled: See there.
+        resized: See there.
+        located: Tell where points go. It takes as long as a batch to prepare for an iterator.
 
     Returns:
-        uint8 [height, width, 3], RGB.
+        uint8 [height, width, 3], RGB; where a point of the encoded pixels is there, float64, or
+        None if that is not asked for.
     """
-    window = functools.partial(_sample_window, seed, augmentation)
-    pixels = _decode_window(encoded, image_size, window, shape, channels, scaled)
-    return _resize(pixels, image_size) if resized else pixels
+    window: _Window | None = None
+    if seed is not None and augmentation is not None:
+        window = functools.partial(_sample_window, seed, augmentation)
+    elif resize == CENTER_CROP:
+        window = functools.partial(_choose_center, image_size)
+    sides = image_size if scaled else None
+    pixels, matrix = _Decoder(encoded, window, sides, located).decode(shape, channels)
+    if not resized:
+        return pixels, matrix
+    if matrix is not None:
+        height, width, _ = tf.unstack(to_float(tf.shape(pixels)))
+        matrix = matrix.then(scale(image_size[1] / width, image_size[0] / height))
+    return _resize(pixels, image_size), matrix
 
 
 @functools.lru_cache(maxsize=64)
@@ -101,8 +123,9 @@ def make_decoder(
     augmentation: Augmentation | None,
     scaled: bool,
     resized: bool,
+    located: bool = False,
 ) -> Any:
-    """Returns `decode_training_image`, or without an augmentation `decode_image`, traced once.
+    """Returns `view_image` with these arguments, traced once.
 
     Its graph takes longer to build than the rest of a pipeline. Each split, and each epoch of a
     training, has a separate pipeline: they all share this function.
@@ -113,6 +136,7 @@ def make_decoder(
         augmentation: The choice of the window; None: the whole image, or its middle.
         scaled: Decode JPEGs at a fraction of their size where that is enough.
         resized: Else the pixels are given as they were decoded.
+        located: Tell where points go.
 
     Returns:
         A function of `encoded`, `seed`, `shape` and `channels`; the last three may be None.
@@ -123,93 +147,123 @@ def make_decoder(
         seed: tf.Tensor | None,
         shape: tf.Tensor | None,
         channels: tf.Tensor | None,
-    ) -> tf.Tensor:
-        decode = functools.partial(decode_image, resize=resize)
-        if augmentation and seed is not None:
-            decode = functools.partial(decode_training_image, seed=seed, augmentation=augmentation)
-        return decode(
-            encoded, image_size, shape=shape, channels=channels, scaled=scaled, resized=resized
+    ) -> tuple[tf.Tensor, Matrix | None]:
+        return view_image(
+            encoded,
+            image_size,
+            resize,
+            seed,
+            augmentation,
+            shape=shape,
+            channels=channels,
+            scaled=scaled,
+            resized=resized,
+            located=located,
         )
 
     return tf.function(decode, autograph=False)
 
 
-def _decode_window(
-    encoded: tf.Tensor,
-    image_size: tuple[int, int],
-    window: _Window | None,
-    shape: tf.Tensor | None,
-    channels: tf.Tensor | None,
-    scaled: bool,
-) -> tf.Tensor:
-    """Returns uint8 [H, W, 3]: a window of the image, or all of it, at least as large as needed."""
-    if shape is not None and channels is not None:
-        return _cut_raw(encoded, window, shape, channels)
+@dataclasses.dataclass(frozen=True)
+class _Decoder:
+    """Decodes a window of an image, or all of it, at least as large as needed.
 
-    def decode_jpeg() -> tf.Tensor:
-        sides = image_size if scaled else None
-        if shape is not None:
-            return _decode_jpeg(encoded, window, shape, sides)
-        orientation = parse_orientation(encoded)
-        stored = tf.io.extract_jpeg_shape(encoded)[:2]
-        return tf.cond(
-            tf.equal(orientation, 1),
-            lambda: _decode_jpeg(encoded, window, stored, sides),
-            lambda: _decode_turned_jpeg(encoded, window, stored, sides, orientation),
+    Attributes:
+        encoded: string [].
+        window: The window; None for all of it.
+        sides: (height, width) that are needed, if a JPEG may be decoded at a fraction of its size.
+        located: Tell where points go. Else the graph is made without that, because TensorFlow
+            optimizes all of it for each iterator, the unused parts, too.
+    """
+
+    encoded: tf.Tensor
+    window: _Window | None
+    sides: tuple[int, int] | None
+    located: bool
+
+    def decode(
+        self, shape: tf.Tensor | None, channels: tf.Tensor | None
+    ) -> tuple[tf.Tensor, Matrix | None]:
+        """Returns uint8 [H, W, 3], and where points of the encoded pixels are there."""
+        if shape is not None and channels is not None:
+            return self._cut_raw(shape, channels)
+        result: tuple[tf.Tensor, Matrix | None] = tf.cond(
+            tf.io.is_jpeg(self.encoded), lambda: self._decode_jpeg(shape), self._decode_other
         )
+        return result
 
-    def decode_other() -> tf.Tensor:
-        pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    def _cut_raw(self, shape: tf.Tensor, channels: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+        stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
+        pixels = tf.reshape(tf.io.decode_raw(self.encoded, tf.uint8), stored)
+        pixels, matrix = self._cut(pixels, self.window(shape) if self.window else None)
+        rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
+        return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
+
+    def _decode_other(self) -> tuple[tf.Tensor, Matrix | None]:
+        pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
         pixels = tf.ensure_shape(pixels, (None, None, 3))
-        return _cut(pixels, window(tf.shape(pixels)[:2])) if window else pixels
+        return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
 
-    return tf.cond(tf.io.is_jpeg(encoded), decode_jpeg, decode_other)
-
-
-def _cut_raw(
-    encoded: tf.Tensor, window: _Window | None, shape: tf.Tensor, channels: tf.Tensor
-) -> tf.Tensor:
-    """Returns a window of an image that is stored as raw pixels."""
-    stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
-    pixels = tf.reshape(tf.io.decode_raw(encoded, tf.uint8), stored)
-    pixels = _cut(pixels, window(shape)) if window else pixels
-    rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
-    return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3))
-
-
-def _decode_jpeg(
-    encoded: tf.Tensor, window: _Window | None, shape: tf.Tensor, sides: tuple[int, int] | None
-) -> tf.Tensor:
-    """Decodes the window of an upright JPEG, at the scale that `sides` need."""
-    place = window(shape) if window else None
-
-    def decode(scale: int) -> tf.Tensor:
-        if place is None:
-            return tf.io.decode_jpeg(encoded, channels=3, ratio=scale)
-        return tf.io.decode_and_crop_jpeg(
-            encoded, _scale_window(place, scale), channels=3, ratio=scale
+    def _decode_jpeg(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+        if shape is not None:
+            return self._decode_upright(shape)
+        orientation = parse_orientation(self.encoded)
+        stored = tf.io.extract_jpeg_shape(self.encoded)[:2]
+        result: tuple[tf.Tensor, Matrix | None] = tf.cond(
+            tf.equal(orientation, 1),
+            lambda: self._decode_upright(stored),
+            lambda: self._decode_turned(stored, orientation),
         )
+        return result
 
-    return _decode_at_scale(decode, shape if place is None else place[2:], sides)[0]
+    def _decode_upright(self, shape: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+        place = self.window(shape) if self.window else None
 
+        def decode(divisor: int) -> tf.Tensor:
+            if place is None:
+                return tf.io.decode_jpeg(self.encoded, channels=3, ratio=divisor)
+            return tf.io.decode_and_crop_jpeg(
+                self.encoded, _scale_window(place, divisor), channels=3, ratio=divisor
+            )
 
-def _decode_turned_jpeg(
-    encoded: tf.Tensor,
-    window: _Window | None,
-    stored: tf.Tensor,
-    sides: tuple[int, int] | None,
-    orientation: tf.Tensor,
-) -> tf.Tensor:
-    """Does the same for a JPEG that must be turned first, so all of it is decoded."""
-    shape = tf.where(orientation >= 5, stored[::-1], stored)
-    place = window(shape) if window else None
-    pixels, scale = _decode_at_scale(
-        lambda scale: tf.io.decode_jpeg(encoded, channels=3, ratio=scale),
-        shape if place is None else place[2:],
-        sides,
-    )
-    upright = undo_orientation(pixels, orientation)
-    return upright if place is None else _cut(upright, _scale_window(place, scale))
+        needed = shape if place is None else place[2:]
+        pixels, divisor = _decode_at_scale(decode, needed, self.sides)
+        steps = [lambda: _reduce(divisor)]
+        if place is not None:
+            steps.append(lambda: _begin_at(_scale_window(place, divisor)))
+        return pixels, self._locate(*steps)
+
+    def _decode_turned(
+        self, stored: tf.Tensor, orientation: tf.Tensor
+    ) -> tuple[tf.Tensor, Matrix | None]:
+        """Decodes a JPEG that must be turned first, so all of it is decoded."""
+        shape = tf.where(orientation >= 5, stored[::-1], stored)
+        place = self.window(shape) if self.window else None
+        pixels, divisor = _decode_at_scale(
+            lambda divisor: tf.io.decode_jpeg(self.encoded, channels=3, ratio=divisor),
+            shape if place is None else place[2:],
+            self.sides,
+        )
+        upright, turned = undo_orientation(pixels, orientation)
+        window = None if place is None else _scale_window(place, divisor)
+        pixels, matrix = self._cut(upright, window)
+        if matrix is not None:
+            matrix = _reduce(divisor).then(turned).then(matrix)
+        return pixels, matrix
+
+    def _cut(self, pixels: tf.Tensor, window: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+        if window is None:
+            return pixels, self._locate()
+        top, left, height, width = tf.unstack(window)
+        pixels = pixels[top : top + height, left : left + width]
+        return pixels, self._locate(lambda: _begin_at(window))
+
+    def _locate(self, *steps: Callable[[], Matrix]) -> Matrix | None:
+        """Returns the product of the steps, as tensors: branches must return the same types."""
+        if not self.located:
+            return None
+        product = functools.reduce(lambda before, step: before.then(step()), steps, IDENTITY)
+        return Matrix(*(tf.convert_to_tensor(value, tf.float64) for value in product))
 
 
 def _decode_at_scale(
@@ -232,9 +286,14 @@ def _scale_window(window: tf.Tensor, scale: tf.Tensor | int) -> tf.Tensor:
     return tf.maximum(window // scale, (0, 0, 1, 1))
 
 
-def _cut(pixels: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    top, left, height, width = tf.unstack(window)
-    return pixels[top : top + height, left : left + width]
+def _reduce(divisor: tf.Tensor | int) -> Matrix:
+    factor = 1 / to_float(divisor)
+    return scale(factor, factor)
+
+
+def _begin_at(window: tf.Tensor) -> Matrix:
+    top, left, _, _ = tf.unstack(to_float(window))
+    return cut(left, top)
 
 
 def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:

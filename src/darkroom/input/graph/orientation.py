@@ -12,6 +12,7 @@ import functools
 import tensorflow as tf
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
+from darkroom.targets.geometry import FLIPPED, MIRRORED, TRANSPOSED, Matrix, turn
 
 # Real files have EXIF in their first or second segment. This limits hostile files.
 _MAX_SEGMENTS = 64
@@ -31,7 +32,7 @@ trace_once = functools.partial(
 )
 
 
-def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
     """Returns upright pixels, by undoing an EXIF orientation.
 
     Args:
@@ -39,14 +40,21 @@ def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
         orientation: int32 [], 1 to 8.
 
     Returns:
-        uint8 [H, W, 3], or [W, H, 3] for the orientations 5 to 8.
+        uint8 [H, W, 3], or [W, H, 3] for the orientations 5 to 8; where points go.
     """
-    # Each orientation is a transposition (5 to 8), followed by mirroring.
-    pixels = tf.cond(orientation >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
-    left_right = _is_one_of(orientation, (2, 3, 6, 7))
-    pixels = tf.cond(left_right, lambda: tf.reverse(pixels, (1,)), lambda: pixels)
-    upside_down = _is_one_of(orientation, (3, 4, 7, 8))
-    return tf.cond(upside_down, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
+    transposed, mirrored, flipped = (
+        tf.reduce_any(tf.equal(orientation, numbers)) for numbers in (TRANSPOSED, MIRRORED, FLIPPED)
+    )
+    pixels = tf.cond(transposed, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
+    pixels = tf.cond(mirrored, lambda: tf.reverse(pixels, (1,)), lambda: pixels)
+    pixels = tf.cond(flipped, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
+    height, width, _ = tf.unstack(to_float(tf.shape(pixels)))
+    return pixels, turn(height, width, *map(to_float, (transposed, mirrored, flipped)))
+
+
+def to_float(values: tf.Tensor) -> tf.Tensor:
+    """Returns whole numbers or truth values as float64, of which matrices are."""
+    return tf.cast(values, tf.float64)
 
 
 @trace_once
@@ -118,10 +126,6 @@ def _split(data: tf.Tensor, name: bytes, num_bytes: int) -> tf.Tensor:
     """Returns the first bytes of a file, cut wherever they have a name."""
     start = tf.strings.substr(data, 0, num_bytes)
     return tf.raw_ops.StringSplitV2(input=start[tf.newaxis], sep=name).values
-
-
-def _is_one_of(value: tf.Tensor, numbers: tuple[int, ...]) -> tf.Tensor:
-    return tf.reduce_any(tf.equal(value, numbers))
 
 
 def _may_have_exif(encoded: tf.Tensor) -> tf.Tensor:

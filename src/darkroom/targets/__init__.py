@@ -1,0 +1,1 @@
+"""What an image is labelled with: a package for each kind of target."""

@@ -1,0 +1,77 @@
+"""Where points go in the graph: each step alone, and chains of them, pixel by pixel."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tests.images.coordinates import check_points, make_coordinates
+
+from darkroom.input.graph.augment import augment_batch, flip_image
+from darkroom.input.graph.decode import make_decoder
+from darkroom.options.augmentation import Augmentation
+from darkroom.targets.geometry import Matrix, cut
+
+SOURCE = (96, 170)
+
+
+def _encode(form: str, orientation: int = 1, source: tuple[int, int] = SOURCE) -> bytes:
+    image = Image.fromarray(make_coordinates(*source))
+    exif = image.getexif()
+    exif[0x0112] = orientation
+    file = io.BytesIO()
+    more = {"quality": 100, "subsampling": 0, "exif": exif} if form == "JPEG" else {}
+    image.save(file, form, **more)
+    return file.getvalue()
+
+
+def _decode(data, size, resize="stretch", seed=None, **more):
+    augmentation = Augmentation(crop=True) if seed else None
+    decoder = make_decoder(size, resize, augmentation, scaled=True, resized=True, located=True)
+    seeds = tf.constant(seed, tf.int64) if seed else None
+    return decoder(tf.constant(data), seeds, more.get("shape"), more.get("channels"))
+
+
+@pytest.mark.parametrize("resize", ["stretch", "center_crop", "random"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_decoding_says_where_points_went(orientation, resize):
+    """Also at half the size, for which (40, 33) is small enough, and with odd sides."""
+    for source in (SOURCE, (97, 171)):
+        data = _encode("JPEG", orientation, source)
+        for number, size in enumerate([(90, 90), (40, 33)]):
+            seed = (orientation, number) if resize == "random" else None
+            pixels, matrix = _decode(data, size, "stretch" if seed else resize, seed)
+            check_points(pixels, matrix, source)
+
+
+@pytest.mark.parametrize("form", ["PNG", "RAW"])
+def test_other_forms_do_too(form):
+    more = {"shape": tf.constant(SOURCE), "channels": tf.constant(3, tf.int64)}
+    is_raw = form == "RAW"
+    data = make_coordinates(*SOURCE).tobytes() if is_raw else _encode(form)
+    for seed in (None, (3, 4)):
+        pixels, matrix = _decode(data, (60, 60), "center_crop", seed, **(more if is_raw else {}))
+        check_points(pixels, matrix, SOURCE)
+
+
+@pytest.mark.parametrize("turned", [1, 6])
+def test_a_chain_is_the_product_of_its_steps(turned):
+    data, size = _encode("JPEG", turned), (80, 80)
+    views, mirrors = [], set()
+    for number in range(4):
+        pixels, window = _decode(data, size, seed=(5, number))
+        seeds = tf.constant((5, number), tf.int64)
+        mirrored, flip = flip_image(pixels, seeds)
+        views.append((mirrored, window.then(flip), seeds))
+        mirrors.add(float(flip.xx))
+    assert mirrors == {1, -1}
+    images, seeds = (tf.stack([view[n] for view in views]) for n in (0, 2))
+    augmentation = Augmentation(rotate=20)
+    rotated, _, rotation = augment_batch(images, tf.zeros(4, tf.int64), seeds, augmentation)
+    for number, (_, before, _) in enumerate(views):
+        whole = before.then(Matrix(*(value[number] for value in rotation)))
+        # The corners are reflected: they come from elsewhere.
+        inside = rotated.numpy()[number, 20:-20, 20:-20]
+        check_points(inside, whole.then(cut(20, 20)), SOURCE)
