@@ -23,6 +23,7 @@ from darkroom.options.source import (
     JOIN_SUBFOLDERS,
     REFUSE_MERGE,
 )
+from darkroom.targets.form import UNANNOTATED
 
 
 class ManifestGenSpec(ComponentSpec):
@@ -68,6 +69,10 @@ class ManifestGen(base_component.BaseComponent):
         label_kind: str = AUTO_LABEL,
         merge_rows: str = REFUSE_MERGE,
         subfolders: str = JOIN_SUBFOLDERS,
+        label_separator: str | None = None,
+        label_columns: tuple[str, ...] = (),
+        target_columns: tuple[str, ...] = (),
+        empty_labels: str = UNANNOTATED,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
         source_fingerprint: str | None = None,
@@ -86,12 +91,21 @@ class ManifestGen(base_component.BaseComponent):
             source_encoding: Text encoding of a CSV or JSONL file.
             label_kind: Meaning of a text in the column of labels. With `label` each is one label.
                 `auto` refuses texts that look like several labels in one, and numbers that look
-                like no classes.
+                like no classes. With `labels` an image has any number of labels: in lists of JSON
+                or Parquet, in several rows or folders, or in the columns of AutoML.
             merge_rows: How to treat an image whose rows differ in further columns. `first` keeps
                 the row whose values come first in their order, wherever it is in the source.
             subfolders: How to treat images in folders below that of a label, as
                 cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
                 rejects them. Below a folder with the name of a split they are always rejected.
+            label_separator: Text between the labels in a cell, as ;: an image then has any number
+                of labels.
+            label_columns: Columns that have 1 where an image has the label of their name, else 0.
+            target_columns: Columns with numbers to predict, instead of labels.
+            empty_labels: Meaning of an empty cell where an image has any number of labels, or
+                numbers. `unannotated`: nobody has looked, and `load` gives NaN. `none`: it has
+                none of the labels. `reject`: its row is rejected. An empty list, [], always means
+                none.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
                 looked up where the component runs.
             exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
@@ -112,6 +126,10 @@ class ManifestGen(base_component.BaseComponent):
             label_kind=label_kind,
             merge_rows=merge_rows,
             subfolders=subfolders,
+            label_separator=label_separator,
+            label_columns=label_columns,
+            target_columns=target_columns,
+            empty_labels=empty_labels,
             allowed_roots=allowed_roots,
             exclude=exclude,
         )

@@ -11,6 +11,7 @@ from darkroom.audit.contact_sheet import draw_sheet, format_csv, inspect
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.targets.kind import find_kind
 
 
 def test_the_table_has_the_features_without_the_image(jpeg_set, converted_jpegs, tmp_path):
@@ -47,7 +48,7 @@ def test_a_label_is_centred_below_its_image():
     buffer = io.BytesIO()
     Image.new("RGB", (2, 2)).save(buffer, "PNG")
     record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
-    with Image.open(io.BytesIO(draw_sheet([record]))) as sheet:
+    with Image.open(io.BytesIO(draw_sheet([record], find_kind("label")))) as sheet:
         caption = np.asarray(sheet.convert("L"))[136:152]
     dark = np.flatnonzero((caption < 128).any(axis=0))
     assert abs((dark[0] + dark[-1]) / 2 - (8 + 64)) < 4
@@ -59,7 +60,7 @@ def test_a_small_image_is_enlarged_without_smoothing():
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
     record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
-    with Image.open(io.BytesIO(draw_sheet([record]))) as sheet:
+    with Image.open(io.BytesIO(draw_sheet([record], find_kind("label")))) as sheet:
         found = np.asarray(sheet)[8:136, 8:136]
     assert {tuple(color) for color in found[:64, :64].reshape(-1, 3)} == {(250, 0, 0)}
     assert {tuple(color) for color in found[64:].reshape(-1, 3)} == {(0, 0, 0)}

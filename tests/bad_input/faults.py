@@ -6,7 +6,7 @@ A test, in whatever folder below tests/, says which row of the catalogue it cove
     def test_a_missing_file_is_rejected(...): ...
 
 Marks may be stacked, and may be in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers run
-from 1 to 68, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
+from 1 to 73, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
 the module: this script reads the source of the tests and does not import them.
 
     python tests/bad_input/faults.py            writes the page
@@ -23,13 +23,18 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "bad-input.md"
-NUMBERS = range(1, 69)
+NUMBERS = range(1, 74)
 
 _SECTIONS = {
     "CSV and other lists": range(1, 27),
     "Paths and URIs": range(27, 41),
     "Images": range(41, 62),
     "Labels and the dataset": range(62, 69),
+    "A cell with several labels": range(69, 70),
+    "A list of labels": range(70, 71),
+    "A column for each label": range(71, 72),
+    "Numbers": range(72, 73),
+    "Several rows of an image": range(73, 74),
 }
 _HEAD = """# Bad input
 
@@ -84,8 +89,10 @@ def _find_marks(tree: ast.Module, path: str) -> Iterator[Fault]:
     constants = {
         ast.unparse(node.targets[0]): node.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List)
     }
+    if table := constants.get("FAULTS"):
+        yield from _read_table(ast.literal_eval(table), tree, path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             for decorator in node.decorator_list:
@@ -94,9 +101,23 @@ def _find_marks(tree: ast.Module, path: str) -> Iterator[Fault]:
                         yield _make_fault(call, constants, node.name, path)
 
 
-def _make_fault(
-    call: ast.Call, constants: Mapping[str, ast.Constant], test: str, path: str
-) -> Fault:
+def _read_table(table: list[Any], tree: ast.Module, path: str) -> Iterator[Fault]:
+    """Yields the faults of a table: number, what is wrong, cell, reason of the reject."""
+    [test] = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and "FAULTS" in map(ast.unparse, _list_values(node))
+    ]
+    for number, what, _, reason in table:
+        yield Fault(number, what, "the row is rejected", f"`{reason}`", "", test, path)
+
+
+def _list_values(function: ast.FunctionDef) -> list[ast.expr]:
+    calls = [each for each in function.decorator_list if isinstance(each, ast.Call)]
+    return [value for call in calls for value in call.args]
+
+
+def _make_fault(call: ast.Call, constants: Mapping[str, ast.expr], test: str, path: str) -> Fault:
     def read(node: ast.expr) -> Any:
         return ast.literal_eval(constants.get(ast.unparse(node), node))
 

@@ -128,6 +128,7 @@ def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
         "job_id": None,
         "excluded": 0,
         "merged": 0,
+        "numbers": [],
     }
 
 

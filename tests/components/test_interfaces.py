@@ -97,6 +97,10 @@ def test_properties_are_json_text_of_the_options(components):
         "label_kind": "auto",
         "merge_rows": "refuse",
         "subfolders": "label",
+        "label_separator": None,
+        "label_columns": [],
+        "target_columns": [],
+        "empty_labels": "unannotated",
     }
     assert json.loads(properties["ImageToTFRecord"].pop("options")) == {
         "image_check": "header",

@@ -9,6 +9,7 @@ from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
+from darkroom.targets.kind import find_kind
 
 
 def _rows(count, uri, size):
@@ -43,7 +44,7 @@ def test_a_missing_extra_is_not_the_fault_of_an_image(monkeypatch):
         check_access(["s3://photos/1.jpg"])
     made = ImageReaders(ImageOptions())
     with pytest.raises(MissingExtraError, match="'aws'"):
-        made.encode(_rows(1, "s3://photos/1.jpg", 9), lambda _: None)
+        made.encode(_rows(1, "s3://photos/1.jpg", 9), find_kind("label"), lambda _: None)
     made.close()
 
 
@@ -53,7 +54,11 @@ def _encode(monkeypatch, read_bytes, count):
     monkeypatch.setattr(storage, "read_bytes", read_bytes)
     found, made = [], ImageReaders(ImageOptions())
     rows = _rows(count, "s3://photos/1.jpg", 9)
-    made.encode(rows, lambda encoded: found.extend(each.reason for each in encoded.rejects))
+    made.encode(
+        rows,
+        find_kind("label"),
+        lambda encoded: found.extend(each.reason for each in encoded.rejects),
+    )
     made.close()
     return found
 

@@ -139,7 +139,7 @@ def test_the_commit_is_the_same_whatever_writes_the_files_beside_the_shards(tmp_
     text = json.dumps(one, sort_keys=True)
     assert (
         hashlib.sha256(text.encode()).hexdigest()
-        == "1289b195952c27819ee68cabcf8c34ae66e262d9d7c0dc2d1caf1aa3014cc867"
+        == "a1029c0a37a759186ac5cd2bab2f48541205e7233d6184411ecc09e1f0cd0873"
     )
 
 

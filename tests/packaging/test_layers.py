@@ -120,8 +120,8 @@ LAYERS = [
     ),
     Layer(
         "components",
-        "errors, runtime, storage, dataset, options, images, manifest, conversion, validation, "
-        "evaluation, kfp",
+        "errors, runtime, storage, dataset, targets, options, images, manifest, conversion, "
+        "validation, evaluation, kfp",
         "the TFX components",
     ),
     Layer(

@@ -27,6 +27,7 @@ from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
+from darkroom.targets.kind import Kind, find_kind
 
 SHEET_FILE = "contact-sheet.png"
 CSV_FILE = "records.csv"
@@ -120,7 +121,7 @@ def inspect(
     found = [example.decode_example(record) for record in islice(records, n)]
     contents = {CSV_FILE: format_csv(found, list(dataset.features)).encode()}
     if example.IMAGE_ENCODED in dataset.features:
-        contents[SHEET_FILE] = draw_sheet(found)
+        contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.kind))
     csv_path, *sheets = ledger.write_files(target, contents)
     return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 
@@ -135,8 +136,8 @@ def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:
         cells = []
         for name in names:
             values = record.get(name, ())
-            cell = " ".join(map(_as_text, values))
             is_text = any(isinstance(value, bytes) for value in values)
+            cell = (";" if is_text else " ").join(map(_as_text, values))
             cells.append(f"'{cell}" if is_text and cell.startswith(_FORMULA_STARTS) else cell)
         writer.writerow(cells)
     return text.getvalue()
@@ -146,15 +147,15 @@ def _as_text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def draw_sheet(records: Sequence[Features]) -> bytes:
-    """Returns a PNG with the images of records in rows, and the label of each below it."""
+def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
+    """Returns a PNG with the images of records in rows, and below each what it is labelled with."""
     columns = max(1, min(_COLUMNS, len(records)))
     rows = -(-len(records) // columns) or 1
     step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + _CAPTION_PIXELS + _MARGIN_PIXELS
     size = (columns * step_x + _MARGIN_PIXELS, rows * step_y + _MARGIN_PIXELS)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    for place, (tile, caption) in enumerate(map(_make_tile, records)):
+    for place, (tile, caption) in enumerate(_make_tile(record, kind) for record in records):
         x = place % columns * step_x + _MARGIN_PIXELS
         y = place // columns * step_y + _MARGIN_PIXELS
         left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2
@@ -166,7 +167,7 @@ def draw_sheet(records: Sequence[Features]) -> bytes:
     return buffer.getvalue()
 
 
-def _make_tile(record: Features) -> tuple[Image.Image, str]:
+def _make_tile(record: Features, kind: Kind) -> tuple[Image.Image, str]:
     stored = io.BytesIO(encode_stored(record))
     with Image.open(stored, formats=("JPEG", "PNG")) as image:
         tile = image.convert("RGB")
@@ -174,5 +175,5 @@ def _make_tile(record: Features) -> tuple[Image.Image, str]:
     size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
     # Small images are enlarged without smoothing, which would blur them.
     resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
-    label = next(iter(record.get(example.LABEL_TEXT, ())), b"")
-    return tile.resize(size, resample), make_visible(_as_text(label), _MAX_CAPTION)
+    caption = kind.show(kind.decode(record))
+    return tile.resize(size, resample), make_visible(caption, _MAX_CAPTION)

@@ -30,6 +30,7 @@ from darkroom.dataset.index import check_index
 from darkroom.dataset.layout import INDEX_FOLDER, SUMS_FILE
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
+from darkroom.targets.kind import find_kind
 
 _KEY_LENGTH, _SHA256_LENGTH = 32, 64
 _COLUMNS = ("key", "sha256", "split", "label", "shard", "position")
@@ -149,8 +150,8 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     _check_column("split", columns["split"], place.split)
     _check_column("shard", columns["shard"], place.shard)
     _check_column("position", columns["position"], np.arange(records))
-    known = {*dataset.labels} if dataset.labels else {None}
-    _check_values("label", columns["label"], lambda label: label in known)
+    kind, known, names = find_kind(dataset.kind), {*dataset.labels}, dataset.target.names
+    _check_values("label", columns["label"], lambda value: kind.fits(value, known, names))
     if IMAGE_SOURCE_ID not in dataset.features:
         return None
     _check_values("key", columns["key"], lambda key: len(key or "") == _KEY_LENGTH)

@@ -45,6 +45,7 @@ class ConversionResult:
         merged: How many of them had different values in further columns from the row that was kept.
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
             the same.
+        numbers: The names of the numbers, where images are labelled with numbers.
     """
 
     output_dir: str
@@ -62,6 +63,7 @@ class ConversionResult:
     excluded: int = 0
     merged: int = 0
     data_dir: str = ""
+    numbers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Sets the folder of the files where it is not another one."""
@@ -87,6 +89,7 @@ class ConversionResult:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values |= {"rejected": dict(self.rejected), "splits": dict(self.splits)}
         values |= {"labels": list(self.labels), "rejects_path": self.rejects_path}
+        values["numbers"] = list(self.numbers)
         values["classes"] = {split: dict(counts) for split, counts in self.classes.items()}
         return values
 
@@ -132,7 +135,7 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
         f"Duplicates {result.deduplicated - result.excluded:,}"
         + (f"  ({result.merged:,} with other values)" if result.merged else ""),
         *([f"Excluded   {result.excluded:,}"] if result.excluded else []),
-        *format_class_table(result.classes, result.labels, bars=bars),
+        *format_class_table(result.classes, result.labels, result.numbers, bars=bars),
         f"Dataset    {result.output_dir}",
     ]
     if result.num_rejected:
@@ -175,6 +178,7 @@ def describe_dataset(
         splits={name: split.records for name, split in dataset.splits.items()},
         shards=sum(len(split.shards) for split in dataset.splits.values()),
         labels=dataset.labels,
+        numbers=dataset.target_names,
         classes=classes,
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,

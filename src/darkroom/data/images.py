@@ -6,6 +6,7 @@ import os
 import tempfile
 
 from darkroom.data.splits import ImageSplit
+from darkroom.dataset.commit import Target
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.sources import AnySource
@@ -55,6 +56,12 @@ def list_images(
         splits = {}
         for split, counts in manifest.splits.items():
             rows = read_manifest_rows(folder, manifest.first_row(split), counts.rows)
-            uris, numbers = zip(*((row.uri, row.label_id or 0) for row in rows), strict=True)
-            splits[split] = ImageSplit(split, name, labels, uris, numbers, manifest.fingerprint)
+            are_named = bool(labels)
+            uris, numbers = zip(
+                *((row.uri, row.label_id if are_named else row.label) for row in rows), strict=True
+            )
+            target = Target(manifest.kind, manifest.target_names)
+            splits[split] = ImageSplit(
+                split, name, labels, uris, numbers, manifest.fingerprint, target
+            )
     return labels, splits

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
-from darkroom.dataset.commit import Dataset, Shard
+from darkroom.dataset.commit import ONE_LABEL, Dataset, Shard, Target
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
@@ -59,6 +59,11 @@ class RecordSplit:
     def labels(self) -> Sequence[str]:
         """The label map, which its datasets share; empty if another tool wrote them."""
         return next((each.labels for each in self.commits.values() if each), ())
+
+    @property
+    def target(self) -> Target:
+        """What its images are labelled with: one label if another tool wrote them."""
+        return next((each.target for each in self.commits.values() if each), ONE_LABEL)
 
     @property
     def data(self) -> list[DataPart]:
@@ -108,16 +113,18 @@ class ImageSplit:
         source: The name of the list or folder.
         labels: The label map.
         uris: The paths of the images, or their URIs.
-        numbers: The number of the label of each image.
+        numbers: The number of the label of each image; a list of numbers where it has several.
         version: Changes when one of the files does.
+        target: What the images are labelled with.
     """
 
     name: str
     source: str
     labels: Sequence[str]
     uris: Sequence[str]
-    numbers: Sequence[int]
+    numbers: Sequence[Any]
     version: str
+    target: Target = ONE_LABEL
 
     @property
     def data(self) -> list[DataPart]:
@@ -127,7 +134,8 @@ class ImageSplit:
     @functools.cached_property
     def label_counts(self) -> Sequence[int]:
         """Number of images of each label."""
-        counts = Counter(self.numbers)
+        is_one = self.target.kind == "label"
+        counts = Counter(self.numbers if is_one else chain.from_iterable(self.numbers))
         return [counts[number] for number in range(len(self.labels))]
 
     def identify(self) -> str:
@@ -225,6 +233,20 @@ def join_commits(splits: Iterable[RecordSplit]) -> Commits:
     return {root: each for split in splits for root, each in split.commits.items()}
 
 
+def check_one_label(splits: Iterable[Split]) -> None:
+    """Checks that images have one label each, which training and evaluation need.
+
+    Raises:
+        DataError: They have any number of labels, or numbers.
+    """
+    for split in splits:
+        if (kind := split.target.kind) != ONE_LABEL.kind:
+            raise DataError(
+                f"The images are labelled with {kind}, but a model of darkroom's learns one label.",
+                "Train a model of your own with the batches of darkroom.load.",
+            )
+
+
 def read_shared_labels(commits: Commits) -> list[str]:
     """Returns the label map that datasets share.
 
@@ -235,7 +257,7 @@ def read_shared_labels(commits: Commits) -> list[str]:
     Raises:
         DataError: A folder is not a darkroom dataset, or two label maps differ.
     """
-    maps: dict[str, list[str]] = {}
+    maps: dict[str, tuple[Target, list[str]]] = {}
     for folder, dataset in commits.items():
         if dataset is None:
             raise DataError(
@@ -243,9 +265,15 @@ def read_shared_labels(commits: Commits) -> list[str]:
                 "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
                 "with darkroom.input.input_fn.",
             )
-        maps[folder] = list(dataset.labels)
-    (first, labels), *others = maps.items()
-    for folder, other in others:
+        maps[folder] = dataset.target, list(dataset.labels)
+    (first, (target, labels)), *others = maps.items()
+    for folder, (other_target, other) in others:
+        if other_target != target:
+            raise DataError(
+                f"The images of {first} are labelled with {target.kind} {list(target.names)}, "
+                f"those of {folder} with {other_target.kind} {list(other_target.names)}.",
+                "Read them one after the other.",
+            )
         if other != labels:
             raise DataError(
                 f"The label maps of {first} and {folder} differ.",

@@ -84,6 +84,22 @@ class SideFile:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What an image is labelled with.
+
+    Attributes:
+        kind: Its kind; see `darkroom.targets`.
+        names: Names of the numbers of a kind that has several; else empty.
+    """
+
+    kind: str = "label"
+    names: tuple[str, ...] = ()
+
+
+ONE_LABEL = Target()
+
+
+@dataclass(frozen=True)
 class Dataset:
     """The content of a dataset.
 
@@ -101,6 +117,7 @@ class Dataset:
         splits: Each split's shards, in the order train, eval, test.
         files: The files beside the shards, by their paths below the dataset. In TFX the index and
             the rejects are in separate artifacts, under the same names.
+        targets: What an image is labelled with, by the name of the column in the index.
         max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
             a part of the fingerprint.
     """
@@ -117,7 +134,23 @@ class Dataset:
     deduplicated: int
     splits: dict[str, Split]
     files: dict[str, SideFile] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=lambda: {"label": ONE_LABEL})
     max_rejects: float | None = None
+
+    @property
+    def target(self) -> Target:
+        """What an image is labelled with."""
+        return next(iter(self.targets.values()))
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The names of the numbers that an image is labelled with."""
+        return self.target.names
+
+    @property
+    def kind(self) -> str:
+        """The kind of what an image is labelled with."""
+        return self.target.kind
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -280,6 +313,9 @@ def _check_format(path: str, fields: Any) -> None:
 def _parse(fields: Any) -> Dataset:
     check_commit_fields(fields)
     fields["labels"] = tuple(fields["labels"])
+    fields["targets"] = {
+        name: Target(each["kind"], tuple(each["names"])) for name, each in fields["targets"].items()
+    }
     fields["splits"] = {
         name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
         for name, split in fields["splits"].items()

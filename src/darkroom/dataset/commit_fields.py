@@ -111,6 +111,10 @@ _FILE: Mapping[str, Check] = {
     "rows": _is_number,
     "sha256": lambda value: value is None or _is_sha256(value),
 }
+_TARGET: Mapping[str, Check] = {
+    "kind": lambda value: isinstance(value, str) and value.isidentifier(),
+    "names": _is_labels,
+}
 _FIELDS: Mapping[str, Check] = {
     "format_version": lambda value: _is_number(value) and value == FORMAT_VERSION,
     "fingerprint": _is_sha256,
@@ -124,4 +128,5 @@ _FIELDS: Mapping[str, Check] = {
     "deduplicated": _is_number,
     "splits": _map_of(_SPLIT),
     "files": _map_of(_FILE),
+    "targets": lambda value: bool(value) and _map_of(_TARGET)(value),
 }

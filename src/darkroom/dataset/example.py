@@ -24,7 +24,7 @@ IMAGE_SHA256 = "image/key/sha256"
 LABEL_NUMBER = "image/class/label"
 LABEL_TEXT = "image/class/text"
 
-FeatureValue = bytes | int | float
+FeatureValue = bytes | int | float | list[bytes] | list[int] | list[float]
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
@@ -33,7 +33,7 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
     """Returns the bytes of a tf.train.Example up to, and without, those of its image.
 
     Args:
-        features: Single values by name: `bytes`, `int` (int64) or `float` (float32).
+        features: Values by name: `bytes`, `int` (int64) or `float` (float32), or a list of them.
         image: Value of `image/encoded`; the caller appends it to the result.
     """
     entries = b"".join([_entry(name, features[name]) for name in sorted(features)])
@@ -45,6 +45,8 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
 
 def _entry(name: str, value: FeatureValue) -> bytes:
     """Returns one entry of the map Features.feature."""
+    if isinstance(value, list):
+        return _list_entry(name, value)
     if isinstance(value, bytes):
         return _cached_bytes_entry_head(name, len(value)) + value
     # Not cached: zero and minus zero would be the same key.
@@ -71,6 +73,26 @@ def _number_entry(name: str, value: int | float) -> bytes:
     key = name.encode()
     entry = _tagged(1, len(key)) + key + _tagged(2, len(feature)) + feature
     return _tagged(1, len(entry)) + entry
+
+
+def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> bytes:
+    """Returns the map entry of a list; of an empty one, a feature without values."""
+    if not values:
+        feature = b""
+    elif isinstance(values[0], bytes):
+        items = [_tagged(1, len(value)) + value for value in values]
+        feature = _wrap(1, b"".join(items))
+    elif isinstance(values[0], float):
+        feature = _wrap(2, _wrap(1, struct.pack(f"<{len(values)}f", *values)))
+    else:
+        numbers = [_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values]  # type: ignore[operator]
+        feature = _wrap(3, _wrap(1, b"".join(numbers)))
+    key = name.encode()
+    return _wrap(1, _wrap(1, key) + _wrap(2, feature))
+
+
+def _wrap(field: int, content: bytes) -> bytes:
+    return _tagged(field, len(content)) + content
 
 
 # Sizes, label numbers and lengths of texts repeat often.

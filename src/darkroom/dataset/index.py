@@ -28,6 +28,8 @@ from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
 
+# Types of what an image is labelled with: a label, labels, numbers.
+LABEL_TYPES = (pa.string(), pa.list_(pa.string()), pa.list_(pa.float32()))
 _COLUMNS = (
     ("key", pa.string()),
     ("row", pa.int64()),
@@ -55,14 +57,15 @@ INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: 
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
 
 
-def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
+def index_schema(inputs: Mapping[str, str], label: pa.DataType = LABEL_TYPES[0]) -> pa.Schema:
     """Returns the columns of an index.
 
     Args:
         inputs: Kind of every input column by name; they are in the struct `extra`, so that their
             names cannot clash with ours.
+        label: Type of the column `label`: one of `LABEL_TYPES`.
     """
-    fields = [pa.field(name, kind) for name, kind in _COLUMNS]
+    fields = [pa.field(name, label if name == "label" else kind) for name, kind in _COLUMNS]
     if inputs:
         extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
         fields.append(pa.field("extra", pa.struct(extra)))
@@ -77,7 +80,7 @@ class IndexRow(NamedTuple):
         row: Its number in the source.
         uri: URI of its image.
         split: Its split.
-        label: Its label.
+        label: What it is labelled with.
         extra: Its input columns by name.
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
@@ -98,7 +101,7 @@ class IndexRow(NamedTuple):
     row: int
     uri: str
     split: str
-    label: str | None
+    label: Any
     extra: Mapping[str, Any] | None = None
     sha256: str | None = None
     pixel_hash: str | None = None
@@ -123,10 +126,18 @@ class IndexWriter:
         shard: Number of the shard within its split.
         inputs: Kind of every input column by name.
         source: Fingerprint of the source, kept in the file's metadata for a rerun.
+        label: Type of the column `label`.
     """
 
-    def __init__(self, path: str, shard: int, inputs: Mapping[str, str], source: str) -> None:
-        self._schema = index_schema(inputs).with_metadata({_SOURCE: source.encode()})
+    def __init__(
+        self,
+        path: str,
+        shard: int,
+        inputs: Mapping[str, str],
+        source: str,
+        label: pa.DataType = LABEL_TYPES[0],
+    ) -> None:
+        self._schema = index_schema(inputs, label).with_metadata({_SOURCE: source.encode()})
         self._file = storage.open_write(path)
         self._summed = SummedFile(self._file)
         self._writer = pq.ParquetWriter(self._summed, self._schema)
@@ -200,7 +211,7 @@ def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> Non
     types, found = dict(_COLUMNS), parquet.schema_arrow
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
-        if kind != types[name]:
+        if kind != types[name] and not (name == "label" and kind in LABEL_TYPES):
             raise DataError(
                 f"{path} is not an index: its column {name} is {kind}, expected {types[name]}.",
                 _suggest_verify(path),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
@@ -47,8 +49,23 @@ def match_decoded_copies(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(_CREATE_MATCHED if has_second else _CREATE_PLAIN)
 
 
+def _name_labels(table: pa.Table) -> pa.Table:
+    """Returns a row for each label, and one without a label where that is not known."""
+    labels, splits = table["label"].combine_chunks(), table["split"].combine_chunks()
+    if pa.types.is_string(labels.type):
+        return table
+    unknown = splits.filter(labels.is_null())
+    parts = {"split": [unknown], "label": [pa.nulls(len(unknown), pa.string())]}
+    if pa.types.is_string(labels.type.value_type):
+        parts["split"].append(splits.take(pc.list_parent_indices(labels)))
+        parts["label"].append(pc.list_flatten(labels))
+    return pa.table({name: pa.chunked_array(arrays) for name, arrays in parts.items()})
+
+
 def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Counts the records of an index by split and label.
+    """Counts the records of an index by split and label; one with several counts for each.
+
+    Records with numbers are only counted where these are not known.
 
     Args:
         index_dir: Folder of the index's Parquet files.
@@ -67,7 +84,7 @@ def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, 
     names = ["split", "label"]
     for path in list_index_files(index_dir):
         with storage.open_read(path) as file:
-            table = pq.read_table(file, columns=names)
+            table = _name_labels(pq.read_table(file, columns=names))
         grouped = table.group_by(names).aggregate([("split", "count")])
         columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
         for split, label, count in zip(*columns, strict=True):

@@ -37,7 +37,7 @@ HINTS: Mapping[str, str] = {
     "link_loop": "Make the link lead to a file.",
     "missing": "Relative paths start at the folder of the list: put the file there, or correct the "
     "path.",
-    "multi_label": "Give the image one label.",
+    "multi_label": "Give the image one label, or convert with label_kind labels.",
     "no_image": "Give the row the path of an image.",
     "not_a_file": "Name a file.",
     "not_an_image": "Get the image itself: this file is something else.",
@@ -109,6 +109,11 @@ class Reject(NamedTuple):
     detail: str
     id: str
     extra: Mapping[str, Any] = {}
+
+
+def write_target(value: Any) -> str | None:
+    """Returns what an image is labelled with as a reject has it: a list is JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 class RejectsWriter:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from darkroom.errors import DataError, UsageError
+from darkroom.runtime.text import suggest
 
 IMAGE_PREFIX = "image/"
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -19,12 +20,19 @@ _FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 
 
 class Kind(str, Enum):
-    """The kinds of a column: tensorflow-recorder's types, `ID` and `IGNORED`."""
+    """The kinds of a column: tensorflow-recorder's types and ours.
+
+    `LABELS` holds any number of labels, `LABEL_MARK` has 1 where an image has the label of its
+    name, else 0, and `TARGET` is a number to predict.
+    """
 
     SPLIT = "split"
     IMAGE = "image"
     STRING_LABEL = "string_label"
     INTEGER_LABEL = "integer_label"
+    LABELS = "labels"
+    LABEL_MARK = "label_mark"
+    TARGET = "target"
     INTEGER = "integer"
     FLOAT = "float"
     STRING = "string"
@@ -34,7 +42,15 @@ class Kind(str, Enum):
 
 _INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
 _FORM = 'Write it as in {"path": "image", "species": "string_label"}'
-_LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL)
+_LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
+# The kind of target that columns hold; see `darkroom.targets`.
+_TARGETS = {
+    Kind.STRING_LABEL: "label",
+    Kind.INTEGER_LABEL: "label",
+    Kind.LABELS: "labels",
+    Kind.LABEL_MARK: "labels",
+    Kind.TARGET: "numbers",
+}
 
 # Names that need no schema, compared in lower case.
 KNOWN_NAMES = {
@@ -83,6 +99,13 @@ class Schema:
                     f"Only one column can be of kind {kinds[0].value!r}, got {found}.",
                     "Give the others another kind, or 'ignored'.",
                 )
+        targets = {kind for _, kind in self.columns if kind in _TARGETS}
+        if len(targets) > 1:
+            raise UsageError(
+                "An image is labelled in one way, but there are columns of the kinds "
+                f"{', '.join(sorted(kind.value for kind in targets))}.",
+                "Give the columns of one way these kinds, and the others another one.",
+            )
         if taken := [name for name, _ in self.inputs if name.startswith(IMAGE_PREFIX)]:
             raise UsageError(
                 f"Columns {taken} would overwrite darkroom's own features.",
@@ -107,8 +130,18 @@ class Schema:
 
     @property
     def label(self) -> str | None:
-        """Name of the column of the label."""
+        """Name of the column of the label, or of the labels."""
         return self._single(*_LABELS)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the columns that say what an image is labelled with."""
+        return tuple(name for name, kind in self.columns if kind in _TARGETS)
+
+    @property
+    def target_kind(self) -> str:
+        """The kind of target that they hold; `label` when there are none."""
+        return next((_TARGETS[kind] for _, kind in self.columns if kind in _TARGETS), "label")
 
     @property
     def id(self) -> str | None:
@@ -255,6 +288,62 @@ def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
     if number not in _INT64:
         raise ValueError(f"{text} does not fit into 64 bits")
     return number
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a user says about the columns of a source.
+
+    Attributes:
+        schema: The kind of every column; inferred from their names when None.
+        has_labels: Whether the column of the label holds any number of labels.
+        label_marks: Columns that have 1 where an image has the label of their name, else 0.
+        targets: Columns with numbers to predict.
+    """
+
+    schema: Schema | None = None
+    has_labels: bool = False
+    label_marks: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> dict[str, Kind]:
+        """The kinds of the columns that are named."""
+        marks = dict.fromkeys(self.label_marks, Kind.LABEL_MARK)
+        return {**marks, **dict.fromkeys(self.targets, Kind.TARGET)}
+
+    def spread(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the cells of the named columns of an image with these labels or numbers."""
+        marks = {name: int(name in values) for name in self.label_marks}
+        return {**marks, **dict(zip(self.targets, values, strict=False))}
+
+    def find_schema(self, names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
+        """Returns the schema of a source.
+
+        Args:
+            names: Names of its columns.
+            kinds: Kind of each column that is an input; text for columns that are not in it.
+
+        Raises:
+            DataError: A column is missing or there twice, or no column has images.
+            UsageError: An image would be labelled in two ways.
+        """
+        schema = self.schema or infer_schema(names, kinds)
+        check_columns(schema, names)
+        named = self.named
+        if missing := [name for name in named if name not in names]:
+            raise DataError(
+                f"Columns {missing} are missing: the source has {list(names)}."
+                f" {suggest(missing[0], names)}".rstrip(),
+                "Name columns that the source has.",
+            )
+        columns = {**dict(schema.columns), **named}
+        if self.has_labels and schema.label:
+            columns[schema.label] = Kind.LABELS
+        elif named and schema.label and self.schema is None:
+            # Its name says that it has labels, and the user says that others are to be learned.
+            columns[schema.label] = kinds.get(schema.label, Kind.STRING)
+        return Schema(tuple(columns.items()))
 
 
 def check_columns(schema: Schema, names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.data.splits import ALL, Split
+from darkroom.data.splits import ALL, Split, check_one_label
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
@@ -89,6 +89,7 @@ def evaluate(
     # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
     named = data.find_split(name)
+    check_one_label([named])
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it

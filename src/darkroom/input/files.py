@@ -26,6 +26,7 @@ from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.targets.learning import find_learning
 
 # An element is the number of an image.
 _ELEMENT_BYTES = 8
@@ -65,13 +66,16 @@ class FileSource:
 
     @functools.cached_property
     def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The paths, string [N], and the labels, int64 [N].
+        """The paths, string [N], and what the images are labelled with, [N, ...].
 
         They are made on first use, because a training must find its other workers before
         TensorFlow makes a tensor. They are made outside of any graph, which would copy them.
         """
         with tf.init_scope():
-            return tf.constant(self.split.uris), tf.constant(self.split.numbers, tf.int64)
+            target = self.split.target
+            size = len(target.names or self.split.labels)
+            labels = find_learning(target.kind).make_array(self.split.numbers, size)
+            return tf.constant(self.split.uris), tf.constant(labels)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of images in a part."""

@@ -25,7 +25,6 @@ from darkroom.dataset.example import (
     IMAGE_ENCODED,
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
-    LABEL_NUMBER,
 )
 from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_records
@@ -33,9 +32,9 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.runtime.text import format_count
+from darkroom.targets.learning import find_learning
 
-_LABEL_FEATURES = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
-IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string), **_LABEL_FEATURES}
+_IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string)}
 _SHAPE_FEATURES = {
     IMAGE_HEIGHT: tf.io.FixedLenFeature([], tf.int64),
     IMAGE_WIDTH: tf.io.FixedLenFeature([], tf.int64),
@@ -91,10 +90,14 @@ class RecordSource:
         except tf.errors.DataLossError:
             self.check_records()
             raise
-        _check_features(file, first)
+        target = self.split.target
+        self._learning = find_learning(target.kind)
+        self._size = len(target.names or self.split.labels)
+        self._labels = self._learning.describe(self._size)
+        _check_features(file, first, self._learning.required)
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
-        self._features = dict(IMAGE_FEATURES)
+        self._features = {**_IMAGE_FEATURES, **self._labels}
         if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
             # darkroom writes upright images, so their shape is that of the records.
@@ -163,11 +166,13 @@ class RecordSource:
         if IMAGE_HEIGHT in self._features:
             shape = tf.cast(tf.stack((parsed[IMAGE_HEIGHT], parsed[IMAGE_WIDTH])), tf.int32)
         channels = parsed.get(IMAGE_CHANNELS)
-        return LabeledImage(parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER], shape, channels)
+        label = self._learning.parse(parsed, self._size)
+        return LabeledImage(parsed[IMAGE_ENCODED], label, shape, channels)
 
     def parse_label(self, element: tf.Tensor) -> tf.Tensor:
         """Returns the label of a record, and leaves its image alone."""
-        return tf.io.parse_single_example(element, _LABEL_FEATURES)[LABEL_NUMBER]
+        parsed = tf.io.parse_single_example(element, self._labels)
+        return self._learning.parse(parsed, self._size)
 
     def check_not_replaced(self) -> None:
         """Checks that the datasets are still those that were opened.
@@ -236,10 +241,10 @@ def make_cache_folder(path: str) -> None:
         ) from error
 
 
-def _check_features(file: str, record: bytes) -> None:
+def _check_features(file: str, record: bytes, labels: Sequence[str]) -> None:
     """Checks the first record, so that wrong data is an error before training starts."""
     features = tf.train.Example.FromString(record).features.feature
-    missing = [key for key in IMAGE_FEATURES if key not in features]
+    missing = [key for key in (IMAGE_ENCODED, *labels) if key not in features]
     if missing:
         raise DataError(
             f"The first record of {file} has no {' and no '.join(missing)}; "

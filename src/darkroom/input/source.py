@@ -74,7 +74,8 @@ class LabeledImage(NamedTuple):
 
     Attributes:
         encoded: string [], the bytes of its file.
-        label: int64 [], the number of its label.
+        label: int64 [], the number of its label. Or float32 [C]: 1 for each of its labels, else 0;
+            or float32 [K], its numbers. NaN says that it is not known.
         shape: int32 [2], (height, width) in pixels, if the image is known to be upright; None if
             its bytes must be read to know.
         channels: int64 [], 1 or 3, if `encoded` is the pixels themselves; None for a file.
@@ -132,4 +133,4 @@ class ImageSource(Protocol):
         """Returns the image of an element. It uses graph operations only."""
 
     def parse_label(self, element: tf.Tensor) -> tf.Tensor:
-        """Returns the label of an element, int64 [], and does not read its image."""
+        """Returns the label of an element, as in `LabeledImage`, and does not read its image."""

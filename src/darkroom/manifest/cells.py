@@ -1,4 +1,4 @@
-"""Parses cells, one at a time: text, labels, inputs, places of images; or why they are unusable."""
+"""Parses cells, one at a time: text, inputs, places of images; or why they are unusable."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset import labels
 from darkroom.dataset.schema import Kind, parse_input_value
 from darkroom.errors import RejectError
 from darkroom.storage import uris
 
-MAX_INTEGER_LABEL = 65_535
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -43,38 +41,6 @@ def check_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise RejectError("not_unicode", "the name is not UTF-8") from None
-
-
-def parse_label(text: str) -> str:
-    """Returns the label that a cell holds.
-
-    Raises:
-        RejectError: It is empty, too long, or has control or invisible characters.
-    """
-    label = labels.normalise_label(text)
-    if not label:
-        raise RejectError("empty_label", "the label cell is empty")
-    if len(label) > labels.MAX_LABEL_CHARACTERS:
-        limit = f"{labels.MAX_LABEL_CHARACTERS:,}"
-        raise RejectError(
-            "bad_label", f"the label has more than {limit} characters: {label:.40}..."
-        )
-    if not labels.is_printable(label):
-        shown = f"{label!r:.200}"
-        raise RejectError("bad_label", f"the label holds control or invisible characters: {shown}")
-    return label
-
-
-def parse_integer_label(label: str) -> str:
-    """Returns a label that is a number, as text without leading zeros.
-
-    Raises:
-        RejectError: It is not a number, or too large for the number of a class.
-    """
-    if not label.isascii() or not label.isdigit() or int(label) > MAX_INTEGER_LABEL:
-        expected = f"a whole number from 0 to {MAX_INTEGER_LABEL}"
-        raise RejectError("bad_value", f"the label {label!r} is not {expected}")
-    return str(int(label))
 
 
 def parse_cell(name: str, value: Any, kind: Kind) -> int | float | str | None:

@@ -75,7 +75,7 @@ def fingerprint_source(
         OSError: It cannot be read.
     """
     options = options or ManifestOptions()
-    sources = open_sources(source, options.schema, options.source_encoding, options.subfolders)
+    sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
     rows = parse_rows(sources, options.resolve())
     fingerprint = Fingerprint(options)
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -39,7 +39,8 @@ def check_label_kind(counts: Mapping[str, int]) -> None:
         raise DataError(
             f"{len(joined):,} of {format_count(len(counts), 'label')} have a ';' or '|', as "
             f"{min(joined)!r:.80}: they look like several labels of one image.",
-            f"Give each image one label. If each of these texts is one, {_CONFIRM}",
+            "If an image has several labels, convert with --label-separator (label_separator= in "
+            f"Python). If each of these texts is one label, {_CONFIRM}",
         )
     numbers = [label for label in counts if _NUMBER.fullmatch(label)]
     is_many = len(counts) > _MAX_NUMBERS and 2 * len(counts) > rows
@@ -47,6 +48,7 @@ def check_label_kind(counts: Mapping[str, int]) -> None:
         raise DataError(
             f"There are {len(counts):,} labels in {rows:,} rows, and {len(numbers):,} are numbers, "
             f"as {min(numbers)!r:.80}: they look like amounts or ids, not like classes.",
-            "Name the column of the classes with --columns (columns= in Python), or make a few "
-            f"classes of the numbers. If each number is a class, {_CONFIRM}",
+            "If they are to be predicted, name their column with --target-columns "
+            "(target_columns= in Python); else name the column of the classes with --columns. If "
+            f"each number is a class, {_CONFIRM}",
         )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset import keys, labels, splits
-from darkroom.dataset.rejects import MANIFEST_STAGE, Reject
+from darkroom.dataset import keys, splits
+from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, write_target
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
     as_text,
@@ -16,13 +16,12 @@ from darkroom.manifest.cells import (
     check_inside,
     check_unicode,
     parse_cell,
-    parse_integer_label,
-    parse_label,
 )
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
 from darkroom.storage import uris
+from darkroom.targets.kind import find_kind
 
 # Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
 ALLOWED_SCHEMES = ("gs", "s3")
@@ -40,7 +39,7 @@ class Entry(NamedTuple):
         uri: URI of its image; empty when it has none.
         split: `train`, `eval` or `test`.
         declared: The split that the row declares; empty when the row has none.
-        label: Its label; None when the source has none.
+        label: What it is labelled with; None when that is not known.
         row: Its number in the source.
         order: Its place in the seeded order of its split.
         size: Bytes of its image when that is known cheaply.
@@ -53,7 +52,7 @@ class Entry(NamedTuple):
     uri: str
     split: str
     declared: str
-    label: str | None
+    label: Any
     row: int
     order: int
     size: int | None
@@ -98,13 +97,16 @@ class _RowParser:
         self._places = {name: place for place, name in enumerate(names)}
         schema = source.schema
         self._split, self._image = self._place(schema.split), self._place(schema.image)
-        self._label, self._id = self._place(schema.label), self._place(schema.id)
+        self._id = self._place(schema.id)
+        self._targets = [self._places[name] for name in schema.targets]
+        # The only cell of most targets is text, and its value is looked up.
+        self._target = self._targets[0] if len(self._targets) == 1 else None
+        self._kind, self._form = find_kind(schema.target_kind), options.find_form(schema)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
         self._base = uris.normalise_uri(source.identity_base)
         self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
-        self._known_labels = frozenset(map(labels.normalise_label, options.labels or ()))
-        self._parsed_labels: dict[str, str] = {}
+        self._parsed: dict[str, Any] = {}
         self._declared: dict[str, str] = {}
         self.num_rows = 0
         self._hash_order = keys.make_order_hash(options.seed)
@@ -132,8 +134,11 @@ class _RowParser:
         """
         path = values[self._image]  # type: ignore[index]
         declared = "" if self._split is None else self._declared.get(values[self._split])
-        label = None if self._label is None else self._parsed_labels.get(values[self._label])
-        if declared is None or (label is None and self._label is not None):
+        label = None
+        if self._target is not None:
+            cell = values[self._target]
+            label = self._parsed.get(cell) if type(cell) is str else None
+        if declared is None or (label is None and self._targets):
             return None
         if not uris.is_plain_path(path):
             return None
@@ -168,8 +173,9 @@ class _RowParser:
             label = self._parse_label(values)
         except RejectError as error:
             uri = uri or self._show(values, self._image) or ""
-            label = self._show(values, self._label)
+            label = self._show_target(values)
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}
+            extra |= self._keep_targets(values)
             split = self._assign(declared, key) if key else declared
             return Reject(
                 row, uri, split, label, MANIFEST_STAGE, error.reason, error.detail, identity, extra
@@ -232,20 +238,32 @@ class _RowParser:
     def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
         return {name: parse_cell(name, values[place], kind) for name, kind, place in self._inputs}
 
-    def _parse_label(self, values: list[Any]) -> str | None:
-        if self._label is None:
+    def _parse_label(self, values: list[Any]) -> Any:
+        if not self._targets:
             return None
-        text = as_text(values[self._label])
-        label = self._parsed_labels.get(text)
-        if label is None:
-            label = parse_label(text)
-            if self._source.schema.has_integer_labels:
-                label = parse_integer_label(label)
-            elif self._known_labels and label not in self._known_labels:
-                raise RejectError("unknown_label", f"the label map does not have {label!r}")
-            if len(self._parsed_labels) < _MAX_PARSED_LABELS:
-                self._parsed_labels[text] = label
-        return label
+        cells = [values[place] for place in self._targets]
+        if not isinstance(cells[0], list):
+            cells = [as_text(cell) for cell in cells]
+        if self._target is None or isinstance(cells[0], list):
+            return self._kind.parse(cells, self._form)
+        if (text := cells[0]) not in self._parsed:
+            parsed = self._kind.parse(cells, self._form)
+            if len(self._parsed) >= _MAX_PARSED_LABELS:
+                return parsed
+            self._parsed[text] = parsed
+        return self._parsed[text]
+
+    def _show_target(self, values: list[Any]) -> str | None:
+        """Returns the cell of a rejected row's labels as it was given; None if it has none."""
+        place = self._place(self._source.schema.label)
+        if place is not None and values and isinstance(values[place], list):
+            return write_target(values[place])
+        return self._show(values, place)
+
+    def _keep_targets(self, values: list[Any]) -> dict[str, Any]:
+        """Returns the cells of a rejected row that are not its label but say what it shows."""
+        names = [n for n in self._source.schema.targets if n != self._source.schema.label]
+        return {name: values[self._places[name]] for name in names if values}
 
     def _show(self, values: list[Any], place: int | None) -> str | None:
         """Returns a cell of a rejected row as it was given; None if it has none."""

@@ -21,6 +21,7 @@ from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage
+from darkroom.targets.kind import find_kind
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
         ("uri", pa.string()),
         ("split", pa.string()),
         ("declared", pa.string()),
-        ("label", pa.string()),
+        ("label", find_kind(schema.target_kind).column),
         ("row", pa.int64()),
         ("order", pa.int64()),
         ("size", pa.int64()),

@@ -58,6 +58,8 @@ class Manifest:
         inputs: Kind (`integer`, `float`, `string`) of every input column by name.
         has_images: Whether rows name images.
         has_labels: Whether rows have labels.
+        kind: What an image is labelled with; see `darkroom.targets`.
+        target_names: Names of the numbers, where these are numbers.
         seed: Seed of the order and of the assignment to splits.
         ignored: Number of files in a source folder that are not images.
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
@@ -74,6 +76,8 @@ class Manifest:
     inputs: dict[str, str]
     has_images: bool
     has_labels: bool
+    kind: str = "label"
+    target_names: tuple[str, ...] = ()
     seed: int = 0
     ignored: int = 0
     fingerprint: str = ""
@@ -112,6 +116,7 @@ def read_manifest(folder: str) -> Manifest:
         info = storage.read_json(path, dict[str, Any])
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
+        info["target_names"] = tuple(info["target_names"])
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
@@ -134,8 +139,8 @@ class ManifestRow(NamedTuple):
         id: The text whose hash the key is.
         uri: URI of its image; empty when it has none.
         split: `train`, `eval` or `test`.
-        label: Its label; None when the source has none.
-        label_id: The label's number; None when the source has none.
+        label: What it is labelled with, as the kind of the manifest says; None when unknown.
+        label_id: The number of the label, or the numbers; None where it has none.
         row: Its number in the source.
         size: Bytes of its image when that is known.
         mtime: Version of its image when that is known.
@@ -146,8 +151,8 @@ class ManifestRow(NamedTuple):
     id: str
     uri: str
     split: str
-    label: str | None
-    label_id: int | None
+    label: Any
+    label_id: Any
     row: int
     size: int | None
     mtime: str | None

@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.labels import build_label_map
-from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, write_rejects
+from darkroom.dataset.rejects import (
+    MANIFEST_STAGE,
+    Reject,
+    RejectsWriter,
+    write_rejects,
+    write_target,
+)
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
@@ -37,6 +43,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
+from darkroom.targets.kind import Kind, find_kind
 
 _REMOTE_SAMPLE = 32
 # `images.prepare.MAX_IMAGE_BYTES`, which is above this package.
@@ -59,7 +66,7 @@ SELECT hash(uri) AS number FROM entries WHERE uri <> '' GROUP BY ALL HAVING coun
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
 SELECT row, key, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
-  declared || chr(31) || coalesce(label, '') AS says
+  declared || chr(31) || {says} AS says
 FROM entries
 WHERE "order" IN (SELECT "order" FROM repeated_orders)
    OR hash(uri) IN (SELECT number FROM repeated_uris)
@@ -97,15 +104,25 @@ WHERE v.verdict = 'conflict' ORDER BY row
 """
 _KEPT = """
 CREATE TEMP VIEW kept AS
-SELECT * FROM entries ANTI JOIN (SELECT row FROM verdicts WHERE verdict <> 'keep') USING (row)
+SELECT * FROM {entries} ANTI JOIN (SELECT row FROM verdicts WHERE verdict <> 'keep') USING (row)
 """
-_LABELS = "SELECT label, count(*) FROM kept WHERE label IS NOT NULL GROUP BY label"
-# Labels are sorted by their numbers and become texts again later: texts take far more memory.
+# The rows of an image are joined in the one that is kept.
+_JOINED = """
+CREATE TEMP VIEW joined AS
+SELECT entries.* REPLACE (coalesce(unions.label, entries.label) AS label)
+FROM entries LEFT JOIN (
+    SELECT kept_row AS row, list_distinct(flatten(list(label))) AS label
+    FROM entries JOIN verdicts USING (row)
+    WHERE verdict <> 'conflict' AND label IS NOT NULL GROUP BY kept_row
+) AS unions USING (row)
+"""
+_LABELS = """
+SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
+"""
 _ORDERED = """
-SELECT k.key, k.id, k.uri, k.split, l.label_id, k.row, k.size, k.mtime{extra}
-FROM kept k LEFT JOIN label_map l ON k.label = l.label
-WHERE k.split = '{split}' AND k."order" BETWEEN {first} AND {last}
-ORDER BY k."order", k.key
+SELECT key, id, uri, split, label, row, size, mtime{extra} FROM kept
+WHERE split = '{split}' AND "order" BETWEEN {first} AND {last}
+ORDER BY "order", key
 """
 
 
@@ -133,7 +150,7 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options = (options or ManifestOptions()).resolve()
-    sources = open_sources(source, options.schema, options.source_encoding, options.subfolders)
+    sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
@@ -146,11 +163,12 @@ def write_manifest(
         with open_database(scratch) as connection:
             create_view(connection, "staged", [staged.path], scratch)
             excluded = exclude_rows(connection, options.exclude, scratch)
-            _reject_conflicts(connection, schema, conflicts)
+            kind = find_kind(schema.target_kind)
+            _reject_conflicts(connection, schema, kind, conflicts)
             merged = _count_merged(connection, options)
-            label_map = _make_label_table(connection, schema, options, scratch)
+            label_map = _make_label_map(connection, schema, kind, options)
             split_sizes = _measure_splits(connection)
-            _write_ordered(connection, schema, split_sizes, label_map, folder)
+            _write_ordered(connection, schema, kind, split_sizes, label_map, folder)
         rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
     kept = sum(size.rows for size in split_sizes.values())
     manifest = Manifest(
@@ -163,7 +181,9 @@ def write_manifest(
         labels=label_map,
         inputs={name: kind.value for name, kind in schema.inputs},
         has_images=schema.image is not None,
-        has_labels=schema.label is not None,
+        has_labels=bool(schema.targets),
+        kind=kind.name,
+        target_names=schema.targets if kind.names is None else (),
         seed=options.seed,
         ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
         fingerprint=staged.fingerprint,
@@ -172,11 +192,17 @@ def write_manifest(
     return manifest
 
 
-def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, path: str) -> None:
+def _reject_conflicts(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, path: str
+) -> None:
     """Finds entries that repeat or contradict each other; writes the latter as rejects."""
-    suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''")
-    for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS, _KEPT):
+    says = "''" if kind.joins_rows else f"coalesce({kind.text}, '')"
+    suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''", says=says)
+    for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
         connection.execute(statement)
+    if kind.joins_rows:
+        connection.execute(_JOINED)
+    connection.execute(_KEPT.format(entries="joined" if kind.joins_rows else "entries"))
     with RejectsWriter(path) as rejects:
         for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
             for entry in batch.to_pylist():
@@ -211,7 +237,7 @@ def _as_conflict(entry: dict[str, Any]) -> Reject:
         entry["row"],
         entry["uri"],
         entry["split"],
-        entry["label"],
+        write_target(entry["label"]),
         MANIFEST_STAGE,
         "conflict",
         detail,
@@ -220,49 +246,54 @@ def _as_conflict(entry: dict[str, Any]) -> Reject:
     )
 
 
-def _make_label_table(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions, scratch: str
+def _make_label_map(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, options: ManifestOptions
 ) -> list[str]:
-    found = dict(connection.execute(_LABELS).fetchall())
+    if kind.names is None or not schema.targets:
+        return []
+    found = dict(
+        connection.execute(_LABELS.format(names=kind.names.format(column="label"))).fetchall()
+    )
     # A label map says that its texts are labels.
-    if options.label_kind == AUTO_LABEL and options.labels is None:
+    if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
         check_label_kind(found)
-    label_map = []
-    if schema.label:
-        label_map = build_label_map(found, options.labels, are_numbers=schema.has_integer_labels)
-    numbers = pa.array(range(len(label_map)), pa.int64())
-    table = pa.table({"label": pa.array(label_map, pa.string()), "label_id": numbers})
-    path = os.path.join(scratch, "labels.parquet")
-    # By a file, because DuckDB cannot scan the tables of the pyarrow that TFX 1.16 needs.
-    pq.write_table(table, path)
-    connection.read_parquet(path).create_view("label_map")
-    return label_map
+    given = options.labels
+    if given is None and options.label_columns:
+        # Also those that no image has, in the order of the columns.
+        given = options.label_columns
+    return build_label_map(found, given, are_numbers=schema.has_integer_labels)
 
 
 def _write_ordered(
     connection: duckdb.DuckDBPyConnection,
     schema: Schema,
+    kind: Kind,
     sizes: Mapping[str, SplitSize],
     label_map: Sequence[str],
     folder: str,
 ) -> None:
-    extra = ", k.extra" if schema.inputs else ""
-    texts = pa.array(label_map, pa.string())
-    # DuckDB would take all rows into memory, and look up the labels in them.
-    connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
+    extra = ", extra" if schema.inputs else ""
+    names = pa.array(label_map, pa.string())
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
         for split, first, last in _find_ranges(sizes):
             query = _ORDERED.format(extra=extra, split=split, first=first, last=last)
             reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
-            place = reader.schema.get_field_index("label_id")
-            columns = reader.schema.insert(place, pa.field("label", pa.string()))
-            writer = writer or stack.enter_context(pq.ParquetWriter(file, columns))
+            if writer is None:
+                none = pa.RecordBatch.from_pylist([], reader.schema)
+                form = _number_labels(none, kind, names).schema
+                writer = stack.enter_context(pq.ParquetWriter(file, form))
             for batch in reader:
-                arrays = batch.columns
-                arrays.insert(place, texts.take(arrays[place]))
-                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=columns))
+                writer.write_batch(_number_labels(batch, kind, names))
+
+
+def _number_labels(batch: pa.RecordBatch, kind: Kind, names: pa.Array) -> pa.RecordBatch:
+    """Returns rows with the numbers of their labels in a further column."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    labels = columns["label"].cast(kind.column)
+    columns["label"], columns["label_id"] = kind.number(labels, names)
+    return pa.RecordBatch.from_arrays([*columns.values()], [*columns])
 
 
 def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import labels
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.checks import check_choice, check_count, encode_json
@@ -21,10 +21,12 @@ from darkroom.options.source import (
     DEFAULT_SPLIT_RATIOS,
     JOIN_SUBFOLDERS,
     LABEL_KINDS,
+    MANY_LABELS,
     MERGES,
     REFUSE_MERGE,
     SUBFOLDERS,
 )
+from darkroom.targets.form import EMPTY_CELLS, UNANNOTATED, Form
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,11 @@ class ManifestOptions:
         label_map: Path of a file with one label per line, which is read together with the source;
             instead of `labels`.
         label_kind: `label` if each text in the column of labels is one label, whatever it looks
-            like.
+            like; `labels` if an image has any number of them.
+        label_separator: Text between the labels in a cell.
+        label_columns: Columns that have 1 where an image has the label of their name.
+        target_columns: Columns with numbers to predict.
+        empty_labels: Meaning of an empty cell of the last four.
         merge_rows: `first` if one row is kept of an image whose rows differ in further columns.
         subfolders: `reject` if images in folders below that of a label are rejected.
     """
@@ -60,6 +66,10 @@ class ManifestOptions:
     label_kind: str = AUTO_LABEL
     merge_rows: str = REFUSE_MERGE
     subfolders: str = JOIN_SUBFOLDERS
+    label_separator: str | None = None
+    label_columns: tuple[str, ...] = ()
+    target_columns: tuple[str, ...] = ()
+    empty_labels: str = UNANNOTATED
 
     def __post_init__(self) -> None:
         """Checks the choices and the label map.
@@ -71,6 +81,9 @@ class ManifestOptions:
         check_choice("label_kind", self.label_kind, LABEL_KINDS)
         check_choice("merge_rows", self.merge_rows, MERGES)
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
+        check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
+        if self.label_separator is not None and not self.label_separator.strip("\0\n"):
+            raise UsageError("label_separator is empty.", "Give the text between labels, as ';'.")
         if self.labels is not None:
             labels.build_label_map((), self.labels)
         is_given = self.labels is not None or self.label_map is not None
@@ -79,6 +92,25 @@ class ManifestOptions:
                 "A label map was given beside integer labels, which number themselves.",
                 "Drop the label map, or make the column a 'string_label'.",
             )
+
+    @property
+    def columns(self) -> Columns:
+        """What is known about the columns of the source."""
+        has_labels = self.label_separator is not None or self.label_kind == MANY_LABELS
+        return Columns(self.schema, has_labels, self.label_columns, self.target_columns)
+
+    def find_form(self, schema: Schema) -> Form:
+        """Returns how the cells of rows with a schema say what an image is labelled with."""
+        known = None if self.labels is None else frozenset(map(labels.normalise_label, self.labels))
+        is_cell = schema.label is not None
+        return Form(
+            schema.target_kind,
+            schema.targets,
+            known,
+            schema.has_integer_labels,
+            (self.label_separator or "") if is_cell else None,
+            self.empty_labels,
+        )
 
     @classmethod
     def parse(
@@ -92,6 +124,10 @@ class ManifestOptions:
         label_kind: str = AUTO_LABEL,
         merge_rows: str = REFUSE_MERGE,
         subfolders: str = JOIN_SUBFOLDERS,
+        label_separator: str | None = None,
+        label_columns: tuple[str, ...] = (),
+        target_columns: tuple[str, ...] = (),
+        empty_labels: str = UNANNOTATED,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
@@ -109,6 +145,12 @@ class ManifestOptions:
             merge_rows: How to treat an image whose rows differ in further columns.
             subfolders: How to treat images in folders below that of a label, as
                 cat/persian/1.jpg.
+            label_separator: Text between the labels in a cell, as ;: an image then has any number
+                of labels.
+            label_columns: Columns that have 1 where an image has the label of their name, else 0.
+            target_columns: Columns with numbers to predict, instead of labels.
+            empty_labels: Meaning of an empty cell where an image has any number of labels, or
+                numbers.
             allowed_roots: Folders that may contain images; images elsewhere are rejected.
             exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
                 URIs.
@@ -133,6 +175,10 @@ class ManifestOptions:
             label_kind=label_kind,
             merge_rows=merge_rows,
             subfolders=subfolders,
+            label_separator=label_separator,
+            label_columns=tuple(label_columns),
+            target_columns=tuple(target_columns),
+            empty_labels=empty_labels,
         )
 
     def resolve(self) -> ManifestOptions:
@@ -171,7 +217,8 @@ class ManifestOptions:
         values["schema"] = None if columns is None else Schema.parse(dict(columns))
         values["labels"] = None if label_map is None else tuple(label_map)
         values["split_ratios"] = SplitRatios(*values["split_ratios"])
-        values["allowed_roots"] = tuple(values["allowed_roots"])
+        for name in ("allowed_roots", "label_columns", "target_columns"):
+            values[name] = tuple(values[name])
         return cls(**values)
 
 

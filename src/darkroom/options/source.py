@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from darkroom.options.fields import document, option
+from darkroom.targets.form import EMPTY_CELLS, UNANNOTATED
 
 DEFAULT_SOURCE_ENCODING = "utf-8"
 DEFAULT_SPLIT_RATIOS = "80/10/10"
 # Of the splits, the order of records, and of training: one seed for all of them.
 SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
-AUTO_LABEL, ONE_LABEL = LABEL_KINDS = ("auto", "label")
+AUTO_LABEL, ONE_LABEL, MANY_LABELS = LABEL_KINDS = ("auto", "label", "labels")
 REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
@@ -57,7 +58,38 @@ class SourceFields:
         group="data",
         choices=LABEL_KINDS,
         more="With `label` each is one label. `auto` refuses texts that look like several labels "
-        "in one, and numbers that look like no classes.",
+        "in one, and numbers that look like no classes. With `labels` an image has any number of "
+        "labels: in lists of JSON or Parquet, in several rows or folders, or in the columns of "
+        "AutoML.",
+    )
+    label_separator: str | None = option(
+        None,
+        "Text between the labels in a cell, as ;: an image then has any number of labels.",
+        group="data",
+        metavar="TEXT",
+        shown="one label a cell",
+    )
+    label_columns: tuple[str, ...] = option(
+        (),
+        "Columns that have 1 where an image has the label of their name, else 0.",
+        group="data",
+        metavar="NAME,...",
+        shown="none",
+    )
+    target_columns: tuple[str, ...] = option(
+        (),
+        "Columns with numbers to predict, instead of labels.",
+        group="data",
+        metavar="NAME,...",
+        shown="none",
+    )
+    empty_labels: str = option(
+        UNANNOTATED,
+        "Meaning of an empty cell where an image has any number of labels, or numbers.",
+        group="data",
+        choices=EMPTY_CELLS,
+        more="`unannotated`: nobody has looked, and `load` gives NaN. `none`: it has none of the "
+        "labels. `reject`: its row is rejected. An empty list, [], always means none.",
     )
     merge_rows: str = option(
         REFUSE_MERGE,

@@ -10,6 +10,7 @@ from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, document, option
 from darkroom.runtime.text import suggest
+from darkroom.targets.checks import list_all_checks
 
 FAIL, WARN, OFF = "fail", "warn", "off"
 POLICIES = (FAIL, WARN, OFF)
@@ -25,6 +26,7 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     "unknown_labels": FAIL,
     "similar_labels": WARN,
     "anomalies": FAIL,
+    **{check.name: check.policy for check in list_all_checks()},
 }
 CHECKS = tuple(DEFAULT_POLICIES)
 

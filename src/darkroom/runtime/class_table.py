@@ -19,15 +19,18 @@ _UNLABELLED = "The records have no labels: no column names them."
 
 
 def format_class_table(
-    classes: ClassCounts, labels: Sequence[str], *, bars: bool = False
+    classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = (), *, bars: bool = False
 ) -> list[str]:
     """Returns the number of labels and the largest and smallest classes, as lines of a table.
 
     Args:
         classes: Records by split, then by label.
         labels: The label map.
+        numbers: The names of the numbers, where images are labelled with numbers.
         bars: Whether each class gets a bar, as long as its share of the largest.
     """
+    if numbers:
+        return [f"Numbers    {', '.join(make_visible(each) for each in numbers)}"]
     names = list_classes(classes, labels)
     head = f"Labels     {len(names):,}"
     if not names or not classes:
@@ -38,10 +41,13 @@ def format_class_table(
     for name in shown:
         counts = (f"{found.get(name, 0):,}" for found in classes.values())
         rows.append([f"  {make_visible(name, _MAX_LABEL_CHARACTERS)}", *counts])
+    if any(unknown := [found.get("", 0) for found in classes.values()]):
+        rows.append(["  (not known)", *(f"{count:,}" for count in unknown)])
     lines = _align(rows)
     if bars:
         largest = max(*totals.values(), 1)
         lengths = [0, *(round(_BAR_CHARACTERS * totals[name] / largest) for name in shown)]
+        lengths += [0] * (len(lines) - len(lengths))
         lines = [f"{line}  {'█' * n}".rstrip() for line, n in zip(lines, lengths, strict=True)]
     if more := len(names) - len(shown):
         lines.insert(NUM_LARGEST + 1, f"  and {more:,} more between these")

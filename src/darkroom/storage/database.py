@@ -20,12 +20,22 @@ _MEMORY = "112MB"
 # The allowed types of a column, by DuckDB's type for it. Casting anything else may give nonsense;
 # that of lists in lists takes longer the deeper they are, twice as long for each.
 _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
-    "VARCHAR": lambda kind: types.is_string(kind) or types.is_large_string(kind),
+    "VARCHAR": lambda kind: (
+        _is_text(kind)
+        or (
+            types.is_list(kind)
+            and (_is_text(kind.value_type) or types.is_floating(kind.value_type))
+        )
+    ),
     "BIGINT": types.is_integer,
     "DOUBLE": lambda kind: (
         types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
     ),
 }
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 @contextmanager
@@ -70,7 +80,8 @@ def create_view(
         name: Name of the view.
         paths: The files.
         scratch: A local folder.
-        columns: DuckDB's type of each column of the view; all columns as they are when None.
+        columns: DuckDB's type of each column of the view; all columns as they are when None. Where
+            text is expected, a list becomes its JSON, and stays itself in a column NAME_list.
 
     Raises:
         DataError: A file does not have these columns, or is not a Parquet file.
@@ -89,9 +100,19 @@ def create_view(
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
     if columns:
-        casts = (
-            f"CAST({_quote(name)} AS {kind}) AS {_quote(name)}" for name, kind in columns.items()
-        )
+        lists = {
+            name
+            for name, kind in zip(relation.columns, relation.types, strict=True)
+            if str(kind).endswith("[]")
+        }
+        casts = [
+            f"CAST({f'to_json({_quote(name)})' if name in lists else _quote(name)} AS {kind}) "
+            f"AS {_quote(name)}"
+            for name, kind in columns.items()
+        ]
+        casts += [
+            f"{_quote(name)} AS {_quote(name + '_list')}" for name in columns if name in lists
+        ]
         relation = relation.project(", ".join(casts))
     relation.create_view(name)
 

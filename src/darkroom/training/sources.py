@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darkroom.data.open import OpenedData, open_data
-from darkroom.data.splits import RecordSplit
+from darkroom.data.splits import RecordSplit, check_one_label
 from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError
@@ -24,6 +24,7 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
             same, or a split has no records.
     """
     opened = open_data(data, eval_data)
+    check_one_label(opened.splits.values())
     for split in opened.splits.values():
         for root, dataset in split.commits.items() if isinstance(split, RecordSplit) else ():
             if dataset and LABEL_NUMBER not in dataset.features:

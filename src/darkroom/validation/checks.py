@@ -9,6 +9,7 @@ from darkroom.dataset.labels import find_lookalikes, show_label
 from darkroom.dataset.rejects import format_hint
 from darkroom.options.validation import FAIL, WARN
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
+from darkroom.targets.checks import TargetCheck
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
@@ -184,6 +185,15 @@ def check_anomalies(context: Context) -> Iterator[Finding]:
             )
 
 
+def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
+    """Finds what a check of the kind of target looks for."""
+    rows = fetch_rows(context.connection, check.sql)
+    if rows:
+        message = check.message.format(count=len(rows))
+        policy = context.options.policies[check.name]
+        yield Finding(check.name, policy, len(rows), message, check.hint, rows[:MAX_LISTED_ROWS])
+
+
 CHECK_FUNCTIONS: dict[str, Callable[[Context], Iterator[Finding]]] = {
     "rejects": check_rejects,
     "leakage": check_leakage,
@@ -196,6 +206,8 @@ CHECK_FUNCTIONS: dict[str, Callable[[Context], Iterator[Finding]]] = {
     "similar_labels": check_similar_labels,
     "anomalies": check_anomalies,
 }
+# Those of labels, which numbers do not have.
+NAME_CHECKS = ("missing_classes", "small_classes", "unknown_labels", "similar_labels")
 
 # Each row of the manifest must be written or rejected, once. Rows that were rejected while the
 # manifest was written are not in the manifest.
@@ -216,6 +228,6 @@ FROM listed JOIN {_ROWS} USING (row) GROUP BY row, times ORDER BY row
 """
 _REJECTED_SPLITS = "SELECT DISTINCT split FROM rejects WHERE split <> '' ORDER BY split"
 # Records of a source without labels have none, which is not an unknown one.
-_UNKNOWN = "FROM records WHERE label <> '' AND label NOT IN (SELECT unnest(?::VARCHAR[]))"
+_UNKNOWN = "FROM named WHERE label <> '' AND label NOT IN (SELECT unnest(?::VARCHAR[]))"
 _COUNT_UNKNOWN = f"SELECT count(*) {_UNKNOWN}"
 _FIRST_UNKNOWN = f"SELECT row, uri, split, label {_UNKNOWN} ORDER BY row LIMIT ?"

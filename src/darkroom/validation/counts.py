@@ -23,7 +23,7 @@ def count_dataset(
     """Counts records by split and label, and rejects by reason.
 
     Args:
-        connection: Has the views `records` and `rejects`.
+        connection: Has the views `records`, `named` and `rejects`.
         source: Has the number of rows, of deduplicated rows, and the label map.
     """
     found: dict[str, dict[str, int]] = {}
@@ -35,10 +35,9 @@ def count_dataset(
         label, _ = item
         return order.get(label, len(order)), label
 
-    classes = {
-        split: dict(sorted(found[split].items(), key=rank)) for split in SPLITS if split in found
-    }
-    splits = {split: sum(counts.values()) for split, counts in classes.items()}
+    records = dict(connection.execute(_COUNT_SPLITS).fetchall())
+    splits = {split: records[split] for split in SPLITS if split in records}
+    classes = {split: dict(sorted(found.get(split, {}).items(), key=rank)) for split in splits}
     return DatasetCounts(
         rows=source.rows,
         deduplicated=source.deduplicated,
@@ -101,8 +100,9 @@ def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogr
 
 
 _COUNT_CLASSES = """
-SELECT split, coalesce(label, '') AS class, count(*) FROM records GROUP BY 1, 2
+SELECT split, coalesce(label, '') AS class, count(*) FROM named GROUP BY 1, 2
 """
+_COUNT_SPLITS = "SELECT split, count(*) FROM records GROUP BY 1"
 _COUNT_HEADER_ONLY = """
 SELECT count(*) FROM records WHERE pixel_hash IS NULL AND sha256 IS NOT NULL
 """
@@ -114,7 +114,7 @@ SELECT row, uri, split, label, reason, detail FROM rejects ORDER BY row LIMIT ?
 """
 _SAMPLES = """
 SELECT min_by(row, key) AS row, min_by(uri, key) AS uri, min_by(split, key) AS split, label
-FROM records WHERE uri IS NOT NULL GROUP BY label ORDER BY label LIMIT ?
+FROM named WHERE uri IS NOT NULL GROUP BY label ORDER BY label LIMIT ?
 """
 _EDGES = "SELECT min({column}), max({column}) FROM records WHERE isfinite({column}::DOUBLE)"
 _BINS = """

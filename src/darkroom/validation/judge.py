@@ -7,11 +7,13 @@ ever data.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
+import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
@@ -21,7 +23,9 @@ from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, open_database
-from darkroom.validation.checks import CHECK_FUNCTIONS, check_accounting
+from darkroom.targets.checks import list_checks
+from darkroom.targets.kind import Kind, find_kind
+from darkroom.validation.checks import CHECK_FUNCTIONS, NAME_CHECKS, check_accounting, check_target
 from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
@@ -31,7 +35,7 @@ from darkroom.validation.counts import (
     fetch_samples,
 )
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.findings import Anomaly
+from darkroom.validation.report.findings import Anomaly, Finding
 
 
 @dataclass(frozen=True)
@@ -69,35 +73,47 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
     options = options or ValidationOptions()
     given = files.source
     source = table.read_manifest(given) if isinstance(given, str) else given
+    kind = find_kind(source.kind)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        _open_views(files, scratch) as connection,
+        _open_views(files, kind, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
         context = Context(connection, counts, files.anomalies, options)
         findings = list(check_accounting(context))
-        for check, policy in options.policies.items():
+        targets = {
+            check.name: partial(check_target, check=check) for check in list_checks(source.kind)
+        }
+        checks: dict[str, Callable[[Context], Iterator[Finding]]] = {**CHECK_FUNCTIONS, **targets}
+        if kind.names is None:
+            checks = {name: check for name, check in checks.items() if name not in NAME_CHECKS}
+        policies = {name: policy for name, policy in options.policies.items() if name in checks}
+        for name, policy in policies.items():
             if policy != OFF:
-                findings += CHECK_FUNCTIONS[check](context)
+                findings += checks[name](context)
         return DatasetReport(
             **vars(counts),
-            policies=dict(options.policies),
+            policies=policies,
             findings=tuple(sorted(findings, key=lambda finding: finding.policy != FAIL)),
             rejects=fetch_rejects(connection),
             num_header_only=count_header_only(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
+            numbers=source.target_names,
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
         )
 
 
 @contextmanager
-def _open_views(files: JudgedFiles, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database with the views `records`, `rejects` and `manifest`."""
+def _open_views(
+    files: JudgedFiles, kind: Kind, scratch: str
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens a database with the views `records`, `named`, `rejects` and `manifest`."""
     index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
         create_view(connection, "records", index, scratch, _RECORD_COLUMNS)
+        connection.execute(_name_labels(kind))
         create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
         if isinstance(files.source, str):
             manifest = [storage.join(files.source, table.MANIFEST_FILE)]
@@ -112,6 +128,14 @@ def _open_views(files: JudgedFiles, scratch: str) -> Iterator[duckdb.DuckDBPyCon
         except duckdb.Error as error:
             message = f"The index, the rejects or the manifest are damaged: {error}."
             raise DataError(message, "Convert the source again.") from error
+
+
+def _name_labels(kind: Kind) -> str:
+    """Returns the SQL of a view with a row for each label of a record; numbers have none."""
+    column = "label_list" if pa.types.is_list(kind.column) else "label"
+    label = (kind.names or "NULL").format(column=column)
+    columns = f"row, uri, split, key, {label} AS label"
+    return f"CREATE VIEW named AS SELECT {columns} FROM records WHERE {kind.names is not None}"
 
 
 # Types are given because a column without any value may come back from Parquet with another one.

@@ -208,7 +208,7 @@ def format_classes(result: ValidationResult, *, bars: bool = False) -> str:
         bars: Whether each class gets a bar.
     """
     report = result.report
-    return "\n".join(format_class_table(report.classes, report.labels, bars=bars))
+    return "\n".join(format_class_table(report.classes, report.labels, report.numbers, bars=bars))
 
 
 def format_validation(result: ValidationResult) -> str:

@@ -29,6 +29,7 @@ def write(tmp_path: Path) -> WriteDataset:
             plan="plan",
             inputs={},
             has_images=False,
+            kind="label",
             image=ImageOptions(),
             compressed=False,
             total=sum(ROWS),

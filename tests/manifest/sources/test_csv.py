@@ -1,6 +1,6 @@
 import pytest
 
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.csv import CsvSource
@@ -13,7 +13,7 @@ def read(tmp_path):
     def read(content, schema=None):
         path = tmp_path / "m.csv"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return CsvSource(str(path), None if schema is None else Schema.parse(schema))
+        return CsvSource(str(path), Columns(None if schema is None else Schema.parse(schema)))
 
     return read
 

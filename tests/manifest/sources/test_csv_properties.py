@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from darkroom.audit.contact_sheet import format_csv
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Columns, Schema
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.csv import CsvSource
 
@@ -55,7 +55,7 @@ def test_any_cells_are_read_as_written(path, rows, dialect, encoding):
     csv.writer(text, **dialect).writerows(written)
     path.write_bytes(text.getvalue().replace("<nul>", "\0").encode(encoding))
 
-    found = list(CsvSource(str(path), _SCHEMA).rows())
+    found = list(CsvSource(str(path), Columns(_SCHEMA)).rows())
 
     for number, (item, cells) in enumerate(zip(found, rows, strict=True), start=1):
         assert item.row == number
@@ -75,7 +75,7 @@ def test_exported_records_are_read_as_exported(path, rows, numbers):
     ]
     path.write_text(format_csv(records, ["image/encoded", "name", "n"]), "utf-8", newline="")
 
-    source = CsvSource(str(path), Schema.parse({"name": "string", "n": "integer"}))
+    source = CsvSource(str(path), Columns(Schema.parse({"name": "string", "n": "integer"})))
 
     for item, record in zip(source.rows(), records, strict=True):
         name, number = item.values

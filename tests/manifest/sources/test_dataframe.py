@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Row
 from darkroom.manifest.sources.dataframe import DataFrameSource
@@ -13,7 +13,7 @@ pd = pytest.importorskip("pandas")
 
 def read(columns, schema=None, **options):
     frame = columns if isinstance(columns, pd.DataFrame) else pd.DataFrame(columns, **options)
-    return DataFrameSource(frame, None if schema is None else Schema.parse(schema))
+    return DataFrameSource(frame, Columns(None if schema is None else Schema.parse(schema)))
 
 
 def test_columns_have_kinds_and_the_index_none():

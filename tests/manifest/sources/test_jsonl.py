@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.jsonl import JsonlSource
@@ -16,7 +16,7 @@ def read(tmp_path):
         path = tmp_path / "m.jsonl"
         text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         path.write_text("\n".join(text), encoding="utf-8")
-        return JsonlSource(str(path), None if schema is None else Schema.parse(schema))
+        return JsonlSource(str(path), Columns(None if schema is None else Schema.parse(schema)))
 
     return read
 

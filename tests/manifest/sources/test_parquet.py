@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Row
 from darkroom.manifest.sources.parquet import ParquetSource
@@ -17,7 +17,7 @@ def read(tmp_path):
     def read(columns, schema=None):
         path = tmp_path / "m.parquet"
         pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path)
-        return ParquetSource(str(path), None if schema is None else Schema.parse(schema))
+        return ParquetSource(str(path), Columns(None if schema is None else Schema.parse(schema)))
 
     return read
 
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_parquet_is_an_error(tmp_path):
     path = tmp_path / "m.parquet"
     path.write_bytes(b"image_uri\na.jpg\n" * 10)
     with pytest.raises(DataError, match=r"m\.parquet is not a Parquet file"):
-        ParquetSource(str(path), None)
+        ParquetSource(str(path), Columns())
 
 
 def test_missing_and_repeated_columns_are_errors(read):
@@ -136,7 +136,7 @@ def test_damage_anywhere_is_an_error_of_the_data(good):
         damaged[place] ^= 0x55
         good.write_bytes(damaged)
         try:
-            list(ParquetSource(str(good), None).rows())
+            list(ParquetSource(str(good), Columns()).rows())
         except DataError:
             refused += 1
     assert refused > 50
@@ -147,11 +147,11 @@ def test_a_file_that_lacks_an_end_or_a_middle_is_refused(good):
     for damaged in (data[:-1], data[:100], data[:200] + data[400:]):
         good.write_bytes(damaged)
         with pytest.raises(DataError, match=r"m\.parquet"):
-            list(ParquetSource(str(good), None).rows())
+            list(ParquetSource(str(good), Columns()).rows())
 
 
 def test_a_store_that_fails_while_it_is_read_is_not_damage(good, monkeypatch):
-    source = ParquetSource(str(good), None)
+    source = ParquetSource(str(good), Columns())
 
     def fail(*_):
         raise PermissionError(13, "no longer yours")

@@ -1,6 +1,6 @@
 import pytest
 
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import open_sources
 from darkroom.manifest.sources.csv import CsvSource
@@ -52,7 +52,10 @@ def test_files_of_a_pattern_have_the_same_columns(tmp_path):
 def test_a_schema_makes_different_files_alike(tmp_path):
     write(tmp_path / "a.csv", "image_uri,age\na.jpg,7\n")
     write(tmp_path / "b.csv")
-    assert len(open_sources(str(tmp_path / "*.csv"), Schema.parse({"image_uri": "image"}))) == 2
+    assert (
+        len(open_sources(str(tmp_path / "*.csv"), Columns(Schema.parse({"image_uri": "image"}))))
+        == 2
+    )
 
 
 def test_a_source_of_unknown_kind_is_an_error(tmp_path):

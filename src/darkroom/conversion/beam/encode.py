@@ -19,7 +19,7 @@ from itertools import repeat
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.index import IndexRow
-from darkroom.dataset.rejects import CONVERT_STAGE, Reject
+from darkroom.dataset.rejects import CONVERT_STAGE, Reject, write_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import describe_failure
@@ -29,6 +29,7 @@ from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
+from darkroom.targets.kind import Kind
 
 _REMOTE_THREADS = 32
 # A batch that is large enough to make handing it over cheap; remote images take far longer.
@@ -59,13 +60,16 @@ class ImageReaders:
         self._stopped = threading.Event()
         self._refusals: deque[StorageError] = deque(maxlen=_MAX_REFUSALS)
 
-    def encode(self, rows: Iterable[ManifestRow], write: Callable[[EncodedRows], None]) -> None:
+    def encode(
+        self, rows: Iterable[ManifestRow], kind: Kind, write: Callable[[EncodedRows], None]
+    ) -> None:
         """Encodes rows in several threads at once, and calls `write` in the order of the rows.
 
         When something raises, the readers are closed, and none of their threads works any more.
 
         Args:
             rows: The rows.
+            kind: What they are labelled with.
             write: Takes the next encoded rows; called in the threads, by one at a time.
         """
         try:
@@ -77,7 +81,9 @@ class ImageReaders:
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        lambda batch: encode_rows(batch, (self._read(row.uri) for row in batch)),
+                        lambda batch: encode_rows(
+                            batch, kind, (self._read(row.uri) for row in batch)
+                        ),
                         write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
@@ -159,12 +165,15 @@ class EncodedRows:
 
 
 def encode_rows(
-    rows: Iterable[ManifestRow], images: Iterable[PreparedImage | RejectError | None] = repeat(None)
+    rows: Iterable[ManifestRow],
+    kind: Kind,
+    images: Iterable[PreparedImage | RejectError | None] = repeat(None),
 ) -> EncodedRows:
     """Returns the records of rows.
 
     Args:
         rows: The rows.
+        kind: What they are labelled with.
         images: The image of each row, or why it cannot be used; None where rows have no images.
     """
     encoded = EncodedRows()
@@ -175,7 +184,7 @@ def encode_rows(
                 row.row,
                 row.uri,
                 row.split,
-                row.label,
+                write_target(row.label),
                 CONVERT_STAGE,
                 image.reason,
                 image.detail,
@@ -185,13 +194,13 @@ def encode_rows(
             encoded.rejects.append(reject)
             continue
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
-        encoded.pieces += _frame_example(row, image, sha256)
+        encoded.pieces += _frame_example(row, kind, image, sha256)
         encoded.index_rows.append(_index_row(row, image, sha256))
     return encoded
 
 
 def _frame_example(
-    row: ManifestRow, image: PreparedImage | None, sha256: str | None
+    row: ManifestRow, kind: Kind, image: PreparedImage | None, sha256: str | None
 ) -> tuple[bytes, ...]:
     # An empty cell of an input column has no feature.
     features: dict[str, example.FeatureValue] = {
@@ -199,9 +208,7 @@ def _frame_example(
         for name, value in (row.extra or {}).items()
         if value is not None
     }
-    if row.label_id is not None and row.label is not None:
-        features[example.LABEL_NUMBER] = row.label_id
-        features[example.LABEL_TEXT] = row.label.encode()
+    features |= kind.encode(row.label, row.label_id)
     if image is None or sha256 is None:
         return frame_record(example.encode_example(features))
     features |= {

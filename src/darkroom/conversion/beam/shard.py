@@ -31,6 +31,7 @@ from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
+from darkroom.targets.kind import find_kind
 
 _BATCH_ROWS = 256
 _REJECTS, REPORT_SUFFIX = ".rejects.parquet", ".json"
@@ -47,6 +48,7 @@ class ShardTask:
         plan: Name of the folder, in that of the attempt, for the shard's rejects and report.
         inputs: Kind of every input column by name.
         has_images: Whether rows name images.
+        kind: What they are labelled with; see `darkroom.targets`.
         image: How images are checked and stored.
         compressed: Whether the file is gzip.
         total: Rows of the whole manifest, for progress.
@@ -60,6 +62,7 @@ class ShardTask:
     plan: str
     inputs: Mapping[str, str]
     has_images: bool
+    kind: str
     image: ImageOptions
     compressed: bool
     total: int
@@ -188,12 +191,13 @@ def write_shard(
     if report := _find_finished(task):
         tick(task.range.num_rows, task.range.num_rows)
         return report
+    kind = find_kind(task.kind)
     rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
     finished = [*task.results, rejects_path := task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
     with (
         storage.open_write(shard_part) as file,
-        IndexWriter(index_part, task.range.shard, task.inputs, task.source) as index,
+        IndexWriter(index_part, task.range.shard, task.inputs, task.source, kind.column) as index,
         RejectsWriter(rejects_part) as rejects,
     ):
         writer = RecordWriter(file, task.compressed)
@@ -206,10 +210,10 @@ def write_shard(
             tick(encoded.num_rows, 0)
 
         if readers:
-            readers.encode(rows, write)
+            readers.encode(rows, kind, write)
         else:
             for batch, _ in cut_batches(rows, _BATCH_ROWS):
-                write(encode_rows(batch))
+                write(encode_rows(batch, kind))
         writer.close()
         storage.sync_file(file)
     for part, path in zip(parts, finished, strict=True):

@@ -20,7 +20,7 @@ from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum
-from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit import Dataset, Shard, Split, Target, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.pointer import format_pointer
@@ -29,6 +29,7 @@ from darkroom.errors import ChangedError, OutputError, StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.targets.kind import find_kind
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
 _IMAGE_FEATURES = {
@@ -41,7 +42,6 @@ _IMAGE_FEATURES = {
     example.IMAGE_SOURCE_ID: "bytes",
     example.IMAGE_SHA256: "bytes",
 }
-_LABEL_FEATURES = {example.LABEL_NUMBER: "int64", example.LABEL_TEXT: "bytes"}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _make_dataset(
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
         splits[split] = Split(sum(shard.records for shard in shards), shards)
     types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
-    types |= _LABEL_FEATURES if manifest.has_labels else {}
+    types |= find_kind(manifest.kind).features if manifest.has_labels else {}
     types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
     return Dataset(
         format_version=FORMAT_VERSION,
@@ -193,6 +193,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
+        targets={"label": Target(manifest.kind, manifest.target_names)},
         max_rejects=None if agreed is None else float(agreed),
     ).with_files()
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from darkroom import storage
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
@@ -21,8 +21,10 @@ __all__ = ["AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources
 
 AnySource = str | os.PathLike[str] | DataFrame
 
-_WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL)
-_TEXT_READERS: dict[str, Callable[[str, Schema | None, str], Source]] = {
+_WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
+_NAMED_ROLES = (Kind.LABEL_MARK, Kind.TARGET)
+_ANY_COLUMNS = Columns()
+_TEXT_READERS: dict[str, Callable[[str, Columns, str], Source]] = {
     ".csv": CsvSource,
     ".jsonl": JsonlSource,
     ".ndjson": JsonlSource,
@@ -32,7 +34,7 @@ _LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
 
 def open_sources(
     source: AnySource,
-    schema: Schema | None = None,
+    columns: Columns = _ANY_COLUMNS,
     encoding: str = DEFAULT_SOURCE_ENCODING,
     subfolders: str = JOIN_SUBFOLDERS,
 ) -> list[Source]:
@@ -41,7 +43,7 @@ def open_sources(
     Args:
         source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
             or a DataFrame.
-        schema: Kinds of the columns; inferred from their names when None.
+        columns: What is known about its columns.
         encoding: How a CSV or JSONL file is encoded.
         subfolders: How to treat images in folders below that of a label.
 
@@ -51,14 +53,14 @@ def open_sources(
         OSError: The source cannot be read.
     """
     if is_dataframe(source):
-        return [DataFrameSource(source, schema)]
+        return [DataFrameSource(source, columns)]
     if not isinstance(source, str | os.PathLike):
         raise UsageError(
             f"The source is of type {type(source).__name__}, expected a path or a DataFrame.",
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
     encoding = parse_source_encoding(encoding)
-    sources = [_open(path, schema, encoding, subfolders) for path in find_sources(source)]
+    sources = [_open(path, columns, encoding, subfolders) for path in find_sources(source)]
     _check_alike(sources)
     return sources
 
@@ -96,17 +98,18 @@ def _check_alike(sources: Sequence[Source]) -> None:
 def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     # Images and labels may have any name here: their features have separate names.
     roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
-    return [*source.schema.inputs, *roles]
+    named = [each for each in source.schema.columns if each[1] in _NAMED_ROLES]
+    return [*source.schema.inputs, *named, *roles]
 
 
-def _open(path: str, schema: Schema | None, encoding: str, subfolders: str) -> Source:
+def _open(path: str, columns: Columns, encoding: str, subfolders: str) -> Source:
     ending = os.path.splitext(path)[1].lower()
     if reader := _TEXT_READERS.get(ending):
-        return reader(path, schema, encoding)
+        return reader(path, columns, encoding)
     if ending == ".parquet":
-        return ParquetSource(path, schema)
+        return ParquetSource(path, columns)
     if storage.is_folder(path):
-        return FolderSource(path, schema, subfolders)
+        return FolderSource(path, columns, subfolders)
     raise UsageError(
         f"The kind of the source {path} is unknown.",
         f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, or a DataFrame.",

@@ -9,7 +9,8 @@ from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 
-Value = str | int | float | None
+# A list is one of labels.
+Value = str | int | float | list[str] | None
 
 
 class Row(NamedTuple):

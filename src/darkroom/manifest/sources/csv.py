@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from itertools import islice
 
-from darkroom.dataset.schema import Schema, check_columns, infer_schema
+from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Value
@@ -27,7 +27,7 @@ class CsvSource:
     """
 
     def __init__(
-        self, path: str, schema: Schema | None, encoding: str = DEFAULT_SOURCE_ENCODING
+        self, path: str, columns: Columns, encoding: str = DEFAULT_SOURCE_ENCODING
     ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
@@ -36,14 +36,14 @@ class CsvSource:
         if not records:
             raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
         self._check_delimiter(records[0])
-        self._names, self._has_header = _find_names(records, schema)
+        self._names, self._has_header = _find_names(records, columns.schema)
         # AutoML's rows end after their last label, so their length is the number of labels.
-        self._is_open = not self._has_header and schema is None
+        self._is_open = not self._has_header and columns.schema is None
         named = [name for name in self._names if name]
-        self.schema = schema or infer_schema(named, {})
-        check_columns(self.schema, named)
+        self.schema = columns.find_schema(named, {})
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
         self._label = self._names.index(self.schema.label) if self.schema.label else None
+        self._has_labels = self.schema.target_kind == "labels"
         self._unnamed = [
             place
             for place, name in enumerate(self._names)
@@ -63,33 +63,34 @@ class CsvSource:
             if cells == header:
                 yield BadRow(row, "repeated_header", f"line {line} repeats the header", [])
                 continue
-            fault = None if len(cells) == width else self._find_ragged(line, cells)
             padded = cells + [""] * (width - len(cells))
             values: list[Value] = [padded[place] for place in self._places]
+            labels = self._list_labels(padded)
             if _NUL in "".join(cells):
                 shown = [str(value).replace(_NUL, "\ufffd") for value in values]
                 yield BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
-            elif fault := fault or self._find_labels(padded):
-                yield BadRow(row, *fault, values)
+            elif self._is_ragged(cells):
+                which = "header" if self._has_header else "first row" if self._is_open else "schema"
+                detail = f"line {line} has {len(cells)} cells, the {which} {width}"
+                yield BadRow(row, "ragged_row", detail, values)
+            elif labels and not self._has_labels:
+                yield BadRow(row, "multi_label", f"{len(labels)} labels: {labels}", values)
             else:
+                if labels:
+                    values[self._places.index(self._label or 0)] = labels
                 yield Row(row, values)
 
-    def _find_ragged(self, line: int, cells: list[str]) -> tuple[str, str] | None:
-        expected = len(self._names)
-        more = [cell for cell in cells[expected:] if cell]
-        if self._is_open and (not more or self._label is not None):
-            return self._find_labels(cells) if more else None
-        which = "header" if self._has_header else "schema" if not self._is_open else "first row"
-        return "ragged_row", f"line {line} has {len(cells)} cells, the {which} {expected}"
+    def _is_ragged(self, cells: list[str]) -> bool:
+        more = any(cells[len(self._names) :])
+        is_fine = self._is_open and (not more or self._label is not None)
+        return len(cells) != len(self._names) and not is_fine
 
-    def _find_labels(self, cells: list[str]) -> tuple[str, str] | None:
-        """Returns the problem when columns without a name hold more labels."""
-        further = [cells[place] for place in self._unnamed if cells[place]]
-        further += [cell for cell in cells[len(self._names) :] if cell]
-        if self._label is None or not further:
-            return None
-        found = [cell for cell in (cells[self._label], *further) if cell]
-        return "multi_label", f"{len(found)} labels: {found}"
+    def _list_labels(self, cells: list[str]) -> list[str]:
+        """Returns the labels of a record if columns without a name hold more of them."""
+        if self._label is None:
+            return []
+        further = [cells[place] for place in self._unnamed] + cells[len(self._names) :]
+        return [cell for cell in (cells[self._label], *further) if cell] if any(further) else []
 
     def _check_delimiter(self, first: list[str]) -> None:
         if len(first) > 1:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeGuard
 
-from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, check_columns, infer_schema
+from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.parquet import make_row
@@ -49,7 +49,7 @@ class DataFrameSource:
     own, so keys are made of the paths as given.
     """
 
-    def __init__(self, frame: DataFrame, schema: Schema | None) -> None:
+    def __init__(self, frame: DataFrame, columns: Columns) -> None:
         self.name = "the DataFrame"
         self.base = os.getcwd()
         self.identity_base = ""
@@ -61,9 +61,8 @@ class DataFrameSource:
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
         }
-        self.schema = schema or infer_schema(names, kinds)
-        check_columns(self.schema, names)
-        if self.schema.label is None and schema is None:
+        self.schema = columns.find_schema(names, kinds)
+        if not self.schema.targets and columns.schema is None:
             _check_names(frame)
         self._places = [names.index(name) for name, _ in self.schema.columns]
 

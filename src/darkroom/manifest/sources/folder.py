@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from darkroom import storage
 from darkroom.dataset import splits
 from darkroom.dataset.journal import find_outputs
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.options.source import JOIN_SUBFOLDERS, REJECT_SUBFOLDERS
@@ -35,11 +35,11 @@ class FolderSource:
             are not part of the source.
     """
 
-    def __init__(self, path: str, schema: Schema | None, subfolders: str = JOIN_SUBFOLDERS) -> None:
-        if schema is not None:
+    def __init__(self, path: str, columns: Columns, subfolders: str = JOIN_SUBFOLDERS) -> None:
+        if columns.schema or columns.label_marks or columns.targets:
             raise UsageError(
                 f"{path} is a folder, which has no columns.",
-                "Use a schema with a file of rows only.",
+                "Say what columns hold with a file of rows only.",
             )
         self.name = path
         self.base = self.identity_base = path
@@ -59,10 +59,11 @@ class FolderSource:
         if self._has_splits:
             self._check_empty_splits(tops)
         self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
-        columns = [("image_uri", Kind.IMAGE), ("label", Kind.STRING_LABEL)]
+        label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
+        found = [("image_uri", Kind.IMAGE), ("label", label)]
         if self._has_splits:
-            columns.insert(0, ("split", Kind.SPLIT))
-        self.schema = Schema(tuple(columns))
+            found.insert(0, ("split", Kind.SPLIT))
+        self.schema = Schema(tuple(found))
 
     def _check_empty_splits(self, tops: set[str]) -> None:
         known = tops.union(self.outputs)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from darkroom.dataset.rejects import REJECT_FIELDS
-from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
+from darkroom.dataset.schema import Columns, Kind, Schema, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.text import TextFile
@@ -26,7 +28,7 @@ class JsonlSource:
     """
 
     def __init__(
-        self, path: str, schema: Schema | None, encoding: str = DEFAULT_SOURCE_ENCODING
+        self, path: str, columns: Columns, encoding: str = DEFAULT_SOURCE_ENCODING
     ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
@@ -45,17 +47,20 @@ class JsonlSource:
                 f"{path} has no JSON object.{fault}",
                 'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
             )
+        self._columns = columns
         self._holds_rejects = set(REJECT_FIELDS) <= samples[0].keys()
         samples = [self._unpack(sample) for sample in samples]
         names = list(dict.fromkeys(name for sample in samples for name in sample))
-        if schema is None:
-            kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
-            schema = infer_schema(names, kinds)
+        kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
         if self._holds_rejects:
-            schema = _rename_roles(schema)
-        else:
-            check_columns(schema, names)
-        self.schema = schema
+            schema = _rename_roles(columns.schema or infer_schema(names, kinds))
+            if columns.named:
+                others = [each for each in schema.columns if each[0] != schema.label]
+                schema = Schema(tuple(others))
+            columns = replace(columns, schema=schema)
+            # The first rejects need not have all of them.
+            names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named)))
+        self.schema = columns.find_schema(names, kinds)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each line that is not blank."""
@@ -76,7 +81,7 @@ class JsonlSource:
         for name, value in found.items():
             kind = kinds.get(name, Kind.IGNORED)
             if name == self.schema.label and isinstance(value, list):
-                if fault := find_label_fault(value):
+                if fault := find_label_fault(value, kind):
                     return fault
             elif problem := check_type(value, kind):
                 return "bad_value", f"column {name!r}: {problem}"
@@ -87,7 +92,14 @@ class JsonlSource:
             return found
         kept = {k: v for k, v in found.items() if k not in REJECT_FIELDS or k == "id"}
         extra = kept.pop("extra", None)
-        return {**kept, **(extra if isinstance(extra, dict) else {})}
+        kept |= extra if isinstance(extra, dict) else {}
+        label = kept.get("label")
+        if isinstance(label, str) and label.startswith("["):
+            with suppress(ValueError):
+                values = json.loads(label)
+                is_list = self._columns.has_labels
+                kept |= {"label": values} if is_list else self._columns.spread(values)
+        return kept
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Yields the number of every line that is not blank, and its value.

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
+from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, SourceState
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
@@ -24,15 +24,14 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 class ParquetSource:
     """Reads a Parquet file; see `Source`."""
 
-    def __init__(self, path: str, schema: Schema | None) -> None:
+    def __init__(self, path: str, columns: Columns) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._state = SourceState(path)
         with _report_damage(path), storage.open_read(path) as file:
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
-        self.schema = schema or infer_schema(names, arrow_kinds(arrow))
-        check_columns(self.schema, names)
+        self.schema = columns.find_schema(names, arrow_kinds(arrow))
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row."""
@@ -72,7 +71,7 @@ def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
     for (name, kind), value in zip(schema.columns, values, strict=True):
         cells.append(as_value(value, kind))
         if name == schema.label:
-            fault = find_label_fault(value) or fault
+            fault = find_label_fault(value, kind) or fault
         if kind is not Kind.IGNORED and not has_text(value):
             fault = "bad_value", f"column {name!r}: expected {kind.value}, got {type(value)}"
     return BadRow(row, *fault, cells) if fault else Row(row, cells)

@@ -14,12 +14,14 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.INTEGER: (int,),
     Kind.FLOAT: (int, float),
     Kind.STRING: (str, int, float),
+    Kind.LABEL_MARK: (int,),
+    Kind.TARGET: (int, float, str),
     Kind.IGNORED: (object,),
 }
 # A path, a split or an id is text; a label may be a number, which becomes its text.
 _TEXT = (str, int)
-_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL)
-_WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.STRING_LABEL, Kind.ID)
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL, Kind.LABEL_MARK)
+_WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.LABEL_MARK, Kind.STRING_LABEL, Kind.ID)
 # From here on, the digits of a float say nothing.
 _TOO_LARGE = float(1 << 63)
 # What Python writes for an object that has no readable text: another one in every run.
@@ -41,8 +43,10 @@ def check_type(value: Any, kind: Kind) -> str | None:
     return f"expected {kind.value}, got {type(value).__name__} {value!r:.80}"
 
 
-def find_label_fault(value: Any) -> tuple[str, str] | None:
+def find_label_fault(value: Any, kind: Kind) -> tuple[str, str] | None:
     """Returns reason code and detail if a label's cell is a list, a table or a huge number."""
+    if kind is Kind.LABELS and isinstance(value, list | tuple):
+        return None
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict) or (isinstance(value, float) and abs(value) >= _TOO_LARGE):
@@ -62,6 +66,8 @@ def has_text(value: Any) -> bool:
 
 def as_value(value: Any, kind: Kind) -> Value:
     """Returns a typed cell as a value of a row; of a list with one element, the element."""
+    if kind is Kind.LABELS and isinstance(value, list | tuple):
+        return list(value)
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool):

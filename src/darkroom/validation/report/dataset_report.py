@@ -72,6 +72,7 @@ class DatasetReport(DatasetCounts):
         samples: One record of each class, at most forty: row, uri, split, label.
         excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
             of a dataset without its manifest.
+        numbers: The names of the numbers, where images are labelled with numbers.
     """
 
     policies: Mapping[str, str]
@@ -81,6 +82,7 @@ class DatasetReport(DatasetCounts):
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
     excluded: int = 0
+    numbers: tuple[str, ...] = ()
 
     @property
     def blessed(self) -> bool:

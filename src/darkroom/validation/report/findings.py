@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.runtime.text import make_visible
+from darkroom.targets.checks import list_all_checks
 
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
@@ -20,6 +21,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "similar_labels": "Labels that look alike",
     "unknown_labels": "Labels outside the label map",
     "anomalies": "Data that does not match the schema",
+    **{check.name: check.title for check in list_all_checks()},
 }
 
 Row = Mapping[str, Any]

@@ -1,0 +1,30 @@
+"""How the cells of a row hold a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What an empty cell means.
+UNANNOTATED, NONE_OF_THESE, REJECT_EMPTY = EMPTY_CELLS = ("unannotated", "none", "reject")
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the cells of a row hold a target.
+
+    Attributes:
+        kind: Name of the kind.
+        columns: Names of the columns, in the order of the cells.
+        known: The label map that the user gave; None without one.
+        are_numbers: Whether labels are class numbers.
+        separator: The text between labels in a cell, empty if it holds one; None if each column
+            says by 0 or 1 whether an image has the label of its name.
+        empty: What an empty cell means: one of `EMPTY_CELLS`.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    known: frozenset[str] | None = None
+    are_numbers: bool = False
+    separator: str | None = None
+    empty: str = REJECT_EMPTY

@@ -1,0 +1,86 @@
+"""What every kind of target says about itself, and where the kinds are found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from darkroom.errors import DataError
+from darkroom.targets.checks import KINDS
+from darkroom.targets.form import Form
+from darkroom.targets.geometry import Matrix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Kind(Protocol):
+    """A kind of target. Its value is None when an image is not annotated.
+
+    Attributes:
+        name: Its name, in `dataset.json`.
+        column: Type of the column `label` in manifest and index.
+        features: Types of its features in a record, by name.
+        joins_rows: Whether several rows of an image are joined; else rows that differ conflict.
+        text: SQL of the text by which two values in the column `label` are compared and shown.
+        names: SQL that makes a row of each name in the column `{column}`; None without a label map.
+    """
+
+    name: str
+    column: pa.DataType
+    features: Mapping[str, str]
+    joins_rows: bool
+    text: str
+    names: str | None
+
+    def parse(self, cells: Sequence[Any], form: Form) -> Any:
+        """Returns the target that the cells of a row hold; None if there is none.
+
+        Raises:
+            RejectError: They hold none, or a wrong one.
+        """
+
+    def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Returns a column in the order of the numbers of its names, and these numbers."""
+
+    def encode(self, value: Any, numbers: Any) -> dict[str, Any]:
+        """Returns the features of a record by name.
+
+        Args:
+            value: The target.
+            numbers: The numbers of its names.
+        """
+
+    def decode(self, features: Mapping[str, Sequence[Any]]) -> Any:
+        """Returns the target of a record."""
+
+    def move(self, value: Any, matrix: Matrix, size: tuple[int, int]) -> Any:
+        """Returns the target after the pixels moved.
+
+        Args:
+            value: The target.
+            matrix: Where points went.
+            size: (height, width) of the image then.
+        """
+
+    def fits(self, value: Any, labels: Collection[str], names: Collection[str]) -> bool:
+        """Tells whether a dataset with a label map, or with names of numbers, can have a target."""
+
+    def show(self, value: Any) -> str:
+        """Returns the target as text for people."""
+
+
+def find_kind(name: str) -> Kind:
+    """Returns a kind by its name.
+
+    Raises:
+        DataError: There is no such kind.
+    """
+    if name not in KINDS:
+        raise DataError(
+            f"The images are labelled with {name!r:.80}, which this darkroom does not know.",
+            f"It knows {', '.join(KINDS)}: read the data with a newer version.",
+        )
+    kind: Kind = import_module(f"darkroom.targets.{name}.kind").KIND
+    return kind

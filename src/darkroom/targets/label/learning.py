@@ -1,0 +1,32 @@
+"""Learning one label an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom.dataset.example import LABEL_NUMBER
+
+
+class LabelLearning:
+    """See `darkroom.targets.learning.Learning`; the tensor is a number, int64 []."""
+
+    required = (LABEL_NUMBER,)
+
+    def describe(self, size: int) -> Mapping[str, Any]:
+        """Returns the number."""
+        return {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
+
+    def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
+        """Returns the number."""
+        return features[LABEL_NUMBER]
+
+    def make_array(self, values: Sequence[int | None], size: int) -> np.ndarray[Any, Any]:
+        """Returns the numbers, int64 [N]."""
+        return np.array([value or 0 for value in values], np.int64)
+
+
+LEARNING = LabelLearning()

@@ -1,0 +1,1 @@
+"""Any number of labels an image: multi-label classification."""

@@ -1,0 +1,49 @@
+"""Learning any number of labels an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom.dataset.example import LABEL_NUMBER
+from darkroom.targets.labels.kind import LABELS_KNOWN
+
+
+class LabelsLearning:
+    """See `darkroom.targets.learning.Learning`.
+
+    The tensor is float32 [C]: 1 for each label of the image, else 0; NaN where it is not annotated.
+    """
+
+    required = (LABELS_KNOWN,)
+
+    def describe(self, size: int) -> Mapping[str, Any]:
+        """Returns the numbers, and whether they are known."""
+        return {
+            LABEL_NUMBER: tf.io.RaggedFeature(tf.int64),
+            LABELS_KNOWN: tf.io.FixedLenFeature([], tf.int64),
+        }
+
+    def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
+        """Returns the vector of a record."""
+        numbers = features[LABEL_NUMBER]
+        vector = tf.tensor_scatter_nd_update(
+            tf.zeros(size), numbers[:, None], tf.ones_like(numbers, tf.float32)
+        )
+        return tf.where(features[LABELS_KNOWN] > 0, vector, np.nan)
+
+    def make_array(self, values: Sequence[Sequence[int] | None], size: int) -> np.ndarray[Any, Any]:
+        """Returns the vectors, float32 [N, C]."""
+        found = np.zeros((len(values), size), np.float32)
+        for vector, numbers in zip(found, values, strict=True):
+            if numbers is None:
+                vector[:] = np.nan
+            else:
+                vector[numbers] = 1
+        return found
+
+
+LEARNING = LabelsLearning()

@@ -1,0 +1,1 @@
+"""Numbers to predict from an image: regression."""

@@ -1,0 +1,82 @@
+"""Numbers to predict from an image, a column each; a number that is missing is NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from darkroom.dataset.schema import Kind as ColumnKind
+from darkroom.dataset.schema import parse_input_value
+from darkroom.errors import RejectError
+from darkroom.targets.form import REJECT_EMPTY, Form
+from darkroom.targets.geometry import Matrix
+
+TARGET = "image/target"
+
+
+class NumbersKind:
+    """See `darkroom.targets.kind.Kind`; the value is a list of floats, one for each column."""
+
+    name = "numbers"
+    column = pa.list_(pa.float32())
+    features: Mapping[str, str] = {TARGET: "float"}
+    joins_rows = False
+    text = "label::VARCHAR"
+    names = None
+
+    def parse(self, cells: Sequence[Any], form: Form) -> list[float] | None:
+        """Returns the numbers of the cells; None if all are empty."""
+        found = [
+            _parse_number(name, cell, form) for name, cell in zip(form.columns, cells, strict=True)
+        ]
+        return None if all(map(math.isnan, found)) else found
+
+    def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Returns the numbers, and nothing for each: they have no names."""
+        return values, pa.nulls(len(values), pa.int64())
+
+    def encode(self, value: Sequence[float] | None, numbers: None) -> dict[str, Any]:
+        """Returns the numbers."""
+        return {} if value is None else {TARGET: list(value)}
+
+    def decode(self, features: Mapping[str, Sequence[Any]]) -> list[float] | None:
+        """Returns the numbers of a record."""
+        found = features.get(TARGET)
+        return list(found) if found else None
+
+    def move(
+        self, value: list[float] | None, matrix: Matrix, size: tuple[int, int]
+    ) -> list[float] | None:
+        """Returns the numbers. Those that say a place must be trained without such steps."""
+        return value
+
+    def fits(
+        self, value: Sequence[float] | None, labels: Collection[str], names: Collection[str]
+    ) -> bool:
+        """Tells whether there is one for each name."""
+        return value is None or len(value) == len(names)
+
+    def show(self, value: Sequence[float] | None) -> str:
+        """Returns the numbers, separated by commas."""
+        return "" if value is None else ", ".join(f"{each:g}" for each in value)
+
+
+def _parse_number(name: str, cell: Any, form: Form) -> float:
+    text = "" if cell is None else str(cell).strip()
+    if not text:
+        if form.empty == REJECT_EMPTY:
+            raise RejectError("empty_label", f"column {name!r}: the cell is empty")
+        return math.nan
+    try:
+        number = parse_input_value(text, ColumnKind.FLOAT)
+    except ValueError:
+        number = math.inf
+    if not isinstance(number, float) or not math.isfinite(number):
+        raise RejectError("bad_value", f"column {name!r}: expected a number, got {text!r:.80}")
+    return number
+
+
+KIND = NumbersKind()

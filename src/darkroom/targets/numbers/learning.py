@@ -1,0 +1,39 @@
+"""Learning numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom.targets.numbers.kind import TARGET
+
+
+class NumbersLearning:
+    """See `darkroom.targets.learning.Learning`.
+
+    The tensor is float32 [K], in the units of the list; NaN where a number is missing.
+    """
+
+    required: tuple[str, ...] = ()
+
+    def describe(self, size: int) -> Mapping[str, Any]:
+        """Returns the numbers."""
+        return {TARGET: tf.io.FixedLenFeature([size], tf.float32, [np.nan] * size)}
+
+    def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
+        """Returns the numbers."""
+        return features[TARGET]
+
+    def make_array(
+        self, values: Sequence[Sequence[float] | None], size: int
+    ) -> np.ndarray[Any, Any]:
+        """Returns the numbers, float32 [N, K]."""
+        missing = [np.nan] * size
+        found = [missing if value is None else value for value in values]
+        return np.array(found, np.float32).reshape(-1, size)
+
+
+LEARNING = NumbersLearning()
