@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import darkroom
+from darkroom.dataset.index import find_index_files
 from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.validation.statistics import write_statistics
 
 from .conftest import OPTIONS
 
@@ -67,6 +69,19 @@ def test_mixed_images_have_mixed_vectors(datasets, kind):
 def test_datasets_of_two_kinds_are_not_one(datasets):
     with pytest.raises(DataError, match="labelled with"):
         darkroom.load(f"{datasets['labels'].parent}/*s", image_size=8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature", "most"), [("labels", "image/class/text", 2), ("numbers", "image/target", 2)]
+)
+def test_statistics_count_the_values_of_an_image(datasets, kind, feature, most, tmp_path):
+    tfdv = pytest.importorskip("tensorflow_data_validation")
+    write_statistics(find_index_files(str(datasets[kind] / "index")), "train", f"{tmp_path}/stats")
+    [found] = tfdv.load_stats_binary(f"{tmp_path}/stats").datasets
+    [values] = [each for each in found.features if each.path.step == [feature]]
+    common = values.string_stats if kind == "labels" else values.num_stats
+    assert common.common_stats.max_num_values == most
+    assert common.common_stats.num_missing == (6 if kind == "labels" else 0)
 
 
 @pytest.mark.parametrize("kind", ["labels", "numbers"])

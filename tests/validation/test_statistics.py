@@ -32,6 +32,13 @@ def test_a_column_without_any_value_is_left_out():
     assert batch.column(0).to_pylist() == [["a"], ["b"]]
 
 
+def test_lists_stay_lists_and_numbers_have_their_own_feature():
+    labels = pa.table({"label": [["a", "b"], None, []]})
+    assert make_feature_batch(labels).to_pydict() == {"image/class/text": [["a", "b"], None, []]}
+    numbers = pa.table({"label": pa.array([[1.5, 2.0], None], pa.list_(pa.float32()))})
+    assert make_feature_batch(numbers).to_pydict() == {"image/target": [[1.5, 2.0], None]}
+
+
 def test_a_worker_reads_the_rows_of_its_split(tmp_path):
     path = str(tmp_path / "index-00000-of-00001.parquet")
     rows = {"split": ["train", "eval", "train"], "label": ["cat", "dog", None]}

@@ -18,6 +18,7 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.runtime.plain_beam import apply_transform, beam
+from darkroom.targets.numbers.kind import TARGET
 
 # `image/size_bytes` and `image/luminance` are not features of the record; they show drift.
 FEATURES = {
@@ -51,6 +52,10 @@ def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:
     columns = {
         name: rows[column] for column, name in FEATURES.items() if column in rows.schema.names
     }
+    label = columns.get(example.LABEL_TEXT)
+    if label is not None and label.type == pa.list_(pa.float32()):
+        # Numbers are another feature than the texts of labels.
+        columns[TARGET] = columns.pop(example.LABEL_TEXT)
     if "extra" in rows.schema.names:
         extra = rows["extra"].combine_chunks()
         if isinstance(extra, pa.ChunkedArray):
@@ -63,7 +68,12 @@ def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:
 
 
 def as_list_array(column: Any) -> pa.ListArray:
-    """Returns a column with each value as a list of one value, and each null as a null."""
+    """Returns a column with each value as a list of one value, and each null as a null.
+
+    A column of lists stays as it is.
+    """
+    if pa.types.is_list(column.type):
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     valid = np.asarray(column.is_valid())
     offsets = np.concatenate([[0], np.cumsum(valid)]).astype(np.int32)
     values = column.drop_null()
