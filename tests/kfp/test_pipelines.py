@@ -225,8 +225,8 @@ def find_task(root: Path, name: str) -> Path:
 @pytest.mark.newest
 def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg_set, tmp_path):
     pytest.importorskip("tensorflow")
-    run = make_pipeline(epochs=1, image_size=[8, 8], batch_size=8)
-    run(data=str(jpeg_set.csv), min_class_images=1)
+    run = make_pipeline(epochs=1, image_size=[8, 8], batch_size=8, min_class_images=1)
+    run(data=str(jpeg_set.csv))
     darkroom.convert(jpeg_set.csv, tmp_path / "here")
     records = find_task(run_here, "convert-images") / "dataset"
     assert list_files(records) == list_files(tmp_path / "here")

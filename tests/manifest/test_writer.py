@@ -391,7 +391,8 @@ def test_files_that_are_too_large_to_write_do_not_count_in_the_plan(tmp_path):
     }
 
 
-def test_too_many_columns_say_what_to_do(tmp_path):
+def test_too_many_columns_say_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("darkroom.storage.database._MEMORY", "16MB")
     header = HEADER.strip() + "".join(f",c{n}" for n in range(1_000))
     (tmp_path / "m.csv").write_text(f"{header}\nTRAIN,a.jpg,cat{',1' * 1_000}\n")
     with pytest.raises(DataError, match=r"1,000 further columns, .* --columns"):

@@ -31,8 +31,9 @@ def load_keras_weights(model: Any, weights: str) -> None:
     """
     with copies.use_local_copy(storage.expand_home(weights)) as path:
         try:
-            model.load_weights(path)
+            # First, because newer Keras takes a file with a wrong checksum for one without weights.
             is_complex = _has_complex(path)
+            model.load_weights(path)
         except ValueError as error:
             if is_environment(error):
                 raise
