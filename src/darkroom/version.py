@@ -9,7 +9,7 @@ __version__ = "0.2.0.dev0"
 PACKAGE_FOLDER = str(Path(__file__).resolve().parent)
 
 # All code that decides a byte of a dataset.
-_MAKES_BYTES = ("conversion", "dataset", "images", "manifest")
+_MAKES_BYTES = ("conversion", "dataset", "images", "manifest", "targets")
 
 
 @lru_cache(maxsize=1)

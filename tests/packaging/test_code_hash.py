@@ -13,7 +13,7 @@ from darkroom import version
 @pytest.fixture
 def hash_copy(monkeypatch, tmp_path):
     """Hashes a copy of the code, after a change of one of its files."""
-    for package in ("conversion", "dataset", "images", "manifest", "training"):
+    for package in ("conversion", "dataset", "images", "manifest", "targets", "training"):
         source = Path(version.PACKAGE_FOLDER, package)
         shutil.copytree(source, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(version, "PACKAGE_FOLDER", str(tmp_path))
@@ -33,7 +33,13 @@ def test_a_copy_has_the_same_hash(hash_copy):
 
 @pytest.mark.parametrize(
     "changed",
-    ["conversion/beam/encode.py", "dataset/example.py", "images/prepare.py", "manifest/rows.py"],
+    [
+        "conversion/beam/encode.py",
+        "dataset/example.py",
+        "images/prepare.py",
+        "manifest/rows.py",
+        "targets/labels/kind.py",
+    ],
 )
 def test_code_that_makes_bytes_changes_it(hash_copy, changed):
     assert hash_copy(changed) != version.hash_code()
