@@ -89,23 +89,16 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
-            label_kind: Meaning of a text in the column of labels. With `label` each is one label.
-                `auto` refuses texts that look like several labels in one, and numbers that look
-                like no classes. With `labels` an image has any number of labels: in lists of JSON
-                or Parquet, in several rows or folders, or in the columns of AutoML.
-            merge_rows: How to treat an image whose rows differ in further columns. `first` keeps
-                the row whose values come first in their order, wherever it is in the source.
+            label_kind: Meaning of a text in the column of labels.
+            merge_rows: How to treat an image whose rows differ in further columns.
             subfolders: How to treat images in folders below that of a label, as
-                cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
-                rejects them. Below a folder with the name of a split they are always rejected.
+                cat/persian/1.jpg.
             label_separator: Text between the labels in a cell, as ;: an image then has any number
                 of labels.
             label_columns: Columns that have 1 where an image has the label of their name, else 0.
             target_columns: Columns with numbers to predict, instead of labels.
             empty_labels: Meaning of an empty cell where an image has any number of labels, or
-                numbers. `unannotated`: nobody has looked, and `load` gives NaN. `none`: it has
-                none of the labels. `reject`: its row is rejected. An empty list, [], always means
-                none.
+                numbers.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
                 looked up where the component runs.
             exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
@@ -133,16 +126,13 @@ class ManifestGen(base_component.BaseComponent):
             allowed_roots=allowed_roots,
             exclude=exclude,
         )
-        super().__init__(
-            ManifestGenSpec(
-                **{
-                    executor.SOURCE_KEY: source,
-                    executor.OPTIONS_KEY: options.to_json(),
-                    executor.FINGERPRINT_KEY: (
-                        TAKEN_BY_EACH_RUN if source_fingerprint is None else source_fingerprint
-                    ),
-                    executor.MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
-                    executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
-                }
-            )
-        )
+        if source_fingerprint is None:
+            source_fingerprint = TAKEN_BY_EACH_RUN
+        values = {
+            executor.SOURCE_KEY: source,
+            executor.OPTIONS_KEY: options.to_json(),
+            executor.FINGERPRINT_KEY: source_fingerprint,
+            executor.MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
+            executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
+        }
+        super().__init__(ManifestGenSpec(**values))
