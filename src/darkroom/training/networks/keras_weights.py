@@ -62,7 +62,7 @@ def are_finite(weights: list[Any]) -> bool:
 
 def _has_complex(path: str) -> bool:
     """Tells whether a file has complex numbers, of which Keras takes the real part."""
-    if zipfile.is_zipfile(path):
+    if path.endswith(".keras"):
         with zipfile.ZipFile(path) as archive, archive.open(_WEIGHTS) as file:
             return _has_complex_datasets(io.BytesIO(file.read()))
     return _has_complex_datasets(path)
