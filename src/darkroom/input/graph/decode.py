@@ -228,10 +228,14 @@ class _Decoder:
 
         needed = shape if place is None else place[2:]
         pixels, divisor = _decode_at_scale(decode, needed, self.sides)
-        steps = [lambda: _reduce(divisor)]
-        if place is not None:
-            steps.append(lambda: _begin_at(_scale_window(place, divisor)))
-        return pixels, self._locate(*steps)
+
+        def find() -> Matrix:
+            reduction = _reduce(divisor)
+            if place is None:
+                return reduction
+            return reduction.then(_begin_at(_scale_window(place, divisor)))
+
+        return pixels, self._locate(find)
 
     def _decode_turned(
         self, stored: tf.Tensor, orientation: tf.Tensor
@@ -253,17 +257,16 @@ class _Decoder:
 
     def _cut(self, pixels: tf.Tensor, window: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
         if window is None:
-            return pixels, self._locate()
+            return pixels, self._locate(lambda: IDENTITY)
         top, left, height, width = tf.unstack(window)
         pixels = pixels[top : top + height, left : left + width]
         return pixels, self._locate(lambda: _begin_at(window))
 
-    def _locate(self, *steps: Callable[[], Matrix]) -> Matrix | None:
-        """Returns the product of the steps, as tensors: branches must return the same types."""
+    def _locate(self, find: Callable[[], Matrix]) -> Matrix | None:
+        """Returns a matrix as tensors, because branches must return the same types."""
         if not self.located:
             return None
-        product = functools.reduce(lambda before, step: before.then(step()), steps, IDENTITY)
-        return Matrix(*(tf.convert_to_tensor(value, tf.float64) for value in product))
+        return Matrix(*(tf.convert_to_tensor(value, tf.float64) for value in find()))
 
 
 def _decode_at_scale(
