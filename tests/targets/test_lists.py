@@ -55,7 +55,7 @@ def test_a_cell_with_a_separator_holds_labels(plan):
     assert found.labels == {"a.jpg": ["cat", "dog"], "b.jpg": ["cat"], "c.jpg": ["owl"]}
     assert found.numbers == {"a.jpg": [0, 1], "b.jpg": [0], "c.jpg": [2]}
     assert found.manifest.labels == ["cat", "dog", "owl"]
-    assert found.manifest.kind == "labels"
+    assert found.manifest.target.kind == "labels"
 
 
 def test_labels_have_the_order_of_a_given_map(plan):
@@ -140,7 +140,7 @@ def test_columns_hold_numbers(plan):
     assert found.labels["b.jpg"][1] == -1000
     assert found.labels["b.jpg"][0] != found.labels["b.jpg"][0]
     assert found.labels["c.jpg"] is None
-    assert found.manifest.target_names == ("w", "h")
+    assert found.manifest.target.names == ("w", "h")
     assert found.manifest.inputs == {"label": "string"}
 
 
@@ -236,7 +236,7 @@ def test_rejects_are_a_list_that_can_be_read_again(plan, options, tmp_path):
     code="exit 1",
 )
 def test_what_the_options_name_must_be_there(plan):
-    with pytest.raises(DataError, match=r"Columns \['rde'\] are missing.*Did you mean red"):
+    with pytest.raises(DataError, match=r"Columns \['rde'\] are missing.*Did you mean 'red'"):
         plan("image_uri,red\na.jpg,1\n", {"label_columns": ("rde",)})
     with pytest.raises(UsageError, match="labelled in one way"):
         plan("image_uri,red,w\na.jpg,1,2\n", {"label_columns": ("red",), "target_columns": ("w",)})

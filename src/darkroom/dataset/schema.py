@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from darkroom.errors import DataError, UsageError
-from darkroom.runtime.text import suggest
+from darkroom.runtime.text import find_similar
 
 IMAGE_PREFIX = "image/"
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -190,10 +189,10 @@ def _parse_kind(name: object, text: Any) -> Kind:
     try:
         return Kind(text)
     except ValueError:
-        near = difflib.get_close_matches(str(text).lower(), [kind.value for kind in Kind], n=1)
+        near = find_similar(str(text).lower(), [kind.value for kind in Kind])
         raise UsageError(
             f"Column {name!r} has the kind {text!r:.80}, which does not exist.",
-            f"Did you mean {near[0]!r}?" if near else f"Kinds: {_list_kinds()}.",
+            f"Did you mean {near!r}?" if near else f"Kinds: {_list_kinds()}.",
         ) from None
 
 
@@ -251,16 +250,16 @@ def _check_misspelt(kind: Kind, names: Sequence[str], roles: Mapping[str, Kind])
     cutoff = 0.5 if kind is Kind.IMAGE else 0.8
     expected = KNOWN_NAMES[kind][0]
     others = {name.strip().lower(): name for name in names if name not in roles}
-    near = difflib.get_close_matches(expected, others, n=1, cutoff=cutoff)
-    if kind is Kind.IMAGE and not near:
-        near = [n for n in others if difflib.get_close_matches(n, KNOWN_NAMES[kind], 1, 0.7)][:1]
-    if kind is not Kind.IMAGE and not near:
+    found = find_similar(expected, others, cutoff)
+    if kind is Kind.IMAGE and found is None:
+        found = next((n for n in others if find_similar(n, KNOWN_NAMES[kind], 0.7)), None)
+    if kind is not Kind.IMAGE and found is None:
         return
-    near = [others[name] for name in near]
+    near = None if found is None else others[found]
     what = {Kind.IMAGE: "image paths", Kind.SPLIT: "splits", Kind.STRING_LABEL: "labels"}[kind]
-    guess = f" Did you mean {near[0]!r}?" if near else ""
-    columns = {**{name: role.value for name, role in roles.items()}}
-    columns[near[0] if near else "COLUMN"] = kind.value
+    guess = "" if near is None else f" Did you mean {near!r}?"
+    columns = {name: role.value for name, role in roles.items()}
+    columns["COLUMN" if near is None else near] = kind.value
     raise DataError(
         f"No column holds {what}: expected {expected!r}, found {list(names)}.{guess}",
         f"Rename the column, or name the kind of each: --columns '{json.dumps(columns)}' "
@@ -331,12 +330,7 @@ class Columns:
         schema = self.schema or infer_schema(names, kinds)
         check_columns(schema, names)
         named = self.named
-        if missing := [name for name in named if name not in names]:
-            raise DataError(
-                f"Columns {missing} are missing: the source has {list(names)}."
-                f" {suggest(missing[0], names)}".rstrip(),
-                "Name columns that the source has.",
-            )
+        _check_present([*named], names, "Name columns that the source has.")
         columns = {**dict(schema.columns), **named}
         if self.has_labels and schema.label:
             columns[schema.label] = Kind.LABELS
@@ -353,14 +347,19 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
         DataError: A column is missing or there twice.
     """
     _check_unique(names)
-    expected = [name for name, _ in schema.columns]
+    _check_present(
+        [name for name, _ in schema.columns],
+        names,
+        "Rename the column, or name the columns of the source with --columns (columns= in Python).",
+    )
+
+
+def _check_present(expected: Sequence[str], names: Sequence[str], hint: str) -> None:
     if missing := [name for name in expected if name not in names]:
-        near = difflib.get_close_matches(missing[0], names, n=1)
-        guess = f" Did you mean {near[0]!r}?" if near else ""
+        near = find_similar(missing[0], names)
+        guess = "" if near is None else f" Did you mean {near!r}?"
         raise DataError(
-            f"Columns {missing} are missing: the source has {list(names)}.{guess}",
-            "Rename the column, or name the columns of the source with --columns (columns= in "
-            "Python).",
+            f"Columns {missing} are missing: the source has {list(names)}.{guess}", hint
         )
 
 

@@ -26,7 +26,7 @@ def load_function(option: str, name: str) -> Callable[..., Any]:
         name: As in `package.module:function`.
 
     Raises:
-        UsageError: The module cannot be imported, or has no such function.
+        UsageError: The module cannot be imported, or does not have the function.
     """
     module_name, _, function_name = name.partition(":")
     try:
