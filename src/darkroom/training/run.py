@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.data.splits import Split, check_one_label
+from darkroom.data.splits import Split
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, UsageError
 from darkroom.input.damage import explain_damage
@@ -92,7 +92,6 @@ def train_splits(
         run_dir: The folder of the training.
         stage: Copy remote datasets to a local cache first.
     """
-    check_one_label(splits.values())
     # This comes first: TensorFlow must know the other workers before it reads a record.
     placement = make_placement(options.strategy)
     wanted = {name: splits[name] for name in (TRAIN, EVAL)}

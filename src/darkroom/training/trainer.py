@@ -15,7 +15,13 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.data.open import list_examples
-from darkroom.data.splits import Commits, fetch_records, join_commits, read_shared_labels
+from darkroom.data.splits import (
+    Commits,
+    check_one_label,
+    fetch_records,
+    join_commits,
+    read_shared_labels,
+)
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import FACTS_FILE
@@ -62,6 +68,7 @@ def run_fn(fn_args: Any) -> None:
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
+    check_one_label(splits.values())
     commits = join_commits(splits.values())
     labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
