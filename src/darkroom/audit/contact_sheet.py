@@ -121,7 +121,7 @@ def inspect(
     found = [example.decode_example(record) for record in islice(records, n)]
     contents = {CSV_FILE: format_csv(found, list(dataset.features)).encode()}
     if example.IMAGE_ENCODED in dataset.features:
-        contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.kind))
+        contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.target.kind))
     csv_path, *sheets = ledger.write_files(target, contents)
     return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 

@@ -150,7 +150,7 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     _check_column("split", columns["split"], place.split)
     _check_column("shard", columns["shard"], place.shard)
     _check_column("position", columns["position"], np.arange(records))
-    kind, known, names = find_kind(dataset.kind), {*dataset.labels}, dataset.target.names
+    kind, known, names = find_kind(dataset.target.kind), {*dataset.labels}, dataset.target.names
     _check_values("label", columns["label"], lambda value: kind.fits(value, known, names))
     if IMAGE_SOURCE_ID not in dataset.features:
         return None

@@ -94,7 +94,7 @@ def plan_tasks(folders: Folders, attempt: Attempt, options: RecordOptions) -> li
             plan=plan,
             inputs=manifest.inputs,
             has_images=manifest.has_images,
-            kind=manifest.kind,
+            kind=manifest.target.kind,
             image=image,
             compressed=options.compression == "gzip",
             total=manifest.num_examples,

@@ -178,7 +178,7 @@ def describe_dataset(
         splits={name: split.records for name, split in dataset.splits.items()},
         shards=sum(len(split.shards) for split in dataset.splits.values()),
         labels=dataset.labels,
-        numbers=dataset.target_names,
+        numbers=dataset.target.names,
         classes=classes,
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,

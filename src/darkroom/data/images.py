@@ -6,7 +6,6 @@ import os
 import tempfile
 
 from darkroom.data.splits import ImageSplit
-from darkroom.dataset.commit import Target
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.sources import AnySource
@@ -60,8 +59,7 @@ def list_images(
             uris, numbers = zip(
                 *((row.uri, row.label_id if are_named else row.label) for row in rows), strict=True
             )
-            target = Target(manifest.kind, manifest.target_names)
             splits[split] = ImageSplit(
-                split, name, labels, uris, numbers, manifest.fingerprint, target
+                split, name, labels, uris, numbers, manifest.fingerprint, manifest.target
             )
     return labels, splits

@@ -133,9 +133,8 @@ class ImageSplit:
 
     @functools.cached_property
     def label_counts(self) -> Sequence[int]:
-        """Number of images of each label."""
-        is_one = self.target.kind == "label"
-        counts = Counter(self.numbers if is_one else chain.from_iterable(self.numbers))
+        """Number of images of each label, where each has one."""
+        counts = Counter(self.numbers)
         return [counts[number] for number in range(len(self.labels))]
 
     def identify(self) -> str:
@@ -151,6 +150,11 @@ class ImageSplit:
 
 
 Split = RecordSplit | ImageSplit
+
+
+def count_values(split: Split) -> int:
+    """Returns how many values say what an image is labelled with: labels of the map, or numbers."""
+    return len(split.target.names or split.labels)
 
 
 def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:

@@ -95,6 +95,11 @@ class Target:
     kind: str = "label"
     names: tuple[str, ...] = ()
 
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> Target:
+        """Returns what JSON says."""
+        return cls(fields["kind"], tuple(fields["names"]))
+
 
 ONE_LABEL = Target()
 
@@ -141,16 +146,6 @@ class Dataset:
     def target(self) -> Target:
         """What an image is labelled with."""
         return next(iter(self.targets.values()))
-
-    @property
-    def target_names(self) -> tuple[str, ...]:
-        """The names of the numbers that an image is labelled with."""
-        return self.target.names
-
-    @property
-    def kind(self) -> str:
-        """The kind of what an image is labelled with."""
-        return self.target.kind
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -313,9 +308,7 @@ def _check_format(path: str, fields: Any) -> None:
 def _parse(fields: Any) -> Dataset:
     check_commit_fields(fields)
     fields["labels"] = tuple(fields["labels"])
-    fields["targets"] = {
-        name: Target(each["kind"], tuple(each["names"])) for name, each in fields["targets"].items()
-    }
+    fields["targets"] = {name: Target.parse(each) for name, each in fields["targets"].items()}
     fields["splits"] = {
         name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
         for name, split in fields["splits"].items()

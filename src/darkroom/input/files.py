@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.data.images import list_images
-from darkroom.data.splits import ImageSplit
+from darkroom.data.splits import ImageSplit, count_values
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
@@ -72,9 +72,8 @@ class FileSource:
         TensorFlow makes a tensor. They are made outside of any graph, which would copy them.
         """
         with tf.init_scope():
-            target = self.split.target
-            size = len(target.names or self.split.labels)
-            labels = find_learning(target.kind).make_array(self.split.numbers, size)
+            learning = find_learning(self.split.target.kind)
+            labels = learning.make_array(self.split.numbers, count_values(self.split))
             return tf.constant(self.split.uris), tf.constant(labels)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:

@@ -15,6 +15,7 @@ from darkroom import storage
 from darkroom.data.splits import (
     Commits,
     RecordSplit,
+    count_values,
     find_shards,
     group_by_folder,
     stores_pixels,
@@ -90,9 +91,8 @@ class RecordSource:
         except tf.errors.DataLossError:
             self.check_records()
             raise
-        target = self.split.target
-        self._learning = find_learning(target.kind)
-        self._size = len(target.names or self.split.labels)
+        self._learning = find_learning(self.split.target.kind)
+        self._size = count_values(self.split)
         self._labels = self._learning.describe(self._size)
         _check_features(file, first, self._learning.required)
         self._cached: tf.data.Dataset | None = None

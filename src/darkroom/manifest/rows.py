@@ -173,7 +173,7 @@ class _RowParser:
             label = self._parse_label(values)
         except RejectError as error:
             uri = uri or self._show(values, self._image) or ""
-            label = self._show_target(values)
+            label = self._show(values, self._place(self._source.schema.label))
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}
             extra |= self._keep_targets(values)
             split = self._assign(declared, key) if key else declared
@@ -253,13 +253,6 @@ class _RowParser:
             self._parsed[text] = parsed
         return self._parsed[text]
 
-    def _show_target(self, values: list[Any]) -> str | None:
-        """Returns the cell of a rejected row's labels as it was given; None if it has none."""
-        place = self._place(self._source.schema.label)
-        if place is not None and values and isinstance(values[place], list):
-            return write_target(values[place])
-        return self._show(values, place)
-
     def _keep_targets(self, values: list[Any]) -> dict[str, Any]:
         """Returns the cells of a rejected row that are not its label but say what it shows."""
         names = [n for n in self._source.schema.targets if n != self._source.schema.label]
@@ -270,7 +263,8 @@ class _RowParser:
         if place is None or not values:
             return None
         value = values[place]
-        return "" if value is None else str(value)
+        is_list = isinstance(value, list)
+        return "" if value is None else write_target(value) if is_list else str(value)
 
 
 def _find_plain_prefix(source: Source) -> str | None:

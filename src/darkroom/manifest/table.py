@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import labels, layout
+from darkroom.dataset.commit import ONE_LABEL, Target
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.storage.parquet import report_damage
@@ -58,8 +59,7 @@ class Manifest:
         inputs: Kind (`integer`, `float`, `string`) of every input column by name.
         has_images: Whether rows name images.
         has_labels: Whether rows have labels.
-        kind: What an image is labelled with; see `darkroom.targets`.
-        target_names: Names of the numbers, where these are numbers.
+        target: What an image is labelled with.
         seed: Seed of the order and of the assignment to splits.
         ignored: Number of files in a source folder that are not images.
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
@@ -76,8 +76,7 @@ class Manifest:
     inputs: dict[str, str]
     has_images: bool
     has_labels: bool
-    kind: str = "label"
-    target_names: tuple[str, ...] = ()
+    target: Target = ONE_LABEL
     seed: int = 0
     ignored: int = 0
     fingerprint: str = ""
@@ -116,7 +115,7 @@ def read_manifest(folder: str) -> Manifest:
         info = storage.read_json(path, dict[str, Any])
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
-        info["target_names"] = tuple(info["target_names"])
+        info["target"] = Target.parse(info["target"])
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(

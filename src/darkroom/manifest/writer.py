@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.commit import Target
 from darkroom.dataset.labels import build_label_map
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
@@ -182,8 +183,7 @@ def write_manifest(
         inputs={name: kind.value for name, kind in schema.inputs},
         has_images=schema.image is not None,
         has_labels=bool(schema.targets),
-        kind=kind.name,
-        target_names=schema.targets if kind.names is None else (),
+        target=Target(kind.name, schema.targets if kind.names is None else ()),
         seed=options.seed,
         ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
         fingerprint=staged.fingerprint,
@@ -196,13 +196,13 @@ def _reject_conflicts(
     connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, path: str
 ) -> None:
     """Finds entries that repeat or contradict each other; writes the latter as rejects."""
-    says = "''" if kind.joins_rows else f"coalesce({kind.text}, '')"
+    says = "''" if kind.says is None else f"coalesce({kind.says}, '')"
     suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''", says=says)
     for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
         connection.execute(statement)
-    if kind.joins_rows:
+    if kind.says is None:
         connection.execute(_JOINED)
-    connection.execute(_KEPT.format(entries="joined" if kind.joins_rows else "entries"))
+    connection.execute(_KEPT.format(entries="joined" if kind.says is None else "entries"))
     with RejectsWriter(path) as rejects:
         for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
             for entry in batch.to_pylist():

@@ -104,7 +104,6 @@ class ManifestOptions:
         known = None if self.labels is None else frozenset(map(labels.normalise_label, self.labels))
         is_cell = schema.label is not None
         return Form(
-            schema.target_kind,
             schema.targets,
             known,
             schema.has_integer_labels,

@@ -13,7 +13,6 @@ class Form:
     """How the cells of a row hold a target.
 
     Attributes:
-        kind: Name of the kind.
         columns: Names of the columns, in the order of the cells.
         known: The label map that the user gave; None without one.
         are_numbers: Whether labels are class numbers.
@@ -22,7 +21,6 @@ class Form:
         empty: What an empty cell means: one of `EMPTY_CELLS`.
     """
 
-    kind: str
     columns: tuple[str, ...]
     known: frozenset[str] | None = None
     are_numbers: bool = False

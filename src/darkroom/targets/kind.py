@@ -22,20 +22,23 @@ class Kind(Protocol):
         name: Its name, in `dataset.json`.
         column: Type of the column `label` in manifest and index.
         features: Types of its features in a record, by name.
-        joins_rows: Whether several rows of an image are joined; else rows that differ conflict.
-        text: SQL of the text by which two values in the column `label` are compared and shown.
+        says: SQL of the text that all rows of an image must have in common, of the column `label`;
+            None if they may differ, and are joined.
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
     """
 
     name: str
     column: pa.DataType
     features: Mapping[str, str]
-    joins_rows: bool
-    text: str
+    says: str | None
     names: str | None
 
     def parse(self, cells: Sequence[Any], form: Form) -> Any:
         """Returns the target that the cells of a row hold; None if there is none.
+
+        Args:
+            cells: Texts, or one list of values.
+            form: How they hold it.
 
         Raises:
             RejectError: They hold none, or a wrong one.
@@ -56,13 +59,14 @@ class Kind(Protocol):
         """Returns the target of a record."""
 
     def move(self, value: Any, matrix: Matrix, size: tuple[int, int]) -> Any:
-        """Returns the target after the pixels moved.
+        """Returns the target after the pixels moved: the same, unless it says places.
 
         Args:
             value: The target.
             matrix: Where points went.
             size: (height, width) of the image then.
         """
+        return value
 
     def fits(self, value: Any, labels: Collection[str], names: Collection[str]) -> bool:
         """Tells whether a dataset with a label map, or with names of numbers, can have a target."""

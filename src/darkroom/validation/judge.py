@@ -73,7 +73,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
     options = options or ValidationOptions()
     given = files.source
     source = table.read_manifest(given) if isinstance(given, str) else given
-    kind = find_kind(source.kind)
+    kind = find_kind(source.target.kind)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         _open_views(files, kind, scratch) as connection,
@@ -82,7 +82,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         context = Context(connection, counts, files.anomalies, options)
         findings = list(check_accounting(context))
         targets = {
-            check.name: partial(check_target, check=check) for check in list_checks(source.kind)
+            check.name: partial(check_target, check=check) for check in list_checks(kind.name)
         }
         checks: dict[str, Callable[[Context], Iterator[Finding]]] = {**CHECK_FUNCTIONS, **targets}
         if kind.names is None:
@@ -99,7 +99,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             num_header_only=count_header_only(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
-            numbers=source.target_names,
+            numbers=source.target.names,
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
         )
 

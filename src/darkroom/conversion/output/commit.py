@@ -20,7 +20,7 @@ from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum
-from darkroom.dataset.commit import Dataset, Shard, Split, Target, write_commit
+from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.pointer import format_pointer
@@ -179,7 +179,7 @@ def _make_dataset(
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
         splits[split] = Split(sum(shard.records for shard in shards), shards)
     types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
-    types |= find_kind(manifest.kind).features if manifest.has_labels else {}
+    types |= find_kind(manifest.target.kind).features if manifest.has_labels else {}
     types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
     return Dataset(
         format_version=FORMAT_VERSION,
@@ -193,7 +193,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
-        targets={"label": Target(manifest.kind, manifest.target_names)},
+        targets={"label": manifest.target},
         max_rejects=None if agreed is None else float(agreed),
     ).with_files()
 

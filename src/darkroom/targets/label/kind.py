@@ -12,19 +12,18 @@ from darkroom.dataset import labels
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import Form
-from darkroom.targets.geometry import Matrix
+from darkroom.targets.kind import Kind
 
 MAX_INTEGER_LABEL = 65_535
 
 
-class LabelKind:
+class LabelKind(Kind):
     """See `darkroom.targets.kind.Kind`; the value is text."""
 
     name = "label"
     column = pa.string()
     features: Mapping[str, str] = {LABEL_NUMBER: "int64", LABEL_TEXT: "bytes"}
-    joins_rows = False
-    text = "label"
+    says = "label"
     names = "{column}"
 
     def parse(self, cells: Sequence[Any], form: Form) -> str:
@@ -45,10 +44,6 @@ class LabelKind:
         """Returns the text of a record."""
         texts = features.get(LABEL_TEXT)
         return texts[0].decode() if texts else None
-
-    def move(self, value: str | None, matrix: Matrix, size: tuple[int, int]) -> str | None:
-        """Returns the label: a moved image shows the same."""
-        return value
 
     def fits(self, value: str | None, labels: Collection[str], names: Collection[str]) -> bool:
         """Tells whether it is in the label map; None only if that is empty."""

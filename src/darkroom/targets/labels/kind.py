@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import NONE_OF_THESE, REJECT_EMPTY, Form
-from darkroom.targets.geometry import Matrix
+from darkroom.targets.kind import Kind
 from darkroom.targets.label.kind import parse_label
 
 # A list without values and a list that is absent look the same to a reader of records.
 LABELS_KNOWN = "image/class/annotated"
 
 
-class LabelsKind:
+class LabelsKind(Kind):
     """See `darkroom.targets.kind.Kind`; the value is a list of texts, none of them twice."""
 
     name = "labels"
@@ -29,8 +29,7 @@ class LabelsKind:
         LABEL_TEXT: "bytes",
         LABELS_KNOWN: "int64",
     }
-    joins_rows = True
-    text = "to_json(list_sort(label))::VARCHAR"
+    says = None
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce({column}, [NULL]))"
 
@@ -74,12 +73,6 @@ class LabelsKind:
             return None
         return [text.decode() for text in features.get(LABEL_TEXT, ())]
 
-    def move(
-        self, value: list[str] | None, matrix: Matrix, size: tuple[int, int]
-    ) -> list[str] | None:
-        """Returns the labels: a moved image shows the same."""
-        return value
-
     def fits(
         self, value: Sequence[str] | None, labels: Collection[str], names: Collection[str]
     ) -> bool:
@@ -92,7 +85,7 @@ class LabelsKind:
 
 
 def _is_empty(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())
+    return isinstance(cell, str) and not cell.strip()
 
 
 def _split(cell: Any, separator: str) -> list[str]:
@@ -104,8 +97,6 @@ def _split(cell: Any, separator: str) -> list[str]:
                 "empty_label", f"there is no label on one side of a {separator!r}: {cell!r:.80}"
             )
         return parts
-    if not isinstance(cell, list | tuple):
-        return [str(cell)]
     if odd := [each for each in cell if isinstance(each, list | tuple | dict) or each is None]:
         raise RejectError("bad_value", f"the list of labels holds {odd[0]!r:.80}, not a label")
     return [str(each) for each in cell]
@@ -116,7 +107,7 @@ def _find_marked(cells: Sequence[Any], form: Form) -> Iterator[str]:
     if all(map(_is_empty, cells)):
         return
     for name, cell in zip(form.columns, cells, strict=True):
-        text = "" if cell is None else str(cell).strip()
+        text = cell.strip()
         if text not in ("0", "1"):
             raise RejectError("bad_value", f"column {name!r}: expected 0 or 1, got {text!r:.80}")
         if text == "1":

@@ -12,19 +12,18 @@ from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import parse_input_value
 from darkroom.errors import RejectError
 from darkroom.targets.form import REJECT_EMPTY, Form
-from darkroom.targets.geometry import Matrix
+from darkroom.targets.kind import Kind
 
 TARGET = "image/target"
 
 
-class NumbersKind:
+class NumbersKind(Kind):
     """See `darkroom.targets.kind.Kind`; the value is a list of floats, one for each column."""
 
     name = "numbers"
     column = pa.list_(pa.float32())
     features: Mapping[str, str] = {TARGET: "float"}
-    joins_rows = False
-    text = "label::VARCHAR"
+    says = "label::VARCHAR"
     names = None
 
     def parse(self, cells: Sequence[Any], form: Form) -> list[float] | None:
@@ -47,12 +46,6 @@ class NumbersKind:
         found = features.get(TARGET)
         return list(found) if found else None
 
-    def move(
-        self, value: list[float] | None, matrix: Matrix, size: tuple[int, int]
-    ) -> list[float] | None:
-        """Returns the numbers. Those that say a place must be trained without such steps."""
-        return value
-
     def fits(
         self, value: Sequence[float] | None, labels: Collection[str], names: Collection[str]
     ) -> bool:
@@ -64,8 +57,8 @@ class NumbersKind:
         return "" if value is None else ", ".join(f"{each:g}" for each in value)
 
 
-def _parse_number(name: str, cell: Any, form: Form) -> float:
-    text = "" if cell is None else str(cell).strip()
+def _parse_number(name: str, cell: str, form: Form) -> float:
+    text = cell.strip()
     if not text:
         if form.empty == REJECT_EMPTY:
             raise RejectError("empty_label", f"column {name!r}: the cell is empty")
