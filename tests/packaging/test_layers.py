@@ -48,7 +48,7 @@ LAYERS = [
     ),
     Layer(
         "targets",
-        "errors, dataset",
+        "errors, runtime, dataset",
         "what an image is labelled with: a package for each kind",
     ),
     Layer(
@@ -103,19 +103,20 @@ LAYERS = [
     ),
     Layer(
         "evaluation",
-        "errors, version, runtime, storage, dataset, options, images, manifest, validation, data, "
-        "input",
+        "errors, version, runtime, storage, dataset, targets, options, images, manifest, "
+        "validation, data, input",
         "how good an exported model is: numbers, a page, a model card; predictions",
     ),
     Layer(
         "training",
-        "errors, runtime, storage, dataset, options, images, data, input, profiling, evaluation",
+        "errors, runtime, storage, dataset, targets, options, images, data, input, profiling, "
+        "evaluation",
         "`run_fn`, checkpoints, export",
     ),
     Layer(
         "kfp",
-        "errors, version, runtime, storage, dataset, options, conversion, validation, audit, "
-        "profiling, evaluation, training",
+        "errors, version, runtime, storage, dataset, targets, options, conversion, "
+        "validation, audit, profiling, evaluation, training",
         "components of Kubeflow Pipelines without TFX, and what they share with those of TFX",
     ),
     Layer(
@@ -126,8 +127,8 @@ LAYERS = [
     ),
     Layer(
         "pipelines",
-        "errors, version, runtime, storage, dataset, options, images, manifest, conversion, "
-        "engines, validation, input, evaluation, training, components",
+        "errors, version, runtime, storage, dataset, targets, options, images, manifest, "
+        "conversion, engines, validation, input, evaluation, training, components",
         "one pipeline, and the ways to run it",
     ),
     Layer(
