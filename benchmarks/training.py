@@ -86,7 +86,6 @@ def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> 
         placement,
         training=splits["train"],
         evaluation=splits["eval"],
-        num_classes=len(data.labels),
         run_dir=str(run_dir),
     )
     test = darkroom.load(

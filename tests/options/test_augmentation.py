@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
-from darkroom.options.input import InputOptions
+from darkroom.options.augmentation import Augmentation, parse_augmentation
+from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.options.training import TrainingOptions
 
 
@@ -33,8 +33,11 @@ def test_parts_become_values(text, expected):
 
 def test_training_mirrors_images_and_does_nothing_else_unless_told():
     for make in (InputOptions, TrainingOptions):
-        assert make(image_size=(8, 8)).augment == DEFAULT_AUGMENTATION
-    assert parse_augmentation(DEFAULT_AUGMENTATION) == Augmentation(flip=True)
+        options = make(image_size=(8, 8))
+        assert options.augment is None
+        assert choose_augmentation(options, "label").augment == "flip"
+        assert choose_augmentation(options, "numbers").augment == "none"
+    assert parse_augmentation("flip") == Augmentation(flip=True)
 
 
 def test_windows_have_the_usual_sizes():

@@ -40,10 +40,10 @@ def own_models(training_process, monkeypatch):
 def quick_export(monkeypatch):
     """Writes the labels and the weights alone for a model, which nothing opens or scores."""
 
-    def export(model, labels, image_size, folder, **_):
+    def export(model, learned, image_size, folder, **_):
         assets = Path(folder) / "assets"
         assets.mkdir(parents=True, exist_ok=True)
-        (assets / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
+        (assets / "labels.txt").write_text("".join(f"{label}\n" for label in learned.names))
         (Path(folder) / "saved_model.pb").write_bytes(
             b"".join(weights.tobytes() for weights in model.get_weights())
         )

@@ -11,6 +11,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.input.opening import open_splits
+from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.sources import find_data
@@ -67,7 +68,7 @@ def refuse(tmp_path, capsys):
 
 def test_weights_of_another_network_in_a_file_of_keras(images, tmp_path, refuse):
     path = tmp_path / "other.weights.h5"
-    build_model("small_cnn", 2, SIZE).save_weights(path)
+    build_model("small_cnn", LabelHead(2), SIZE).save_weights(path)
     message, _ = refuse(2, images, *LITE, "--weights", str(path))
     assert str(path) in message
     assert "efficientnet-lite0" in message
@@ -83,7 +84,7 @@ def test_another_file_of_torch_s(images, tmp_path, refuse):
 
 def test_a_truncated_file_of_weights(images, tmp_path, refuse):
     path = tmp_path / "cut.keras"
-    build_model("small_cnn", 2, SIZE).save(path)
+    build_model("small_cnn", LabelHead(2), SIZE).save(path)
     path.write_bytes(path.read_bytes()[:1000])
     message, hint = refuse(1, images, "--model", "small_cnn", "--weights", str(path))
     assert message == f"darkroom: {path} is damaged: File is not a zip file."

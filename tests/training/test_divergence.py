@@ -71,7 +71,6 @@ def _train(splits, run_dir, **values):
         make_placement(options.strategy),
         training=splits["train"],
         evaluation=splits["eval"],
-        num_classes=2,
         run_dir=str(run_dir),
     )
 

@@ -11,6 +11,7 @@ from PIL import Image
 from darkroom.errors import StorageError, UsageError
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
+from darkroom.targets.learned import Learned, decode_learned
 from darkroom.training.export import export_model
 
 from ..pictures import encode
@@ -114,7 +115,9 @@ def test_signatures_and_the_label_map_as_asset(served, directory):
     for name, argument in (("serving_default", "image_bytes"), ("serving_examples", "examples")):
         (spec,) = served.signatures[name].structured_input_signature[1].values()
         assert (spec.name, spec.shape, spec.dtype) == (argument, tf.TensorShape([None]), tf.string)
-    assert os.listdir(directory / "assets") == ["labels.txt"]
+    assert sorted(os.listdir(directory / "assets")) == ["labels.txt", "target.json"]
+    learned = decode_learned((directory / "assets" / "target.json").read_bytes())
+    assert learned == Learned("label", ("naïve", "007", "big cat"))
     text = (directory / "assets" / "labels.txt").read_text("utf-8")
     assert text == "naïve\n007\nbig cat\n"
 

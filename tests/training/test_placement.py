@@ -138,7 +138,6 @@ def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
         make_placement("one"),
         training=opened["train"],
         evaluation=opened["eval"],
-        num_classes=2,
         run_dir=str(tmp_path / "run"),
     )
     layers = [layer for layer in trained.model.layers if isinstance(layer, keras.layers.Conv2D)]

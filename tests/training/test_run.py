@@ -21,6 +21,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import read_digits
 from darkroom.runtime import progress
+from darkroom.targets.label.head import LabelHead
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.models import build_model
 from darkroom.training.run import train
@@ -93,7 +94,7 @@ def _fn_args(root, tmp_path, config):
     )
 
 
-def _train(root, run_dir, *, splits=("train", "eval"), num_classes=2, **values):
+def _train(root, run_dir, *, splits=("train", "eval"), **values):
     options = _options(**values)
     placement = make_placement(options.strategy)
     opened = open_splits(open_data([root]).splits)
@@ -103,7 +104,6 @@ def _train(root, run_dir, *, splits=("train", "eval"), num_classes=2, **values):
         placement,
         training=training,
         evaluation=evaluation,
-        num_classes=num_classes,
         run_dir=str(run_dir),
     )
 
@@ -418,7 +418,11 @@ def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, run_
 
 def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir, monkeypatch):
     # The same name, but another model.
-    monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
+    monkeypatch.setattr(
+        own_models,
+        "make",
+        lambda classes, size: build_model("small_cnn", LabelHead(classes), size),
+    )
     with pytest.raises(UsageError, match="is of another model or number of labels"):
         _train(dataset, run_dir, epochs=2, model="own_models:make")
 
@@ -441,8 +445,6 @@ def test_a_missing_split_is_an_error(helpers, write_dataset, tmp_path):
     root = write_dataset({"train": helpers.make_rows(8)})
     with pytest.raises(DataError, match=r"No file matches .*eval/"):
         run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
-    with pytest.raises(DataError, match="The label map has 1 label, expected at least 2"):
-        _train(root, tmp_path / "run", splits=("train", "train"), num_classes=1)
 
 
 def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, changed, tmp_path):
@@ -541,7 +543,6 @@ def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
         make_placement(options.strategy),
         training=opened["train"],
         evaluation=opened["eval"],
-        num_classes=10,
         run_dir=str(tmp_path / "run"),
     )
     assert trained.history[-1]["val_accuracy"] >= 0.97

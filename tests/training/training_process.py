@@ -79,7 +79,6 @@ def build_small_network(image_size: tuple[int, int]) -> keras.Model:
     x = keras.layers.ReLU()(keras.layers.BatchNormalization(name="norm_0")(x))
     for number in (1, 2):
         x = keras.layers.Conv2D(4, 3, strides=2, name=f"conv_{number}")(x)
-    x = keras.layers.GlobalAveragePooling2D()(x)
     return keras.Model(inputs, x, name="efficientnet-lite0")
 
 
@@ -134,7 +133,6 @@ def train_dataset(root, run_dir, options):
         placement,
         training=opened["train"],
         evaluation=opened["eval"],
-        num_classes=2,
         run_dir=str(run_dir),
     )
 

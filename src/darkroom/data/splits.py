@@ -20,6 +20,7 @@ from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
 from darkroom.errors import DataError
 from darkroom.options.image import RAW_ENCODING
+from darkroom.targets.learned import Learned
 
 # The name of all splits together.
 ALL = "all"
@@ -152,9 +153,9 @@ class ImageSplit:
 Split = RecordSplit | ImageSplit
 
 
-def count_values(split: Split) -> int:
-    """Returns how many values say what an image is labelled with: labels of the map, or numbers."""
-    return len(split.target.names or split.labels)
+def describe_target(split: Split) -> Learned:
+    """Returns what a model of a split can learn: the kind, and its labels or names of numbers."""
+    return Learned(split.target.kind, tuple(split.target.names or split.labels))
 
 
 def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.data.images import list_images
-from darkroom.data.splits import ImageSplit, count_values
+from darkroom.data.splits import ImageSplit, describe_target
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
@@ -73,7 +73,7 @@ class FileSource:
         """
         with tf.init_scope():
             learning = find_learning(self.split.target.kind)
-            labels = learning.make_array(self.split.numbers, count_values(self.split))
+            labels = learning.make_array(self.split.numbers, len(describe_target(self.split).names))
             return tf.constant(self.split.uris), tf.constant(labels)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:

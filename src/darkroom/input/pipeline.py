@@ -23,7 +23,7 @@ from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.checks import check_count
-from darkroom.options.input import InputOptions
+from darkroom.options.input import InputOptions, choose_augmentation
 
 # Share of the memory budget for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
@@ -69,6 +69,7 @@ def make_train_dataset(
         check_count("epoch", epoch, 0)
     check_count("skip_batches", skip_batches, 0)
     whole = _open_source(source)
+    options = choose_augmentation(options, whole.split.target.kind)
     source = whole.select(options.shard) if options.shard_by == "file" else whole
     order = EpochOrder(options.seed, epoch, by_service=options.service is not None)
     augmentation = options.augmentation

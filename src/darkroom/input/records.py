@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.data.splits import (
     Commits,
     RecordSplit,
-    count_values,
+    describe_target,
     find_shards,
     group_by_folder,
     stores_pixels,
@@ -92,7 +92,7 @@ class RecordSource:
             self.check_records()
             raise
         self._learning = find_learning(self.split.target.kind)
-        self._size = count_values(self.split)
+        self._size = len(describe_target(self.split).names)
         self._labels = self._learning.describe(self._size)
         _check_features(file, first, self._learning.required)
         self._cached: tf.data.Dataset | None = None

@@ -10,8 +10,6 @@ from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 
 NO_AUGMENTATION = "none"
-# Windows that lose most of an image need more epochs and images than most trainings have.
-DEFAULT_AUGMENTATION = "flip"
 # The two parts that may be left out with True and False, and the names of their strengths.
 _SWITCHES = {"crop": "crop_area", "flip": "flip_share"}
 # The strength of a part without one, and the greatest.

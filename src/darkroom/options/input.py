@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TypeVar
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
+from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.options.checks import check_pair
 from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.source import SEED_HELP
+from darkroom.targets.kind import USUAL_AUGMENTATION, find_kind
 
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
 # The share of the sides that a center crop keeps, as 224 of 256.
@@ -19,6 +21,8 @@ SHARDINGS = ("off", "dynamic", "file")
 MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
+_Options = TypeVar("_Options", bound="ReadingFields")
+
 # Without a default where pixels are needed in a size of the caller's choice.
 IMAGE_SIZE = describe(
     "Height and width of the images that the model gets, in pixels.",
@@ -51,12 +55,13 @@ class ReadingFields:
         more="`center_crop` takes the middle of an image in the form of `image_size`, less an "
         "eighth of its sides. The exported model does the same.",
     )
-    augment: str = option(
-        DEFAULT_AUGMENTATION,
+    augment: str | None = option(
+        None,
         "Random augmentation of training images: none, or parts such as crop,flip,color=0.4.",
         group="training",
         metavar="PARTS",
         runtime=True,
+        shown="flip; none for numbers",
         more="The parts are crop, flip, color, rotate, cutout and mixup; "
         "`darkroom.options.augmentation.parse_augmentation` describes them.",
         resume=LEARNED,
@@ -237,16 +242,21 @@ class InputOptions(ReadingFields):
                 f"service_job_name is {name!r}, but there is no service.",
                 "Give the service's address, or leave out service_job_name.",
             )
-        parse_augmentation(self.augment)
+        self.augmentation  # noqa: B018  checks it
 
     @property
     def augmentation(self) -> Augmentation:
         """The augmentation of training images, as values."""
-        return parse_augmentation(self.augment)
+        return parse_augmentation(self.augment or USUAL_AUGMENTATION)
 
 
 # Of a mark that is not a type, `typing.get_type_hints` of Python 3.10 makes an error.
 del InputOptions.__annotations__["_"]
+
+
+def choose_augmentation(options: _Options, kind: str) -> _Options:
+    """Returns options with the augmentation that fits a kind of target, if none is named."""
+    return replace(options, augment=options.augment or find_kind(kind).augmentation)
 
 
 def choose_short_side(image_size: tuple[int, int]) -> int:

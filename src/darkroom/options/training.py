@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import parse_augmentation
+from darkroom.options.augmentation import NO_AUGMENTATION, parse_augmentation
 from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
@@ -258,7 +258,7 @@ class TrainingOptions(TrainingFields):
         if self.fit_minutes is not None and not 0 < self.fit_minutes < math.inf:
             raise UsageError(f"fit_minutes is {self.fit_minutes!r}, expected a number above 0.")
         if self.is_frozen:
-            _check_frozen_augmentation(self.augment, bool(self.fine_tune_epochs))
+            _check_frozen_augmentation(self.augment or NO_AUGMENTATION, bool(self.fine_tune_epochs))
         elif self.fine_tune_epochs:
             raise UsageError(
                 f"fine_tune_epochs is {self.fine_tune_epochs}, but no base is frozen before.",

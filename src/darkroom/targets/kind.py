@@ -14,6 +14,9 @@ from darkroom.targets.geometry import Matrix
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Windows that lose most of an image need more epochs and images than most trainings have.
+USUAL_AUGMENTATION = "flip"
+
 
 class Kind(Protocol):
     """A kind of target. Its value is None when an image is not annotated.
@@ -25,6 +28,7 @@ class Kind(Protocol):
         says: SQL of the text that all rows of an image must have in common, of the column `label`;
             None if they may differ, and are joined.
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
+        augmentation: The random augmentation of training images where none is named.
     """
 
     name: str
@@ -32,6 +36,7 @@ class Kind(Protocol):
     features: Mapping[str, str]
     says: str | None
     names: str | None
+    augmentation: str = USUAL_AUGMENTATION
 
     def parse(self, cells: Sequence[Any], form: Form) -> Any:
         """Returns the target that the cells of a row hold; None if there is none.

@@ -222,7 +222,7 @@ class FeatureBatches:
         return math.ceil(rows / self.images.options.batch_size)
 
     def _batch(self, features: Features, order: Array, step: int, steps: int) -> tf.data.Dataset:
-        """Returns batches (float32 [B, D], int64 [B]) of the rows in `order`."""
+        """Returns batches (float32 [B, D], targets [B, ...]) of the rows in `order`."""
         values, labels = features
         _, views, width = values.shape
         size = self.images.options.batch_size
@@ -236,6 +236,6 @@ class FeatureBatches:
             read,
             output_signature=(
                 tf.TensorSpec((None, width), tf.float32),
-                tf.TensorSpec((None,), tf.int64),
+                tf.TensorSpec((None, *labels.shape[1:]), labels.dtype),
             ),
         )

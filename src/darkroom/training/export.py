@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.dataset.commit import ONE_LABEL
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -23,16 +24,14 @@ from darkroom.errors import STORAGE_HINT, StorageError
 from darkroom.evaluation.scores.serving import (
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
-    LABEL_KEY,
-    PROBABILITIES_KEY,
-    SCORE_KEY,
-    SCORES_KEY,
     check_backend,
 )
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
-from darkroom.training.networks.answers import check_answers, is_half
+from darkroom.targets.head import make_head
+from darkroom.targets.learned import LEARNED_FILE, Learned
+from darkroom.training.networks.answers import check_answers
 
 PIXELS_KEY = "pixels"
 
@@ -48,7 +47,7 @@ _FEATURES = {
 
 def export_model(
     model: Any,
-    labels: Sequence[str],
+    labels: Sequence[str] | Learned,
     image_size: tuple[int, int],
     directory: str,
     *,
@@ -59,29 +58,34 @@ def export_model(
 
     `serving_default` takes `image_bytes`, string [N]: encoded images. It returns `label`, string
     [N]: the most likely label; `score`, float32 [N]: its probability; `scores`, float32 [N, C]: all
-    probabilities, in the order of the label map, which is the asset `labels.txt`.
+    probabilities, in the order of the label map, which is the asset `labels.txt`. With several
+    labels an image it returns `scores`, and `labels`, string [N, C]: each label that reaches its
+    threshold, else empty text. With numbers it returns `values`, float32 [N, K].
     `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
-    returns `probabilities`, float32 [N, C].
+    returns `probabilities`, float32 [N, C], or `values`.
 
     The result of `tf.saved_model.load` has two functions besides: `classify` takes pixels, uint8
-    [N, height, width, 3], to probabilities, float32 [N, C]; `describe_resize` returns how images
-    become that size. Other formats are made of them.
+    [N, height, width, 3], to the same numbers; `describe_resize` returns how images become that
+    size. Other formats are made of them. The asset `target.json` says what the model has learned.
 
     Args:
-        model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C]; or to logits.
-        labels: The C labels in the order of their numbers.
+        model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C], or to
+            logits; or to numbers [N, K].
+        labels: The C labels in the order of their numbers; or what else the model has learned.
         image_size: (height, width) in pixels.
         directory: Where the SavedModel is written.
         resize: How images become `image_size`, as in the `InputOptions` of evaluation.
-        from_logits: The model gives logits: a softmax is exported with it.
+        from_logits: The model gives logits: a softmax, or a sigmoid, is exported with it.
 
     Raises:
         StorageError: The folder cannot be written.
         UsageError: The model gives something else, or Keras has another backend.
     """
     check_backend()
-    hint = "End the model with a softmax, or pass from_logits=True."
-    check_answers(model, "The model", image_size, len(labels), from_logits=from_logits, hint=hint)
+    learned = labels if isinstance(labels, Learned) else Learned(ONE_LABEL.kind, tuple(labels))
+    head = make_head(learned)
+    more = ", or pass from_logits=True"
+    check_answers(model, "The model", image_size, head, from_logits=from_logits, more=more)
     module = tf.Module()
     # Only the variables: with the Keras model, its optimizer and its layers would be saved, too.
     module.model_variables = [variable.value for variable in model.variables]
@@ -89,7 +93,7 @@ def export_model(
 
     @tf.function(input_signature=[pixels], autograph=False)
     def classify(pixels: tf.Tensor) -> tf.Tensor:
-        return _make_probabilities(model(pixels, training=False), from_logits)
+        return head.serve(model(pixels, training=False), from_logits=from_logits)
 
     module.classify = classify
     module.describe_resize = tf.function(lambda: tf.constant(resize), input_signature=[])
@@ -105,17 +109,14 @@ def export_model(
         return classify(pixels)
 
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
-        scores = predict(image_bytes, decode_image)
-        label = module.label_table.lookup(tf.argmax(scores, axis=-1))
-        score = tf.reduce_max(scores, axis=-1)
-        return {LABEL_KEY: label, SCORE_KEY: score, SCORES_KEY: scores}
+        return {**head.name_answers(predict(image_bytes, decode_image), learned)}
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         parsed = tf.io.parse_example(examples, _FEATURES)
-        return {PROBABILITIES_KEY: predict(parsed, _decode_features)}
+        return {head.records_key: predict(parsed, _decode_features)}
 
     with tempfile.TemporaryDirectory() as folder:
-        module.label_table = _make_label_table(labels, folder)
+        module.assets = _make_assets(learned, folder)
         signatures = {
             IMAGES_SIGNATURE: _make_signature(serve_images, "image_bytes"),
             EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
@@ -133,14 +134,6 @@ def _save(module: tf.Module, directory: str, signatures: Mapping[str, Any]) -> N
         # On a full disk, TensorFlow names neither the problem nor the place.
         message = f"The model cannot be written to {directory}: {type(error).__name__}."
         raise StorageError(message, STORAGE_HINT) from error
-
-
-def _make_probabilities(given: tf.Tensor, from_logits: bool) -> tf.Tensor:
-    scores = tf.cast(given, tf.float32)
-    if from_logits:
-        return tf.nn.softmax(scores)
-    # Probabilities of half the precision do not add up to one.
-    return scores / tf.reduce_sum(scores, -1, keepdims=True) if is_half(given) else scores
 
 
 def _decode_features(
@@ -162,15 +155,11 @@ def _make_signature(function: Any, name: str) -> Any:
     return tf.function(function, input_signature=[spec], autograph=False)
 
 
-def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHashTable:
-    """Returns a table from number to label. Its file becomes an asset of the SavedModel."""
-    path = os.path.join(folder, LABELS_FILE)
-    storage.write_bytes(path, format_labels(labels).encode())
-    lines = tf.lookup.TextFileInitializer(
-        path,
-        key_dtype=tf.int64,
-        key_index=tf.lookup.TextFileIndex.LINE_NUMBER,
-        value_dtype=tf.string,
-        value_index=tf.lookup.TextFileIndex.WHOLE_LINE,
-    )
-    return tf.lookup.StaticHashTable(lines, default_value="")
+def _make_assets(learned: Learned, folder: str) -> list[tf.saved_model.Asset]:
+    """Returns the files that become assets of a SavedModel, after writing them to a folder."""
+    # Servers of classifiers read the names of their outputs in the second one.
+    contents = {LEARNED_FILE: learned.encode(), LABELS_FILE: format_labels(learned.names).encode()}
+    paths = {os.path.join(folder, name): data for name, data in contents.items()}
+    for path, data in paths.items():
+        storage.write_bytes(path, data)
+    return [tf.saved_model.Asset(path) for path in paths]

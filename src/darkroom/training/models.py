@@ -1,7 +1,7 @@
 """Keras models by name: our networks, Keras Applications, or a function of the user.
 
-Every model takes pixels from 0 to 255, [B, height, width, 3], and returns probabilities, [B, C].
-Scaling and preprocessing are part of the model, so no caller can forget them.
+Every model takes pixels from 0 to 255, [B, height, width, 3], and ends in the head of
+what it learns. Scaling and preprocessing are part of the model, so no caller can forget them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from darkroom.options.training import (
     check_model_name,
 )
 from darkroom.runtime.functions import describe_failure, load_function
+from darkroom.targets.head import Head
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.keras_weights import load_keras_weights
@@ -37,7 +38,7 @@ _NO_WEIGHTS = ""
 
 def build_model(
     spec: str,
-    num_classes: int,
+    head: Head,
     image_size: tuple[int, int],
     weights: str | None = None,
     labels: Sequence[str] = (),
@@ -47,47 +48,49 @@ def build_model(
     Args:
         spec: `small_cnn`; `efficientnet-lite0`, with weights of ImageNet and a new head;
             `keras.applications:NAME`, with its own preprocessing and a new head; or
-            `package.module:function`, called with (num_classes, image_size).
-        num_classes: C, the number of labels.
+            `package.module:function`, called with (size of the head, image_size).
+        head: The end of the model.
         image_size: (height, width) in pixels.
         weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
             new head, the weights without it; else of the whole model. `efficientnet-lite0` also
             takes the torch file (`.pth`) of its package, and without a path does so itself. Or
             the folder of an earlier training; or `imagenet`, for `keras.applications`.
-        labels: The labels in the order of their numbers, for weights of an earlier training: its
+        labels: The labels or the names of the numbers, for weights of an earlier training: its
             head is taken over if they are the same.
 
     Returns:
-        A Keras model: uint8 [B, height, width, 3] to probabilities float32 [B, C]. It is compiled
+        A Keras model: uint8 [B, height, width, 3] to answers float32 [B, size]. It is compiled
         only if the user's function compiled it.
 
     Raises:
         DataError: The file of the weights is damaged.
         MissingExtraError: The package of the weights is not installed.
         UsageError: There is no such model, the weights cannot be loaded, or the model does not
-            return C probabilities for an image.
+            give answers of the head.
     """
     check_model(spec, weights)
     if weights is not None and storage.is_folder(storage.expand_home(weights)):
-        model = _build(spec, num_classes, image_size, _NO_WEIGHTS)
+        model = _build(spec, head, image_size, _NO_WEIGHTS)
         load_training(model, read_training(weights, spec), labels)
         return model
-    return _build(spec, num_classes, image_size, weights)
+    return _build(spec, head, image_size, weights)
 
 
-def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: str | None) -> Any:
+def _build(spec: str, head: Head, image_size: tuple[int, int], weights: str | None) -> Any:
     if spec == EFFICIENTNET_LITE:
-        return _build_efficientnet_lite(num_classes, image_size, weights)
+        return _build_efficientnet_lite(head, image_size, weights)
     if spec.startswith(APPLICATIONS_PREFIX):
         name = spec.removeprefix(APPLICATIONS_PREFIX)
-        return _build_application(name, num_classes, image_size, weights)
+        return _build_application(name, head, image_size, weights)
     if spec == SMALL_CNN:
-        model = _build_small_cnn(num_classes, image_size)
+        model = _build_small_cnn(head, image_size)
     else:
-        model = _call(load_function("model", spec), spec, num_classes, image_size)
+        model = _call(load_function("model", spec), spec, head.size, image_size)
         if not isinstance(model, keras.Model):
             raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
-        check_answers(model, spec, image_size, num_classes)
+        check_answers(model, spec, image_size, head)
+        if not model.compiled and (answers := head.finish(model.output)) is not model.output:
+            model = keras.Model(model.inputs, answers, name=model.name)
     if weights:
         load_keras_weights(model, weights)
     return model
@@ -102,7 +105,7 @@ def list_applications() -> list[str]:
     )
 
 
-def _build_small_cnn(num_classes: int, image_size: tuple[int, int]) -> Any:
+def _build_small_cnn(head: Head, image_size: tuple[int, int]) -> Any:
     """Up to five convolutions. Each halves the image, as long as more than two pixels are left."""
     layers = keras.layers
     inputs = keras.Input((*image_size, 3), dtype="uint8")
@@ -112,19 +115,10 @@ def _build_small_cnn(num_classes: int, image_size: tuple[int, int]) -> Any:
         x = layers.BatchNormalization(momentum=0.9)(x)
         x = layers.Activation("relu")(x)
         x = layers.MaxPooling2D(2, padding="same")(x)
-    x = layers.GlobalAveragePooling2D()(x)
-    return keras.Model(inputs, _add_head(x, num_classes), name=SMALL_CNN)
+    return keras.Model(inputs, head.add(head.pool(x)), name=SMALL_CNN)
 
 
-def _add_head(features: Any, num_classes: int) -> Any:
-    x = keras.layers.Dropout(0.2)(features)
-    # float32 even with mixed precision: half-precision probabilities would not add up to one.
-    return keras.layers.Dense(num_classes, activation="softmax", dtype="float32")(x)
-
-
-def _build_efficientnet_lite(
-    num_classes: int, image_size: tuple[int, int], weights: str | None
-) -> Any:
+def _build_efficientnet_lite(head: Head, image_size: tuple[int, int], weights: str | None) -> Any:
     network = efficientnet_lite.build_network(image_size)
     if weights is None or weights == IMAGENET:
         efficientnet_lite.load_weights(network, efficientnet_lite.find_weights())
@@ -132,20 +126,18 @@ def _build_efficientnet_lite(
         efficientnet_lite.load_weights(network, storage.expand_home(weights))
     elif weights:
         load_keras_weights(network, weights)
-    return _end_network(network, lambda pixels: pixels, num_classes, image_size)
+    return _end_network(network, lambda pixels: pixels, head, image_size)
 
 
 def _build_application(
-    name: str, num_classes: int, image_size: tuple[int, int], weights: str | None
+    name: str, head: Head, image_size: tuple[int, int], weights: str | None
 ) -> Any:
     build = getattr(keras.applications, name)
     from_keras = weights if weights == IMAGENET else None
     try:
         # Keras prints its downloads; standard output is for the result.
         with contextlib.redirect_stdout(sys.stderr):
-            network = build(
-                include_top=False, weights=from_keras, input_shape=(*image_size, 3), pooling="avg"
-            )
+            network = build(include_top=False, weights=from_keras, input_shape=(*image_size, 3))
     except ValueError as error:
         raise UsageError(f"keras.applications:{name} cannot be built: {error}") from error
     except Exception as error:  # of no other class, where Keras cannot download
@@ -161,16 +153,16 @@ def _build_application(
         load_keras_weights(network, weights)
     # Each application's own module has its preprocessing; the public modules do not list them all.
     preprocess = sys.modules[build.__module__].preprocess_input
-    return _end_network(network, preprocess, num_classes, image_size)
+    return _end_network(network, preprocess, head, image_size)
 
 
 def _end_network(
-    network: Any, preprocess: Callable[[Any], Any], num_classes: int, image_size: tuple[int, int]
+    network: Any, preprocess: Callable[[Any], Any], head: Head, image_size: tuple[int, int]
 ) -> Any:
-    """Returns a model from pixels to probabilities: a network, and a new head."""
+    """Returns a model from pixels to answers: a network, and a new head."""
     inputs = keras.Input((*image_size, 3), dtype="uint8")
     features = network(preprocess(keras.layers.Rescaling(1.0)(inputs)))
-    return keras.Model(inputs, _add_head(features, num_classes), name=network.name.lower())
+    return keras.Model(inputs, head.add(head.pool(features)), name=network.name.lower())
 
 
 def check_model(spec: str, weights: str | None = None) -> None:
@@ -197,9 +189,9 @@ def check_model(spec: str, weights: str | None = None) -> None:
         load_function("model", spec)
 
 
-def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
+def _call(function: Any, spec: str, size: int, image_size: tuple[int, int]) -> Any:
     try:
-        return function(num_classes, image_size)
+        return function(size, image_size)
     except Exception as error:
         # The user's function may raise anything. Its author needs the place.
         raise UsageError(f"{spec} failed: {describe_failure(error)}.") from error

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from darkroom.data.splits import Split
+import numpy as np
+
+from darkroom.data.splits import Split, describe_target
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, UsageError
 from darkroom.input.damage import explain_damage
 from darkroom.input.opening import open_splits
+from darkroom.input.pipeline import make_eval_dataset
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import LAST, TrainingOptions
@@ -23,6 +25,8 @@ from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
+from darkroom.targets.head import Head, make_head
+from darkroom.targets.learned import Learned
 from darkroom.training.batches import (
     FeatureBatches,
     ImageBatches,
@@ -41,7 +45,7 @@ from darkroom.training.recipe.fine_tuning import (
 )
 from darkroom.training.recipe.hints import list_hints
 from darkroom.training.recipe.optimizer import set_place
-from darkroom.training.sources import check_labels
+from darkroom.training.recipe.targets import list_targets
 from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Budget, Phase, count_epochs, is_head, next_step
 from darkroom.training.state.history import ALL, MONITOR, TOP, Exported, History, format_epoch
@@ -56,6 +60,7 @@ class TrainedModel:
 
     Attributes:
         model: The Keras model with the weights that are exported.
+        learned: What it has learned.
         exported: Which epoch they are from.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
@@ -64,6 +69,7 @@ class TrainedModel:
     """
 
     model: Any
+    learned: Learned
     exported: Exported
     history: History
     verdict: InputVerdict | None
@@ -77,7 +83,6 @@ class TrainedModel:
 
 def train_splits(
     splits: Mapping[str, Split],
-    labels: Sequence[str],
     options: TrainingOptions,
     run_dir: str,
     *,
@@ -87,7 +92,6 @@ def train_splits(
 
     Args:
         splits: The train and the eval split, by name.
-        labels: Their label map.
         options: The options of the training.
         run_dir: The folder of the training.
         stage: Copy remote datasets to a local cache first.
@@ -101,9 +105,7 @@ def train_splits(
         placement,
         training=sources[TRAIN],
         evaluation=sources[EVAL],
-        num_classes=len(labels),
         run_dir=run_dir,
-        labels=labels,
     )
 
 
@@ -113,9 +115,8 @@ def train(
     *,
     training: ImageSource,
     evaluation: ImageSource,
-    num_classes: int,
     run_dir: str,
-    labels: Sequence[str] = (),
+    learned: Learned | None = None,
 ) -> TrainedModel:
     """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
@@ -125,33 +126,34 @@ def train(
             be called before any image is opened.
         training: The images of the train split.
         evaluation: The images of the eval split. The epoch with the lowest loss on them is best.
-        num_classes: C, the number of labels.
         run_dir: The folder for checkpoints, TensorBoard's event files and `history.json`.
-        labels: The labels, for weights of an earlier training; without them it counts as one with
-            other labels.
+        learned: What the model is to learn; None: what the datasets say.
 
     Raises:
-        DataError: An image of a list cannot be decoded, there are fewer than two labels, or no
-            epoch has a finite loss on the eval split.
+        DataError: An image of a list cannot be decoded, or no epoch has a finite loss on the eval
+            split.
         OutputError: `run_dir` has the checkpoint of another training.
         UsageError: The model cannot be built.
     """
-    check_labels(labels or ("",) * num_classes)
+    learned = learned or describe_target(training.split)
     if options.fit_minutes and placement.cluster.num_workers > 1:
         raise UsageError(
             "fit_minutes is set, but several processes train, and each has its own time.",
             "Use --epochs and --fine-tune-epochs.",
         )
-    input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
+    input_options = replace(options.input_options, num_classes=len(learned.names))
     images = training.count_images(), evaluation.count_images()
     num_steps = _count_steps(options, placement, images[0], is_frozen=options.is_frozen)
     identities = training.identify(), evaluation.identify()
     state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes), images)
-    balance = make_balance(options.balance, training, evaluation, input_options, num_classes)
+    head = make_head(learned, list_targets(training, input_options), options.balance)
+    balance = None
+    if head.counts_labels:
+        balance = make_balance(options.balance, training, evaluation, input_options, head.size)
     prior = balance.prior_counts if balance else None
     with use_precision(options.precision):
         with placement.strategy.scope():
-            parts = make_parts(options, num_classes, num_steps, labels, prior)
+            parts = make_parts(options, head, num_steps, learned.names, prior)
         initial = parts.base.get_weights() if parts.base is not None else None
         shared = placement.share_input(input_options)
         with use_cache_folder(shared) as shared, explain_lost_workers(placement):
@@ -167,11 +169,32 @@ def train(
         model = parts.model
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model = make_parts(options, num_classes, num_steps, labels).model
+            model = make_parts(options, head, num_steps, learned.names).model
             model.set_weights(parts.model.get_weights())
-    counts, fine_tuning = training.split.label_counts, state.suggest_fine_tuning()
-    hints = list_hints(options, state.history, images[0], labels, counts, fine_tuning)
-    return TrainedModel(model, exported, state.history, verdict, hints)
+        if placement.cluster.is_chief:
+            learned = _learn(head, learned, model, evaluation, input_options)
+    hints = list_hints(
+        options,
+        state.history,
+        head.metric,
+        images[0],
+        learned.names,
+        training.split.label_counts if head.counts_labels else None,
+        state.suggest_fine_tuning(),
+    )
+    return TrainedModel(model, learned, exported, state.history, verdict, hints)
+
+
+def _learn(
+    head: Head, learned: Learned, model: Any, evaluation: ImageSource, options: InputOptions
+) -> Learned:
+    """Returns what the model has learned, with what is chosen by its answers for the eval split."""
+    answers = truth = np.zeros((0, head.size), np.float32)
+    if head.asks_for_answers:
+        batches = make_eval_dataset(evaluation, replace(options, shard=(0, 1)))
+        found = [(model(images, training=False), targets) for images, targets in batches]
+        answers, truth = (np.concatenate(each) for each in zip(*found, strict=True))
+    return head.learn(learned.names, answers, truth)
 
 
 def _train_phases(

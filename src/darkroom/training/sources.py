@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from darkroom.data.open import OpenedData, open_data
-from darkroom.data.splits import RecordSplit, check_one_label
+from darkroom.data.splits import RecordSplit, Split
+from darkroom.dataset.commit import ONE_LABEL
 from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError
@@ -24,8 +25,26 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
             same, or a split has no records.
     """
     opened = open_data(data, eval_data)
-    check_one_label(opened.splits.values())
-    for split in opened.splits.values():
+    for name in (TRAIN, EVAL):
+        opened.find_split(name)
+    check_data(opened.splits, opened.labels)
+    return opened
+
+
+def check_data(splits: Mapping[str, Split], labels: Sequence[str]) -> None:
+    """Checks that there is something to learn.
+
+    Args:
+        splits: The train and the eval split, by name.
+        labels: Their label map.
+
+    Raises:
+        DataError: Records have no labels, all have the same, or the label map has too few.
+    """
+    training = splits[TRAIN]
+    if training.target != ONE_LABEL:
+        return
+    for split in splits.values():
         for root, dataset in split.commits.items() if isinstance(split, RecordSplit) else ():
             if dataset and LABEL_NUMBER not in dataset.features:
                 raise DataError(
@@ -33,10 +52,13 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
                     "Convert a source with a column of labels, or name it with --columns "
                     "(columns= in Python).",
                 )
-    check_labels(opened.labels)
-    training, _ = map(opened.find_split, (TRAIN, EVAL))
+    if len(labels) < 2:
+        raise DataError(
+            f"The label map has {format_count(len(labels), 'label')}, expected at least 2.",
+            "Training needs images of two labels or more.",
+        )
     counts = training.label_counts or ()
-    present = [label for label, count in zip(opened.labels, counts, strict=False) if count]
+    present = [label for label, count in zip(labels, counts, strict=False) if count]
     # A model of one would always be right.
     if len(present) == 1:
         raise DataError(
@@ -44,18 +66,4 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
             f"{make_visible(present[0])}, expected at least 2 labels.",
             "If the source names splits, move images of other labels into its train split. If it "
             "names none, convert it with a larger share of train in --split-ratios.",
-        )
-    return opened
-
-
-def check_labels(labels: Sequence[str]) -> None:
-    """Checks that there is something to tell apart.
-
-    Raises:
-        DataError: There are fewer than two labels.
-    """
-    if len(labels) < 2:
-        raise DataError(
-            f"The label map has {format_count(len(labels), 'label')}, expected at least 2.",
-            "Training needs images of two labels or more.",
         )

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.data.open import OpenedData
-from darkroom.dataset.splits import EVAL, TEST
+from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.fields import merge_options
+from darkroom.options.input import choose_augmentation
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
@@ -144,6 +145,7 @@ def train_datasets(
     folder = storage.absolute(checkpoint_dir)
     check_place(folder)
     found = find_data(data, eval_data)
+    options = choose_augmentation(options, found.splits[TRAIN].target.kind)
     if tune:
         options = choose_options(
             options,
@@ -164,7 +166,7 @@ def train_datasets(
     with FolderLock(folder):
         claim_folder(folder)
         trained = _train_model(found, options, folder)
-        _export(trained, found.labels, options, folder)
+        _export(trained, options, folder)
         evaluation = _evaluate(found, options, folder, trained.exported.epoch)
         exported = trained.exported
         entry = trained.history[exported.epoch - 1]
@@ -205,12 +207,10 @@ def _train_model(data: OpenedData, options: TrainingOptions, folder: str) -> Tra
     from darkroom.training import run
 
     with progress.step("Training"):
-        return run.train_splits(data.splits, data.labels, options, folder)
+        return run.train_splits(data.splits, options, folder)
 
 
-def _export(
-    trained: TrainedModel, labels: Sequence[str], options: TrainingOptions, folder: str
-) -> None:
+def _export(trained: TrainedModel, options: TrainingOptions, folder: str) -> None:
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
 
@@ -221,7 +221,8 @@ def _export(
     delete_model(folder)
     model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Export"):
-        export_model(trained.model, labels, options.image_size, model_dir, resize=options.resize)
+        size, resize = options.image_size, options.resize
+        export_model(trained.model, trained.learned, size, model_dir, resize=resize)
 
 
 def _evaluate(data: OpenedData, options: TrainingOptions, folder: str, epoch: int) -> Evaluation:

@@ -17,7 +17,6 @@ from darkroom import storage
 from darkroom.data.open import list_examples
 from darkroom.data.splits import (
     Commits,
-    check_one_label,
     fetch_records,
     join_commits,
     read_shared_labels,
@@ -25,6 +24,7 @@ from darkroom.data.splits import (
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import FACTS_FILE
+from darkroom.options.input import choose_augmentation
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -33,6 +33,7 @@ from darkroom.training.devices.cluster import read_cluster
 from darkroom.training.export import export_model
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.run import train_splits
+from darkroom.training.sources import check_data
 from darkroom.training.state.facts import write_facts
 from darkroom.training.state.folder import (
     CHECKPOINTS_FOLDER,
@@ -68,20 +69,20 @@ def run_fn(fn_args: Any) -> None:
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
-    check_one_label(splits.values())
+    options = choose_augmentation(options, splits[TRAIN].target.kind)
     commits = join_commits(splits.values())
-    labels = read_shared_labels(commits)
+    check_data(splits, read_shared_labels(commits))
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         run_dir = choose_folder(checkpoint_dir, config, commits)
     check_place(run_dir)
-    trained = train_splits(splits, labels, options, run_dir, stage=False)
+    trained = train_splits(splits, options, run_dir, stage=False)
     for hint in trained.hints:
         progress.note(f"Next: {hint}")
         _LOGGER.info("Next: %s", hint)
     export_model(
         trained.model,
-        labels,
+        trained.learned,
         options.image_size,
         fn_args.serving_model_dir,
         resize=options.resize,

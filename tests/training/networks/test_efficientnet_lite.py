@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import MissingExtraError, StorageError, UsageError
+from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model, check_model
 from darkroom.training.networks import efficientnet_lite, torch_file
 from darkroom.training.networks.efficientnet_lite import build_network, find_weights, load_weights
@@ -58,7 +59,7 @@ def weights(network, tmp_path, monkeypatch):
 
 def test_the_network_has_the_known_number_of_weights(network):
     assert network.count_params() == 4_694_024
-    assert build_network((32, 32)).output_shape == (None, 1280)
+    assert build_network((32, 32)).output_shape == (None, 1, 1, 1280)
 
 
 def test_every_weight_gets_the_tensor_of_its_name(network, weights):
@@ -77,17 +78,19 @@ def test_every_weight_gets_the_tensor_of_its_name(network, weights):
 
 def test_a_model_takes_a_file_of_torch_or_of_keras(tmp_path, weights):
     path, _ = weights
-    first = build_model("efficientnet-lite0", 3, (32, 32), path)
+    first = build_model("efficientnet-lite0", LabelHead(3), (32, 32), path)
     layer = first.get_layer("efficientnet-lite0")
     layer.save_weights(tmp_path / "w.weights.h5")
-    second = build_model("efficientnet-lite0", 2, (32, 32), str(tmp_path / "w.weights.h5"))
+    second = build_model(
+        "efficientnet-lite0", LabelHead(2), (32, 32), str(tmp_path / "w.weights.h5")
+    )
     np.testing.assert_array_equal(
         layer.get_weights()[-1], second.get_layer("efficientnet-lite0").get_weights()[-1]
     )
     assert second(np.zeros((1, 32, 32, 3), np.uint8)).shape == (1, 2)
     (tmp_path / "w.pth").write_bytes(b"PK\3\4")
     with pytest.raises(UsageError, match=r"w\.pth is not the file of torch"):
-        build_model("efficientnet-lite0", 3, (32, 32), path)
+        build_model("efficientnet-lite0", LabelHead(3), (32, 32), path)
 
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):

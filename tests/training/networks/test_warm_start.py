@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import DataError, UsageError
+from darkroom.targets.label.head import LabelHead
 from darkroom.training.export import export_model
 from darkroom.training.models import build_model, check_model
 from darkroom.training.networks.weights import find_state_file
@@ -24,7 +25,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), np.uint8)
 def made(tmp_path_factory):
     """A model, and a folder of the training that exported it."""
     folder = tmp_path_factory.mktemp("made")
-    model = build_model("small_cnn", 3, SIZE)
+    model = build_model("small_cnn", LabelHead(3), SIZE)
     for layer in model.layers:
         layer.set_weights([each + 0.1 for each in layer.get_weights()])
     export_model(model, LABELS, SIZE, str(folder / "model"))
@@ -42,7 +43,7 @@ def earlier(made, tmp_path):
 
 def test_a_model_starts_from_all_weights_of_one_with_the_same_labels(earlier, notes):
     model, folder = earlier
-    started = build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+    started = build_model("small_cnn", LabelHead(3), SIZE, str(folder), LABELS)
     np.testing.assert_array_equal(started(IMAGES, training=False), model(IMAGES, training=False))
     assert notes == [f"Starts from the weights of {folder}."]
 
@@ -50,7 +51,7 @@ def test_a_model_starts_from_all_weights_of_one_with_the_same_labels(earlier, no
 @pytest.mark.parametrize("labels", [["cat", "dog"], ["dog", "cat", "owl"], ["a", "b", "c", "d"]])
 def test_other_labels_get_a_new_head(earlier, notes, labels):
     model, folder = earlier
-    started = build_model("small_cnn", len(labels), SIZE, str(folder), labels)
+    started = build_model("small_cnn", LabelHead(len(labels)), SIZE, str(folder), labels)
     assert notes == [
         f"Starts from the weights of {folder}, with a new head, because its labels are others."
     ]
@@ -72,7 +73,7 @@ def test_a_training_of_another_model_is_an_error(earlier):
 def test_a_training_with_other_layers_is_an_error(earlier):
     _, folder = earlier
     with pytest.raises(UsageError, match="do not fit small_cnn: it has other layers"):
-        build_model("small_cnn", 3, (32, 32), str(folder), LABELS)
+        build_model("small_cnn", LabelHead(3), (32, 32), str(folder), LABELS)
 
 
 def test_a_folder_without_a_training_is_an_error(tmp_path):
@@ -87,7 +88,7 @@ def test_weights_that_are_not_finite_are_an_error(earlier):
     broken.layers[-1].set_weights([each * np.nan for each in model.layers[-1].get_weights()])
     export_model(broken, LABELS, SIZE, str(folder / "model"))
     with pytest.raises(DataError, match="variables has numbers that are not finite"):
-        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+        build_model("small_cnn", LabelHead(3), SIZE, str(folder), LABELS)
 
 
 def test_damaged_files_of_a_training_are_an_error(earlier):
@@ -95,19 +96,19 @@ def test_damaged_files_of_a_training_are_an_error(earlier):
     [data] = (folder / "model" / "variables").glob("variables.data-*")
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(DataError, match=r"variables is damaged: IndexError"):
-        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+        build_model("small_cnn", LabelHead(3), SIZE, str(folder), LABELS)
     (folder / "model" / "variables" / "variables.index").write_bytes(b"no index")
     with pytest.raises(DataError, match=r"variables is damaged"):
-        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+        build_model("small_cnn", LabelHead(3), SIZE, str(folder), LABELS)
     (folder / "training.json").write_text('{"plan": 5}')
     with pytest.raises(DataError, match=r"training\.json is damaged"):
-        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+        build_model("small_cnn", LabelHead(3), SIZE, str(folder), LABELS)
 
 
 def test_weights_of_a_training_in_a_folder_with_the_name_of_a_pattern(earlier, notes):
     model, folder = earlier
     moved = folder.rename(folder.with_name("run[1]"))
-    started = build_model("small_cnn", 3, SIZE, str(moved), LABELS)
+    started = build_model("small_cnn", LabelHead(3), SIZE, str(moved), LABELS)
     np.testing.assert_array_equal(started(IMAGES, training=False), model(IMAGES, training=False))
 
 
@@ -117,7 +118,7 @@ def test_an_error_of_the_machine_is_not_a_damaged_training(earlier, monkeypatch)
 
     monkeypatch.setattr(tf.train, "load_checkpoint", fail)
     with pytest.raises(tf.errors.ResourceExhaustedError):
-        build_model("small_cnn", 3, SIZE, str(earlier[1]), LABELS)
+        build_model("small_cnn", LabelHead(3), SIZE, str(earlier[1]), LABELS)
 
 
 def test_a_cache_notices_that_a_training_was_done_again(earlier, tmp_path):

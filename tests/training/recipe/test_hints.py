@@ -30,7 +30,9 @@ def _history(accuracies, known=0.9):
 
 def _list(accuracies, counts=(80, 80), labels=("cat", "dog"), **values):
     options = TrainingOptions(**{"model": LITE, "epochs": len(accuracies), **values})
-    return list_hints(options, _history(accuracies), sum(counts), labels, np.array(counts))
+    return list_hints(
+        options, _history(accuracies), "accuracy", sum(counts), labels, np.array(counts)
+    )
 
 
 def test_more_epochs_are_named_where_accuracy_rises():
@@ -41,7 +43,7 @@ def test_more_epochs_are_named_where_accuracy_rises():
     assert _list(RISING, epochs=20) == []
     # Of images that it knows by heart, it learns little.
     options = TrainingOptions(model=LITE, epochs=9)
-    assert list_hints(options, _history(RISING, 0.99), 160, ["cat", "dog"], None) == []
+    assert list_hints(options, _history(RISING, 0.99), "accuracy", 160, ["cat", "dog"], None) == []
 
 
 def test_balance_is_named_where_a_label_is_rare():
@@ -53,7 +55,12 @@ def test_balance_is_named_where_a_label_is_rare():
     assert _list(FLAT, (40, 12)) == []
     assert _list(FLAT, (400, 12), balance="weights") == []
     assert _list(FLAT, (400, 0)) == []
-    assert list_hints(TrainingOptions(model=LITE), _history(FLAT), 412, ["cat", "dog"], None) == []
+    assert (
+        list_hints(
+            TrainingOptions(model=LITE), _history(FLAT), "accuracy", 412, ["cat", "dog"], None
+        )
+        == []
+    )
 
 
 def test_several_rare_labels_are_counted():
@@ -83,13 +90,15 @@ def _list_tuned(accuracies, tuned, best=None, **values):
         entry["phase"] = "head" if number < 6 else "top" if number < 6 + tuned // 2 else "all"
         entry["val_loss"] = 0.0 if number + 1 == best else 9.0 - number / 10
     options = TrainingOptions(model=LITE, epochs=6, **values)
-    return list_hints(options, history, 160, ["cat", "dog"], None)
+    return list_hints(options, history, "accuracy", 160, ["cat", "dog"], None)
 
 
 def test_fine_tuning_that_was_left_out_comes_before_epochs():
     options = TrainingOptions(model=LITE, epochs=9)
     history = [{**entry, "phase": "head"} for entry in _history(RISING)]
-    assert list_hints(options, history, 160, ["cat", "dog"], None, "fine-tuning takes long") == [
+    assert list_hints(
+        options, history, "accuracy", 160, ["cat", "dog"], None, "fine-tuning takes long"
+    ) == [
         "fine-tuning takes long",
         "accuracy on the eval split still rises: --epochs 18",
     ]
@@ -113,13 +122,13 @@ def test_a_model_that_is_always_right_gets_no_hint():
     history = _history([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], known=1.0)
     options = TrainingOptions(model=LITE, epochs=6)
     args = (412, ["cat", "dog"], np.array((400, 12)), "fine-tuning takes long")
-    assert list_hints(options, history, *args) == []
-    assert len(list_hints(options, history[:-1], *args)) == 2
+    assert list_hints(options, history, "accuracy", *args) == []
+    assert len(list_hints(options, history[:-1], "accuracy", *args)) == 2
 
 
 def test_a_model_without_accuracy_gets_no_hint_of_it():
     options = TrainingOptions(model=LITE, epochs=2)
-    assert list_hints(options, [{"epoch": 1, "val_loss": 1.0}], 9, [], None) == []
+    assert list_hints(options, [{"epoch": 1, "val_loss": 1.0}], "accuracy", 9, [], None) == []
 
 
 @pytest.mark.parametrize(

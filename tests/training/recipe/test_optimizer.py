@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.model import make_loss
+from darkroom.targets.label.head import LabelHead
 from darkroom.training.recipe.optimizer import make_optimizer, set_place
 
 pytestmark = pytest.mark.tensorflow
@@ -91,14 +91,14 @@ def test_a_weight_without_a_gradient_is_left_out_of_the_limit():
 def test_smoothed_numbers_have_the_loss_of_smoothed_vectors():
     labels, scores = np.array([2, 0, 1]), np.random.default_rng(0).dirichlet(np.ones(4), 3)
     weights = np.array([1.0, 0.5, 2.0])
-    found = make_loss(4, 0.2, has_vectors=False)(labels, scores, weights)
-    expected = make_loss(4, 0.2, has_vectors=True)(np.eye(4)[labels], scores, weights)
+    found = LabelHead(4).make_loss(0.2, has_vectors=False)(labels, scores, weights)
+    expected = LabelHead(4).make_loss(0.2, has_vectors=True)(np.eye(4)[labels], scores, weights)
     assert float(found) == pytest.approx(float(expected), rel=1e-6)
-    one = make_loss(4, 0.2, has_vectors=False)(labels[:1], scores[:1])
+    one = LabelHead(4).make_loss(0.2, has_vectors=False)(labels[:1], scores[:1])
     plain = -(0.8 * np.log(scores[0, 2]) + 0.2 * np.log(scores[0]).mean())
     assert float(one) == pytest.approx(plain, rel=1e-5)
 
 
 def test_without_smoothing_the_loss_is_keras_own():
-    assert make_loss(4, 0.0, has_vectors=False) == "sparse_categorical_crossentropy"
-    assert make_loss(4, 0.0, has_vectors=True) == "categorical_crossentropy"
+    assert LabelHead(4).make_loss(0.0, has_vectors=False) == "sparse_categorical_crossentropy"
+    assert LabelHead(4).make_loss(0.0, has_vectors=True) == "categorical_crossentropy"

@@ -25,6 +25,8 @@ class NumbersKind(Kind):
     features: Mapping[str, str] = {TARGET: "float"}
     says = "label::VARCHAR"
     names = None
+    # A place is another one in a mirrored image, and a size in one that is cut.
+    augmentation = "none"
 
     def parse(self, cells: Sequence[Any], form: Form) -> list[float] | None:
         """Returns the numbers of the cells; None if all are empty."""

@@ -54,7 +54,7 @@ class Features(NamedTuple):
 
     Attributes:
         values: float32 [N, V, D]: of N images, in V views.
-        labels: int64 [N].
+        labels: What they are labelled with, [N, ...].
     """
 
     values: Array
@@ -198,7 +198,7 @@ def decode_views(image: LabeledImage, views: list[View], options: InputOptions) 
 
 
 def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes], Array]:
-    """Returns a hash of the contents of each image, 32 bytes, and the labels, int64 [N]."""
+    """Returns a hash of the contents of each image, 32 bytes, and what it is labelled with."""
 
     def parse(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         image = source.parse(element)
@@ -213,4 +213,4 @@ def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes],
     for encoded, form, label in map_images(elements, parse, options).as_numpy_iterator():
         keys.append(hashlib.sha256(form + encoded).digest())
         labels.append(label)
-    return keys, np.array(labels, np.int64)
+    return keys, np.array(labels)

@@ -1,4 +1,4 @@
-"""Whether a Keras model gives probabilities, tried with images of noise before anyone uses it."""
+"""Whether a Keras model gives the answers of its head, tried with noise before anyone uses it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.errors import UsageError
-from darkroom.evaluation.scores.probabilities import SUM_TOLERANCE, are_probabilities
+from darkroom.targets.head import Head
 
 _NUM_IMAGES = 2
-# The sum of float16 probabilities is less exact.
-_HALF_TOLERANCE = 1e-2
+# How far the sum of probabilities may be from 1; that of float16 is less exact.
+_TOLERANCE, _HALF_TOLERANCE = 1e-3, 1e-2
 
 
 def check_answers(
     model: Any,
     name: str,
     image_size: tuple[int, int],
-    num_classes: int,
+    head: Head,
     *,
     from_logits: bool = False,
-    hint: str = "End the model with a softmax.",
+    more: str = "",
 ) -> None:
     """Checks the output of a model.
 
@@ -30,30 +30,32 @@ def check_answers(
         model: A Keras model, uint8 [N, height, width, 3] to [N, C].
         name: How the error calls it.
         image_size: (height, width) in pixels.
-        num_classes: C, the number of labels.
+        head: What it learns; C is its size.
         from_logits: Whether it must give logits.
-        hint: What to do where it gives no probabilities.
+        more: What else than a last layer helps where it gives no probabilities.
 
     Raises:
-        UsageError: It gives scores of another shape, no probabilities, or no logits.
+        UsageError: It gives answers of another shape, no probabilities, or no logits.
     """
     noise = np.random.default_rng(0).integers(0, 256, (_NUM_IMAGES, *image_size, 3), np.uint8)
     given = model(noise, training=False)
-    if not tf.is_tensor(given) or given.shape != (_NUM_IMAGES, num_classes):
+    if not tf.is_tensor(given) or given.shape != (_NUM_IMAGES, head.size):
         shown = [1, *given.shape[1:]] if tf.is_tensor(given) else f"a {type(given).__name__}"
         raise UsageError(
-            f"{name} gives {shown} for one image, expected [1, {num_classes}].",
-            f"End the model with a layer of {num_classes} units, one for each label.",
+            f"{name} gives {shown} for one image, expected [1, {head.size}].",
+            f"End the model with a layer of {head.size} units, one for each label or number.",
         )
-    tolerance = _HALF_TOLERANCE if is_half(given) else SUM_TOLERANCE
+    tolerance = _HALF_TOLERANCE if is_half(given) else _TOLERANCE
     scores = tf.cast(given, tf.float32).numpy()
     # Values that are not finite are found where they are scored.
-    if not np.isfinite(scores).all() or are_probabilities(scores, tolerance) != from_logits:
+    if not np.isfinite(scores).all() or head.are_answers(
+        scores, tolerance, from_logits=from_logits
+    ):
         return
     raise UsageError(
         f"{name} {'gives' if from_logits else 'does not give'} probabilities: "
         f"{scores[0, :5].tolist()}... for an image of noise.",
-        "Leave out from_logits." if from_logits else hint,
+        "Leave out from_logits." if from_logits else f"End the model with {head.activation}{more}.",
     )
 
 

@@ -55,10 +55,11 @@ def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
 
     Args:
         image_size: (height, width) in pixels.
-        top: End with ImageNet's 1,000 logits, not with the 1,280 features.
+        top: End with ImageNet's 1,000 logits, not with features of places.
 
     Returns:
-        A Keras model: pixels from 0 to 255, [B, height, width, 3], to float [B, 1280 or 1000].
+        A Keras model: pixels from 0 to 255, [B, height, width, 3], to float [B, 1000] or
+        [B, height / 32, width / 32, 1280].
     """
     layers = keras.layers
     inputs = keras.Input((*image_size, 3))
@@ -70,8 +71,8 @@ def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
             x = _add_block(x, f"_blocks.{number}", stage, 1 if repeat else stage.stride)
             number += 1
     x = _convolve(x, "_conv_head", "_bn1", _HEAD)
-    x = layers.GlobalAveragePooling2D()(x)
     if top:
+        x = layers.GlobalAveragePooling2D()(x)
         x = layers.Dense(_NUM_CLASSES, name=_keras_name(_TOP))(x)
     return keras.Model(inputs, x, name=EFFICIENTNET_LITE)
 

@@ -28,7 +28,7 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
     Args:
         model: A Keras model that ends in the layer for the labels.
         earlier: The training.
-        labels: The labels of the model in the order of their numbers.
+        labels: The labels of the model in the order of their numbers, or the names of its numbers.
 
     Raises:
         DataError: The files of its weights are damaged, or a weight is not a finite number.
@@ -43,7 +43,8 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
         raise _build_misfit(earlier, model)
     kept = {id(weight) for weight in model.weights}
     if is_new := tuple(labels) != earlier.labels:
-        kept -= {id(weight) for weight in model.layers[-1].weights}
+        last = next(layer for layer in reversed(model.layers) if layer.weights)
+        kept -= {id(weight) for weight in last.weights}
     for variable, value in zip(model.variables, values, strict=True):
         if id(variable) in kept:
             if tuple(variable.shape) != np.shape(value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -12,13 +12,11 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
-from darkroom.options.input import NO_CACHE, InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
-from darkroom.runtime import progress
+from darkroom.training.recipe.targets import list_targets
 
 Counts = npt.NDArray[np.int64]
-
-_BATCH_RECORDS = 1024
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def make_balance(
     training: ImageSource,
     evaluation: ImageSource,
     options: InputOptions,
-    num_classes: int,
+    size: int,
 ) -> Balance | None:
     """Counts the labels that a balance needs.
 
@@ -87,7 +85,7 @@ def make_balance(
         training: The images of the train split.
         evaluation: The images of the eval split.
         options: How they are read.
-        num_classes: C, the number of labels.
+        size: C, the number of labels.
 
     Returns:
         The balance; None if images count as they come.
@@ -95,33 +93,27 @@ def make_balance(
     if how == NO_BALANCE:
         return None
     return Balance(
-        count_labels(training, options, num_classes),
-        count_labels(evaluation, options, num_classes),
+        count_labels(training, options, size),
+        count_labels(evaluation, options, size),
         how,
     )
 
 
-def count_labels(source: ImageSource, options: InputOptions, num_classes: int) -> Counts:
+def count_labels(source: ImageSource, options: InputOptions, size: int) -> Counts:
     """Returns the number of images of each label. It reads records only if that is the only way.
 
     Args:
         source: The images.
         options: How they are read.
-        num_classes: C, the number of labels.
+        size: C, the number of labels.
 
     Returns:
         int64 [C].
     """
     if (known := source.split.label_counts) is not None:
         return np.array(known, np.int64)
-    counts = np.zeros(num_classes, np.int64)
-    # A cache is filled by the training.
-    options = replace(options, record_cache=NO_CACHE, service=None)
-    with progress.step("Counting labels"):
-        labels = source.make_elements(options, None).map(source.parse_label)
-        for batch in labels.batch(_BATCH_RECORDS).as_numpy_iterator():
-            counts += np.bincount(batch, minlength=num_classes)
-    return counts
+    batches = list_targets(source, options)
+    return sum((np.bincount(each, minlength=size) for each in batches), np.zeros(size, np.int64))
 
 
 def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:

@@ -16,11 +16,10 @@ from darkroom.options.training import (
 )
 from darkroom.training.state.history import ALL, PHASE, TOP, History, find_best_epoch
 
-_ACCURACY = "val_accuracy"
 _OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
 # With another of these, the checkpoint belongs to another training.
 _FIXED = {each.flag for each in list_options(TrainingOptions) if each.option.resume == FIXED}
-_RISES = "accuracy on the eval split still rises"
+_RISES = "{} on the eval split still rises"
 _EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
 # model does not overfit yet.
@@ -29,13 +28,14 @@ _RISE, _KNOWN = 0.02, 0.97
 _FEW_OF_LABEL, _TIMES = 50, 5
 # Fewer images are few for a model that has learned nothing before; better than that is good enough.
 _FEW, _GOOD = 10_000, 0.95
-# A model with this accuracy on the eval split has nothing to gain there.
+# A model with this score on the eval split has nothing to gain there.
 _SOLVED = 0.995
 
 
 def list_hints(
     options: TrainingOptions,
     history: History,
+    metric: str,
     num_images: int,
     labels: Sequence[str],
     counts: Sequence[int] | None,
@@ -46,17 +46,19 @@ def list_hints(
     Args:
         options: The options of the training.
         history: The epochs of the training.
+        metric: The metric that is judged, 1 for a perfect model.
         num_images: Number of training images.
         labels: The labels in the order of their numbers; empty where they are not known.
         counts: Number of training images of each of the labels; None where it is not known.
         fine_tuning: The cost of fine-tuning, where it was left out.
     """
-    if max(_list_accuracies(history), default=0.0) >= _SOLVED:
+    scores = _list_scores(history, f"val_{metric}")
+    if max(scores, default=0.0) >= _SOLVED:
         return []
     found = [
-        _suggest_network(options, _list_accuracies(history), num_images),
+        _suggest_network(options, scores, num_images),
         fine_tuning,
-        _suggest_epochs(options, history),
+        _suggest_epochs(options, history, metric),
         _suggest_balance(options, labels, counts),
     ]
     return [hint for hint in found if hint]
@@ -86,8 +88,8 @@ def _format_argument(option: re.Match[str]) -> str:
     return f"{name}={value if value.isdecimal() else repr(value)}"
 
 
-def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_images: int) -> str:
-    is_good = max(accuracies, default=1.0) >= _GOOD
+def _suggest_network(options: TrainingOptions, scores: Sequence[float], num_images: int) -> str:
+    is_good = max(scores, default=1.0) >= _GOOD
     starts_from_nothing = options.model == SMALL_CNN or options.model.startswith(
         APPLICATIONS_PREFIX
     )
@@ -99,29 +101,31 @@ def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_
     )
 
 
-def _suggest_epochs(options: TrainingOptions, history: History) -> str:
+def _suggest_epochs(options: TrainingOptions, history: History, metric: str) -> str:
     """Names more epochs of the last phase: after fine-tuning, those of the head are over."""
+    rises = _RISES.format(metric.replace("_", " "))
     tuned = [entry for entry in history if entry.get(PHASE) in (TOP, ALL)]
     if not tuned:
-        rises = len(history) >= options.epochs and _is_rising(history)
-        return f"{_RISES}: --epochs {2 * options.epochs}" if rises else ""
+        is_rising = len(history) >= options.epochs and _is_rising(history, metric)
+        return f"{rises}: --epochs {2 * options.epochs}" if is_rising else ""
     if (find_best_epoch(history) or len(history)) <= len(history) - len(tuned):
         return f"fine-tuning did not help, so the head alone is as good: {_EPOCHS_FLAG} 0"
     # One that stopped early would not continue.
     is_done = options.early_stopping_patience == 0
-    return f"{_RISES}: {_EPOCHS_FLAG} {2 * len(tuned)}" if is_done and _is_rising(tuned) else ""
+    is_rising = is_done and _is_rising(tuned, metric)
+    return f"{rises}: {_EPOCHS_FLAG} {2 * len(tuned)}" if is_rising else ""
 
 
-def _is_rising(entries: History) -> bool:
+def _is_rising(entries: History, metric: str) -> bool:
     """Tells whether the last third of some epochs is better than the third before it."""
-    accuracies, third = _list_accuracies(entries), len(entries) // 3
-    if not third or len(accuracies) < len(entries) or entries[-1].get("accuracy", 1) >= _KNOWN:
+    scores, third = _list_scores(entries, f"val_{metric}"), len(entries) // 3
+    if not third or len(scores) < len(entries) or entries[-1].get(metric, 1) >= _KNOWN:
         return False
-    return fmean(accuracies[-third:]) - fmean(accuracies[-2 * third : -third]) >= _RISE
+    return fmean(scores[-third:]) - fmean(scores[-2 * third : -third]) >= _RISE
 
 
-def _list_accuracies(entries: History) -> list[float]:
-    return [entry[_ACCURACY] for entry in entries if _ACCURACY in entry]
+def _list_scores(entries: History, name: str) -> list[float]:
+    return [entry[name] for entry in entries if name in entry]
 
 
 def _suggest_balance(

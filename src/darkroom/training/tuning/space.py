@@ -7,6 +7,7 @@ from typing import Any
 
 from darkroom.options.input import MOST_IN_BATCH
 from darkroom.options.training import APPLICATIONS_PREFIX, OWN_MODELS, TrainingOptions
+from darkroom.targets.kind import USUAL_AUGMENTATION
 
 # Of an option: its choices, or the least and greatest number, which are tried on a scale.
 Space = Mapping[str, Mapping[str, Any]]
@@ -37,7 +38,7 @@ def make_space(options: TrainingOptions) -> Space:
             "greatest": min(options.learning_rate * 10, 99.0),
             "scale": "log",
         },
-        "augment": {"choices": sorted({*augmentations, options.augment})},
+        "augment": {"choices": sorted({*augmentations, options.augment or USUAL_AUGMENTATION})},
         "label_smoothing": {"choices": sorted({*_SMOOTHINGS, options.label_smoothing})},
         "weight_decay": {"choices": sorted({*_DECAYS, options.weight_decay})},
         "batch_size": {"choices": sorted(n for n in batches if 1 <= n <= MOST_IN_BATCH)},
