@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.errors import UsageError
-from darkroom.evaluation.scores.probabilities import SUM_TOLERANCE, are_probabilities
+from darkroom.targets.label.probabilities import SUM_TOLERANCE, are_probabilities
 
 _NUM_IMAGES = 2
 # The sum of float16 probabilities is less exact.
