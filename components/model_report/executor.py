@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
@@ -23,7 +23,9 @@ from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY, make_matrix
+from darkroom.options.source import ONE_LABEL
+from darkroom.targets.label.confusion import MATRIX_PROPERTY, make_matrix
+from darkroom.targets.scoring import find_scoring
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
@@ -40,7 +42,6 @@ METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
 # TFMA's names. A reader of numbers of two splits must see of which each is.
 _NAMES = {ACCURACY_KEY: "accuracy", COUNT_KEY: "records"}
-_SCORES = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -78,26 +79,28 @@ class Executor(base_executor.BaseExecutor):
         numbers = {names.get(name, name): each for name, each in evaluation.metrics.items()}
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)
-        matrix = None
+        shown: Mapping[str, Any] = {}
         if input_dict.get(MODEL_KEY):
             # The page may be of another split than the bounds.
             where = f"on the {split} split, " if split else ""
             bounds = [f"{where}{each}" for each in missed]
             found = _write_page(input_dict, output_dict, bounds, evaluation.slices)
-            numbers |= {f"{found.split}_{each}": getattr(found.metrics, each) for each in _SCORES}
-            matrix = found.matrix  # of the same scoring as the page
+            numbers |= found.list_scalars()
+            # Of the same scoring as the page.
+            shown = find_scoring(found.kind).list_properties(found.metrics)
         elif evaluation.confusions:
             matrix = make_matrix(evaluation.confusions, report.labels)
+            shown = {MATRIX_PROPERTY: matrix.encode()}
         # JSON has no NaN, and a backend would fail the task because of one.
         finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
         for name, value in finite.items():
             metrics.set_float_custom_property(name, value)
         _write_json(finite, metrics.uri, METRICS_FILE)
-        if matrix is not None:
-            shown = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
-            shown.set_json_value_custom_property(MATRIX_PROPERTY, matrix.encode())
-            _write_json(matrix.encode(), shown.uri, MATRIX_FILE)
+        for name, value in shown.items():
+            drawn = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
+            drawn.set_json_value_custom_property(name, value)
+            _write_json(value, drawn.uri, MATRIX_FILE)
 
 
 def _write_page(
@@ -115,7 +118,9 @@ def _write_page(
     page = artifact_utils.get_single_instance(output_dict[PAGE_KEY])
     found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
     page.set_string_custom_property("split", found.split)
-    page.set_float_custom_property("accuracy", found.accuracy)
+    page.set_float_custom_property("score", found.score)
+    if found.kind == ONE_LABEL:
+        page.set_float_custom_property("accuracy", found.accuracy)
     shown = artifact_utils.get_single_instance(output_dict[HTML_KEY])
     shown.uri = storage.join(shown.uri, PAGE_FILE)
     storage.copy_file(storage.join(page.uri, PAGE_FILE), shown.uri)

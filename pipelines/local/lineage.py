@@ -216,7 +216,7 @@ def read_summary(
         report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
         epochs=read_exported(model_run) if model_run else None,
-        accuracy=accuracy,
+        score=accuracy,
         min_accuracy=min_accuracy,
         pushed=pushes[0]["pushed_destination"] if pushes else None,
         was_there=bool(pushes and pushes[0].get(WAS_THERE_PROPERTY)),

@@ -17,6 +17,7 @@ from darkroom.options.validation import ValidationFields
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.summary import RunSummary, count_changes
 from darkroom.runtime import progress
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
 from darkroom.training.train import train_datasets
 from darkroom.validation.validate import ValidationResult, validate
@@ -40,14 +41,14 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     with progress.step("Loading TensorFlow"):
         import darkroom.training.run  # noqa: F401
     result = _make_dataset(config, records)
-    trained = accuracy = pushed = None
+    trained = score = pushed = None
     is_new = True
     if result.blessed:
         data = config.training
         trained = train_datasets([records], data, storage.join(config.root, TRAINING))
     if trained is not None:
-        accuracy = _measure(trained, records)
-        if accuracy >= config.min_accuracy:
+        score = _measure(trained, records)
+        if score >= config.min_accuracy:
             with progress.step("Push"):
                 version, is_new = push_once(trained.model_dir, config.push_dir)
             pushed = storage.join(config.push_dir, version)
@@ -56,7 +57,8 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         report=result.report,
         report_path=result.report_path,
         epochs=trained.exported if trained else None,
-        accuracy=accuracy,
+        score=score,
+        score_name=find_scoring(trained.evaluation.kind).score_name if trained else "accuracy",
         min_accuracy=config.min_accuracy,
         pushed=pushed,
         was_there=not is_new,
@@ -80,8 +82,8 @@ def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
 
 
 def _measure(trained: TrainingResult, records: str) -> float:
-    """Returns the accuracy on the eval split, which the training may have measured already."""
+    """Returns the score on the eval split, which the training may have measured already."""
     if trained.evaluation.split == EVAL:
-        return trained.evaluation.accuracy
+        return trained.evaluation.score
     with progress.step("Evaluation"):
-        return evaluate(trained.model_dir, records, EVAL).accuracy
+        return evaluate(trained.model_dir, records, EVAL).score

@@ -16,8 +16,6 @@ from darkroom.validation.report.dataset_report import DatasetReport, format_scop
 from darkroom.validation.report.findings import Finding, format_row
 
 _SHOWN_ROWS = 2
-# How `components.model_report.evaluation` says that the accuracy is too low.
-_ACCURACY_FAILURE = "the accuracy is "
 # Type names of artifacts, which this module knows without TFX.
 REPORT, INDEX, PAGE = "darkroom.ValidationReport", "darkroom.RecordIndex", "darkroom.ModelPage"
 EXAMPLES, MODEL, PUSHED = "Examples", "Model", "PushedModel"
@@ -33,8 +31,9 @@ class RunSummary:
         report_path: Path of the report for people.
         epochs: The epoch of the model's weights, from 1, and the number of epochs; None when the
             run ended before the training, or the training did not write it.
-        accuracy: Accuracy on the eval split; None when the run ended before it.
-        min_accuracy: Accuracy below which a model is not pushed; None when it is not known.
+        score: Accuracy, or what decides for another kind of target, on the eval split; None when
+            the run ended before it.
+        min_accuracy: Score below which a model is not pushed; None when it is not known.
         pushed: Folder of the pushed model; None when no model was pushed.
         examples: Folder of the dataset.
         changed: Number of images that were encoded again, by kind of change.
@@ -47,13 +46,14 @@ class RunSummary:
         makes: Types of the artifacts that the pipeline makes when nothing stops it.
         is_command: Whether a command of darkroom ran it, which has flags for its options.
         was_there: Whether an earlier run pushed the model to that folder.
+        score_name: The name of the score.
     """
 
     root: str
     report: DatasetReport | None
     report_path: str | None
     epochs: Exported | None
-    accuracy: float | None
+    score: float | None
     min_accuracy: float | None
     pushed: str | None
     examples: str | None
@@ -67,6 +67,7 @@ class RunSummary:
     makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
     is_command: bool = True
     was_there: bool = False
+    score_name: str = "accuracy"
 
     @property
     def exit_code(self) -> int:
@@ -81,9 +82,11 @@ class RunSummary:
 
     @property
     def other_failures(self) -> list[str]:
-        """Why the model did not pass, besides the bound that is shown with its accuracy."""
+        """Why the model did not pass, besides the bound that is shown with its score."""
         is_shown = self.min_accuracy is not None
-        return [f for f in self.failures if not (is_shown and f.startswith(_ACCURACY_FAILURE))]
+        # How `components.model_report.evaluation` says that it is too low.
+        low = f"the {self.score_name} is "
+        return [f for f in self.failures if not (is_shown and f.startswith(low))]
 
     def find_error(self) -> DataError | None:
         """Returns why the command fails; None when a model was pushed."""
@@ -94,7 +97,7 @@ class RunSummary:
             return DataError(f"The data did not pass. {format_verdict(self.report)}", hint)
         if others := self.other_failures:
             return DataError(f"The model did not pass: {'; '.join(others)}.", hint)
-        reached = f": its accuracy is {self.accuracy:.4f}" if self.accuracy is not None else ""
+        reached = f": its {self.score_name} is {self.score:.4f}" if self.score is not None else ""
         return DataError(f"The model did not pass{reached}{_format_needed(self)}.", hint)
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,7 +113,8 @@ class RunSummary:
             "best_epoch": self.epochs.best if self.epochs else None,
             "exported_epoch": self.epochs.epoch if self.epochs else None,
             "epochs": self.epochs.epochs if self.epochs else None,
-            "accuracy": self.accuracy,
+            "score": self.score,
+            "accuracy": self.score if self.score_name == "accuracy" else None,
             "failures": list(self.failures),
             "pushed": self.pushed,
             "page": self.page,
@@ -209,10 +213,9 @@ def _format_model(summary: RunSummary) -> list[str]:
     if summary.model is None:
         return ["Model      none: the run was stopped before training"]
     lines = [f"Epoch      {format_exported(summary.epochs)}"] if summary.epochs else []
-    if summary.accuracy is not None:
-        lines.append(
-            f"Accuracy   {summary.accuracy:.4f} on the eval split{_format_needed(summary)}"
-        )
+    if summary.score is not None:
+        name = f"{summary.score_name[:1].upper()}{summary.score_name[1:]}"
+        lines.append(f"{name:<10} {summary.score:.4f} on the eval split{_format_needed(summary)}")
     if summary.page:
         lines.append(f"Page       {summary.page}")
     if PUSHED not in summary.makes:

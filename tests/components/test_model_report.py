@@ -22,7 +22,7 @@ from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Me
 from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import Facts, encode_facts
 from darkroom.evaluation.report.result import Slice
-from darkroom.evaluation.scores.confusion import OTHER_CLASSES, make_matrix
+from darkroom.targets.label.confusion import OTHER_CLASSES, make_matrix
 from darkroom.training.export import export_model
 from darkroom.validation.report.dataset_report import DatasetReport
 

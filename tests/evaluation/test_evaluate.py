@@ -16,11 +16,11 @@ from darkroom.cli import main
 from darkroom.data.open import open_data
 from darkroom.errors import CredentialsError
 from darkroom.evaluation.report.facts import Facts, encode_evaluation
-from darkroom.evaluation.report.result import Confusion, Evaluation, format_evaluation, list_notes
-from darkroom.evaluation.scores.confusion import ConfusionMatrix
-from darkroom.evaluation.scores.metrics import ClassScore, measure
+from darkroom.evaluation.report.result import Evaluation, describe_use, format_evaluation
 from darkroom.evaluation.scores.serving import identify_model
 from darkroom.options.conversion import ConversionOptions
+from darkroom.targets.label.confusion import ConfusionMatrix
+from darkroom.targets.label.metrics import ClassScore, Confusion, measure
 
 from .conftest import COLORS, LABELS, write_pictures
 
@@ -42,8 +42,8 @@ def test_the_numbers_of_a_split(model, records):
         ClassScore("green", 3, 6, 0.5, 1.0, 6 / 9),
         ClassScore("red", 5, 4, 1.0, 0.8, 8 / 9),
     )
-    assert found.confusions == (Confusion("blue", "green", 2), Confusion("red", "green", 1))
-    assert found.matrix == ConfusionMatrix(
+    assert found.metrics.confusions == (Confusion("blue", "green", 2), Confusion("red", "green", 1))
+    assert found.metrics.matrix == ConfusionMatrix(
         ("blue", "green", "red"), ((0.0, 2.0, 0.0), (0.0, 3.0, 0.0), (0.0, 1.0, 4.0))
     )
     assert found.notes == (
@@ -128,9 +128,7 @@ def test_one_class_only_is_said(model, tmp_path):
 def test_numbers_from_records_that_the_training_used_say_so(split, fingerprint, said):
     used = {name: [{"name": "x", "fingerprint": "a"}] for name in ("train", "eval", "test")}
     named = SimpleNamespace(name=split, data=[{"name": "y", "fingerprint": fingerprint}])
-    notes = list_notes(
-        measure(np.eye(99), np.arange(99), ["x"] * 99), split, Facts(data=used).find_use(named)
-    )
+    notes = describe_use(Facts(data=used).find_use(named))
     assert " ".join(notes)[: len(said) or None] == said
 
 
@@ -184,8 +182,7 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
     labels = [f"l{number:02}" for number in range(30)]
     truth = np.arange(30).repeat(2)
     scores = np.eye(30)[np.where(truth == 29, 0, truth)]
-    matrix = ConfusionMatrix((), ())
-    found = Evaluation("m", "h", "test", measure(scores, truth, labels), matrix)
+    found = Evaluation("m", "h", "test", measure(scores, truth, labels))
     lines = format_evaluation(found).splitlines()
     assert lines[6].split()[:3] == ["l29", "-", "0.000"]
     assert "  and 10 more with a higher recall: see --json" in lines
@@ -246,7 +243,7 @@ def test_labels_that_the_model_does_not_know(model, tmp_path, capsys):
         ("variables/variables.index", 0.5),
         ("variables/variables.data-00000-of-00001", 0),
         ("variables/variables.data-00000-of-00001", 0.5),
-        ("assets/labels.txt", 0),
+        ("assets/target.json", 0.5),
     ],
 )
 def test_a_damaged_model(model, records, tmp_path, capsys, name, share):

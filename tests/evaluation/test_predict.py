@@ -13,7 +13,6 @@ from darkroom.cli import main
 from darkroom.evaluation import predict as module
 from darkroom.evaluation.predict import (
     FailedImage,
-    Prediction,
     Predictions,
     encode_predictions,
     format_predictions,
@@ -21,6 +20,7 @@ from darkroom.evaluation.predict import (
 )
 from darkroom.input.loading import load_tensorflow
 from darkroom.runtime import streams
+from darkroom.targets.label.scoring import LabelPrediction
 
 from ..pictures import encode
 from .conftest import write_pictures
@@ -73,14 +73,17 @@ def test_the_file_is_a_source_for_a_conversion(model, new, tmp_path, capsys, end
 
 
 def test_the_form_of_the_lines():
-    found = [Prediction("/a/b/c.png", "naïve, cat", 0.1234567), Prediction("/x/y.png", "d", 1.0)]
-    lines = encode_predictions("/a/p.csv", found).decode().splitlines()
+    found = [
+        LabelPrediction("/a/b/c.png", "naïve, cat", 0.1234567),
+        LabelPrediction("/x/y.png", "d", 1.0),
+    ]
+    lines = encode_predictions("/a/p.csv", found, ".6f").decode().splitlines()
     assert list(csv.reader(lines)) == [
         ["image_uri", "label", "score"],
         ["b/c.png", "naïve, cat", "0.123457"],
         ["/x/y.png", "d", "1.000000"],
     ]
-    objects = encode_predictions("/a/p.JSONL", found).decode().splitlines()
+    objects = encode_predictions("/a/p.JSONL", found, ".6f").decode().splitlines()
     assert json.loads(objects[0]) == {
         "image_uri": "b/c.png",
         "label": "naïve, cat",
@@ -158,7 +161,7 @@ def test_a_name_that_is_not_utf_8_is_a_failed_image(model, new):
 
 
 def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
-    rows = tuple(Prediction(f"/{n}<b>.png", "<i>cat", 0.5) for n in range(30))
+    rows = tuple(LabelPrediction(f"/{n}<b>.png", "<i>cat", 0.5) for n in range(30))
     found = Predictions("m", rows, (FailedImage("/<u>.png", "damaged"),))
     page = found._repr_html_()
     assert "30 predictions" in page

@@ -8,7 +8,7 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
-from darkroom.evaluation.scores.probabilities import are_probabilities, make_probabilities
+from darkroom.targets.label.probabilities import are_probabilities, make_probabilities
 
 from .conftest import LABELS
 

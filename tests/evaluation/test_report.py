@@ -19,14 +19,21 @@ from darkroom.cli import main
 from darkroom.errors import TransientStorageError
 from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.facts import Facts, describe_code, encode_evaluation, read_facts
-from darkroom.evaluation.report.figures import make_calibration, make_curve
+from darkroom.evaluation.report.figures import make_chart, make_curve
 from darkroom.evaluation.report.listing import list_recipe
-from darkroom.evaluation.report.page import choose_labels, encode_page
-from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
-from darkroom.evaluation.report.result import Confusion, Evaluation
-from darkroom.evaluation.scores.confusion import ConfusionMatrix
-from darkroom.evaluation.scores.metrics import Bin, count_confusions, measure
+from darkroom.evaluation.report.page import encode_page
+from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.result import Evaluation
 from darkroom.options.conversion import ConversionOptions
+from darkroom.targets.description import Caption, Images, View
+from darkroom.targets.label.metrics import Bin, Confusion, count_confusions, measure
+from darkroom.targets.label.view import (
+    MAX_PICTURES,
+    choose_labels,
+    leave_out,
+    make_calibration,
+    make_grid,
+)
 
 from .conftest import LABELS
 
@@ -74,28 +81,35 @@ class Page(HTMLParser):
 def make_result(labels=("cat", EVIL, "dog")):
     truth = np.array([0, 0, 1, 1, 2])
     scores = np.eye(3)[[0, 1, 1, 1, 0]] * 0.7 + 0.1
-    metrics = measure(scores, truth, labels)
-    confusions = (Confusion(labels[0], labels[1], 1), Confusion(labels[2], labels[0], 1))
     notes = (f"A note on {EVIL}.",)
-    matrix = ConfusionMatrix((), ())
-    found = Evaluation("m", "f" * 64, "test", metrics, matrix, confusions, notes)
-    return found, count_confusions(truth, scores.argmax(axis=1), 3)
+    return Evaluation("m", "f" * 64, "test", measure(scores, truth, labels), notes)
 
 
-def make_gallery():
-    wrong, right = Shown(1, 0, 1, 0.8), Shown(0, 0, 0, 0.8)
+def make_gallery(count=1):
+    """Some images; `count` is how many cats are taken for the second label."""
+    labels = ("cat", EVIL, "dog")
+    confusion = count_confusions(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 1, 0]), 3)
+    confusion[0, 1] = count
+    captions = {
+        0: Caption("cat", "0.80", "cat", True),
+        1: Caption(EVIL, "0.80", "cat", False),
+        4: Caption("cat", "0.80", "dog", False),
+    }
+    groups = [
+        Images("Worst mistakes", "Wrong, and surest of it.", [1, 4]),
+        Images("Least certain", "The lowest scores, right or wrong.", [0, 1]),
+    ]
+    grid = make_grid(confusion, labels, [0, 1, 2], {(0, 1): [1], (0, 0): [0]})
+    charts = [make_calibration([Bin(5, 0.8, 0.6)])]
     return Gallery(
-        mistakes=[wrong, Shown(4, 2, 0, 0.8)],
-        uncertain=[right, wrong],
-        cells={(0, 1): [wrong], (0, 0): [right]},
+        View(captions, groups, grid, "Calibration", charts),
         thumbnails={0: f"{PIXEL}AAAA", 1: f"{PIXEL}BBBB"},
         names={0: "a/b/c.png", 1: f"d/{EVIL}/e.png"},
     )
 
 
 def make_page():
-    found, confusion = make_result()
-    return encode_page(found, FACTS, confusion, make_gallery())
+    return encode_page(make_result(), FACTS, make_gallery())
 
 
 def test_the_page_has_all_its_parts():
@@ -118,10 +132,10 @@ def test_the_page_has_all_its_parts():
 
 
 def test_a_model_below_its_bounds_is_not_pushed_and_the_headline_says_so():
-    found, confusion = make_result()
+    found = make_result()
     bound = "the accuracy is 0.4583 (needed at least 0.99)"
     missed = (bound, f"the recall of {EVIL} is 0.1000")
-    page = Page(encode_page(replace(found, missed=missed), FACTS, confusion, make_gallery()))
+    page = Page(encode_page(replace(found, missed=missed), FACTS, make_gallery()))
     headline = f"Not good enough: {bound}, and 1 more bound missed"
     assert page.find("h1", class_="verdict bad")
     assert f"{headline} " in page.text
@@ -133,7 +147,7 @@ def test_a_model_below_its_bounds_is_not_pushed_and_the_headline_says_so():
 
 
 def test_a_result_keeps_the_bounds_that_were_missed():
-    found, _ = make_result()
+    found = make_result()
     missed = replace(found, missed=("the accuracy is 0.1",))
     assert Evaluation.from_dict(json.loads(json.dumps(missed.to_dict()))) == missed
     without = {name: each for name, each in found.to_dict().items() if name != "missed"}
@@ -152,10 +166,9 @@ def test_a_cell_of_the_matrix_opens_its_images():
 
 
 def test_a_cell_with_more_images_than_it_shows_says_so():
-    found, confusion = make_result()
+    found = make_result()
     assert "are shown" not in Page(make_page()).text
-    confusion[0, 1] = 1211
-    page = Page(encode_page(found, FACTS, confusion, make_gallery()))
+    page = Page(encode_page(found, FACTS, make_gallery(1211)))
     assert page.text.count("1 of 1,211 are shown.") == 1
     assert page.text.count("are shown.") == 1
 
@@ -195,8 +208,8 @@ def test_the_same_model_gives_the_same_page():
 
 
 def test_a_model_without_its_training_says_that_less_is_known():
-    found, confusion = make_result()
-    page = Page(encode_page(found, Facts(), confusion, make_gallery()))
+    found = make_result()
+    page = Page(encode_page(found, Facts(), make_gallery()))
     assert "How it was trained is not known" in page.text
     assert "Recipe" not in page.text
     assert "Calibration" in page.text
@@ -227,10 +240,10 @@ def test_many_labels_leave_only_those_with_the_most_mistakes():
 
 
 def test_the_pictures_are_limited():
-    cells = {(n, m): [Shown(0, n, m, 0.5)] * 8 for n in range(10) for m in range(10)}
-    limited = _leave_out(cells, MAX_PICTURES)
+    cells = {(n, m): [0] * 8 for n in range(10) for m in range(10)}
+    limited = leave_out(cells, MAX_PICTURES)
     assert {len(each) for each in limited.values()} == {3}
-    assert len(_leave_out(cells, 40)) == 40
+    assert len(leave_out(cells, 40)) == 40
 
 
 def test_a_curve_leaves_out_what_is_not_finite():
@@ -257,12 +270,12 @@ def test_a_curve_has_all_its_epochs():
 
 
 def test_the_calibration_chart_says_its_numbers():
-    chart = str(make_calibration([Bin(3, 0.4, 0.5), Bin(1, 0.9, 1.0)]))
+    chart = str(make_chart(make_calibration([Bin(3, 0.4, 0.5), Bin(1, 0.9, 1.0)])))
     assert 'aria-label="accuracy by score: 0.40: 0.50 of 3, 0.90: 1.00 of 1"' in chart
 
 
 def test_the_card_has_the_same_facts_as_markdown():
-    found, _ = make_result()
+    found = make_result()
     card = encode_card(found, FACTS)
     assert card.startswith("# Model: 60.0% right on the test split\n")
     assert "| cat | 0.500 | 0.500 | 0.500 | 2 |" in card
@@ -279,15 +292,16 @@ def test_the_card_has_the_same_facts_as_markdown():
     [(10, None), (12, "and 2 more: see"), (100, "and at least 90 more: see")],
 )
 def test_the_card_says_how_many_confusions_it_leaves_out(count, said):
-    found, _ = make_result()
+    found = make_result()
     pairs = tuple(Confusion("cat", f"label {n}", 1) for n in range(count))
-    card = encode_card(replace(found, confusions=pairs), FACTS)
+    metrics = replace(found.metrics, confusions=pairs)
+    card = encode_card(replace(found, metrics=metrics), FACTS)
     assert card.count("| cat | label ") == 10
     assert re.findall("… (and .* more: see) evaluation.json.", card) == ([said] if said else [])
 
 
 def test_facts_are_read_again(tmp_path):
-    found, _ = make_result()
+    found = make_result()
     assert read_facts(str(tmp_path)) == Facts()
     facts = Facts(
         recipe={"a": 1},

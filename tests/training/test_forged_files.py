@@ -14,10 +14,10 @@ from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.facts import Facts, encode_evaluation, encode_facts, read_facts
 from darkroom.evaluation.report.page import encode_page
 from darkroom.evaluation.report.pictures import Gallery
-from darkroom.evaluation.report.result import Confusion, Evaluation, Slice
-from darkroom.evaluation.scores.confusion import ConfusionMatrix
-from darkroom.evaluation.scores.metrics import measure
+from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.options.training import TrainingOptions
+from darkroom.targets.description import View
+from darkroom.targets.label.metrics import measure
 from darkroom.training.result import TrainingResult, format_training, read_result
 from darkroom.training.state.facts import collect_facts
 from darkroom.training.state.history import read_exported, read_history
@@ -32,8 +32,6 @@ EVALUATION = Evaluation(
     "a" * 64,
     "test",
     measure(SCORES, np.array([0, 1, 1]), ["cat", "dog"]),
-    ConfusionMatrix(("cat", "dog"), ((1.0, 0.0), (1.0, 1.0))),
-    (Confusion("dog", "cat", 1),),
     ("A note.",),
     "run/model.html",
     (Slice("camera", "old", 2, 0.5),),
@@ -154,9 +152,8 @@ def test_forged_facts_are_shown_or_not_there(tmp_path, name):
         if not place:
             assert facts == Facts()
         assert {facts.find_use(split) for split in splits} <= {"", "train", "eval"}
-        confusion = np.array([[1, 0], [1, 1]])
-        gallery = Gallery(mistakes=[], uncertain=[], cells={}, thumbnails={}, names={})
-        assert encode_page(EVALUATION, facts, confusion, gallery).encode()
+        gallery = Gallery(View({}, (), None, "Calibration", ()), thumbnails={}, names={})
+        assert encode_page(EVALUATION, facts, gallery).encode()
         assert encode_card(EVALUATION, facts).encode()
         assert encode_evaluation(EVALUATION, facts)
 

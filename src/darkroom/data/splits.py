@@ -238,20 +238,6 @@ def join_commits(splits: Iterable[RecordSplit]) -> Commits:
     return {root: each for split in splits for root, each in split.commits.items()}
 
 
-def check_one_label(splits: Iterable[Split]) -> None:
-    """Checks that images have one label each, which training and evaluation need.
-
-    Raises:
-        DataError: They have any number of labels, or numbers.
-    """
-    for split in splits:
-        if (kind := split.target.kind) != ONE_LABEL.kind:
-            raise DataError(
-                f"The images are labelled with {kind}, but a model of darkroom's learns one label.",
-                "Train a model of your own with the batches of darkroom.load.",
-            )
-
-
 def read_shared_labels(commits: Commits) -> list[str]:
     """Returns the label map that datasets share.
 

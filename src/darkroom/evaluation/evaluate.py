@@ -8,28 +8,21 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.data.splits import ALL, Split, check_one_label
+from darkroom.data.splits import ALL, Split
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts
-from darkroom.evaluation.report.result import (
-    MAX_CONFUSIONS,
-    Confusion,
-    Evaluation,
-    Slice,
-    list_notes,
-)
+from darkroom.evaluation.report.result import Evaluation, Slice, describe_use
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
-from darkroom.evaluation.scores.confusion import make_matrix
-from darkroom.evaluation.scores.metrics import count_confusions, measure
 from darkroom.evaluation.scores.scoring import Scored, score_split
 from darkroom.evaluation.scores.serving import (
     ServedModel,
     find_model,
     identify_model,
     load_model,
+    read_learned,
 )
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.manifest import ManifestOptions
@@ -70,9 +63,10 @@ def evaluate(
         The numbers; `to_dict()` gives them as values for JSON.
 
     Raises:
-        DataError: There is no model, no such split, the model does not know a label of the records
-            or does not give probabilities, or an image is damaged.
-        UsageError: `split` is not the name of a split, or several lists of images are given.
+        DataError: There is no model, no such split, the records are labelled otherwise than the
+            model answers, it does not give probabilities, or an image is damaged.
+        UsageError: `split` is not the name of a split, several lists of images are given, or one
+            for a model that does not answer with one label.
         OutputError: `report_dir` is in a dataset, or has files of these names that darkroom did not
             write.
         MissingExtraError: TensorFlow is not installed.
@@ -85,11 +79,17 @@ def evaluate(
     [roots] = find_roots(given)
     if target is not None:
         _check_target(target, roots)
+    learned = read_learned(folder)
+    if learned.kind != ONE_LABEL and not roots:
+        raise UsageError(
+            f"The model in {folder} answers with {learned.kind}, which a list or folder of images "
+            "says only to darkroom convert.",
+            "Convert it, and evaluate the model on the dataset.",
+        )
     load_tensorflow()
     # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
     named = data.find_split(name)
-    check_one_label([named])
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
@@ -176,26 +176,21 @@ def _check_target(target: str, datasets: Sequence[str]) -> None:
 def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Evaluation, Scored]:
     from darkroom.input.opening import open_splits
 
+    learned = model.learned
+    if named.target.kind != learned.kind:
+        raise DataError(
+            f"The images are labelled with {named.target.kind}, but the model in {model.folder} "
+            f"answers with {learned.kind}.",
+            "Evaluate it on a dataset of the kind that it was trained on.",
+        )
     [source] = open_splits({named.name: named}).values()
-    scored = score_split(model, source, named.labels)
-    metrics = measure(scored.scores, scored.truth, model.labels)
-    counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(model.labels))
-    rows, columns = counts.nonzero()
-    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    confusions = {pair: int(counts[pair]) for pair in pairs}
-    mistakes = [
-        Confusion(model.labels[row], model.labels[column], count)
-        for (row, column), count in confusions.items()
-        if row != column
-    ]
-    mistakes.sort(key=lambda each: -each.records)
+    scored = score_split(model, source, named.target.names or named.labels)
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),
         split=named.name,
-        metrics=metrics,
-        matrix=make_matrix(confusions, model.labels),
-        confusions=tuple(mistakes[:MAX_CONFUSIONS]),
-        notes=list_notes(metrics, named.name, facts.find_use(named)),
+        metrics=model.scoring.measure(scored.answers, scored.truth, learned),
+        kind=learned.kind,
     )
-    return found, scored
+    notes = (*describe_use(facts.find_use(named)), *found.summarize().notes)
+    return replace(found, notes=notes), scored

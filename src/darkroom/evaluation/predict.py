@@ -20,27 +20,12 @@ from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.runtime import cards, progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
+from darkroom.targets.scoring import Prediction
 
 Paths = str | os.PathLike[str]
 
-_COLUMNS = ("image_uri", "label", "score")
 _ENDINGS = (".csv", ".jsonl")
 _BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The prediction of a model for an image.
-
-    Attributes:
-        path: Path or URI of the image.
-        label: The most likely label.
-        score: Its probability.
-    """
-
-    path: str
-    label: str
-    score: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +47,8 @@ class Predictions:
 
     Attributes:
         model_dir: The folder of the SavedModel.
-        predictions: One for each image that could be decoded, in the order of the images.
+        predictions: One for each image that could be decoded, in the order of the images: by the
+            kind of target `LabelPrediction`, `LabelsPrediction` or `NumbersPrediction`.
         failed: The images that could not.
         output: The file with the predictions; None if none was written.
     """
@@ -97,12 +83,12 @@ def predict(
     from_logits: bool = False,
     overwrite: bool = False,
 ) -> Predictions:
-    """Predicts the labels of images with an exported model, as a server would.
+    """Predicts what images are labelled with, by an exported model, as a server would.
 
     Args:
         model: A SavedModel that darkroom exported, or the folder of a training.
         images: Image files, folders of them, or patterns.
-        output: A file, `.csv` or `.jsonl`, for path, label and score of each image. It is a source
+        output: A file, `.csv` or `.jsonl`, for path and prediction of each image. It is a source
             that `darkroom.convert` takes. None: nothing is written.
         from_logits: The model gives logits, and probabilities are made of them.
         overwrite: Whether `output` is replaced if it exists.
@@ -111,8 +97,8 @@ def predict(
         The predictions, and the images that the model cannot decode.
 
     Raises:
-        DataError: There is no model, no image, the model can decode none of them, or it does not
-            give probabilities.
+        DataError: There is no model, no image, the model can decode none of them, or its
+            answers are not of its kind.
         UsageError: `output` has another ending.
         OutputError: `output` exists already.
         MissingExtraError: TensorFlow is not installed.
@@ -139,7 +125,7 @@ def predict(
             "It reads JPEG, PNG, GIF and BMP.",
         )
     if target is not None:
-        storage.write_bytes(target, encode_predictions(target, found))
+        storage.write_bytes(target, encode_predictions(target, found, served.scoring.number_format))
     return Predictions(folder, tuple(found), tuple(failed), target)
 
 
@@ -187,22 +173,34 @@ def list_images(paths: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def encode_predictions(path: str, predictions: Sequence[Prediction]) -> bytes:
+def encode_predictions(path: str, predictions: Sequence[Prediction], number_format: str) -> bytes:
     """Returns predictions as the lines of a source.
 
     Images below the folder of the file have relative paths, so that both can be moved.
     """
+    is_csv = path.lower().endswith(".csv")
+
+    def encode(cell: Any) -> Any:
+        if isinstance(cell, float):
+            text = format(cell, number_format)
+            return text if is_csv else float(text)
+        if isinstance(cell, str):
+            return cell
+        parts = [*map(encode, cell)]
+        return ";".join(parts) if is_csv else parts
+
     base = f"{path.rpartition('/')[0]}/"
-    rows = [(each.path.removeprefix(base), each.label, each.score) for each in predictions]
     text = io.StringIO(newline="")
-    if path.lower().endswith(".csv"):
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows((uri, label, f"{score:.6f}") for uri, label, score in rows)
-    else:
-        for uri, label, score in rows:
-            values = dict(zip(_COLUMNS, (uri, label, round(score, 6)), strict=True))
-            text.write(json.dumps(values, ensure_ascii=False) + "\n")
+    writer = csv.writer(text, lineterminator="\n")
+    for number, each in enumerate(predictions):
+        cells = {name: encode(cell) for name, cell in each.list_cells().items()}
+        row = {"image_uri": each.path.removeprefix(base), **cells}
+        if not is_csv:
+            text.write(json.dumps(row, ensure_ascii=False) + "\n")
+            continue
+        if not number:
+            writer.writerow(row)
+        writer.writerow(row.values())
     return text.getvalue().encode()
 
 
@@ -215,15 +213,15 @@ def format_predictions(found: Predictions) -> str:
     if (more := len(found.failed) - MAX_LISTED_ROWS) > 0:
         failed.append(f"Failed     and {more:,} more")
     if found.output is None:
-        lines = [
-            f"{each.score:.4f}  {make_visible(each.label)}  {make_visible(each.path)}"
-            for each in found.predictions
-        ]
+        lines = [f"{each}  {make_visible(each.path)}" for each in found.predictions]
         return "\n".join([*lines, *failed])
-    counts = Counter(each.label for each in found.predictions).most_common(MAX_LISTED_ROWS)
-    labels = ", ".join(f"{make_visible(label)} {count:,}" for label, count in counts)
+    counts = Counter(name for each in found.predictions for name in each.list_names())
+    labels = ", ".join(
+        f"{make_visible(name)} {count:,}" for name, count in counts.most_common(MAX_LISTED_ROWS)
+    )
     total = format_count(len(found.predictions) + len(found.failed), "image")
-    head = f"Predicted  {len(found.predictions):,} of {total}  ({labels})"
+    head = f"Predicted  {len(found.predictions):,} of {total}"
+    head += f"  ({labels})" if labels else ""
     return "\n".join([head, *failed, f"Written    {found.output}"])
 
 
@@ -270,8 +268,7 @@ def _predict_batch(
         ((path, data),) = batch
         failed.append(FailedImage(path, _describe(data)))
         return
-    names = (path for path, _ in batch)
-    found += [Prediction(path, *answer) for path, answer in zip(names, answers, strict=True)]
+    found += model.scoring.predict([path for path, _ in batch], answers, model.learned)
 
 
 def _describe(data: bytes) -> str:

@@ -69,6 +69,16 @@ _FAIL = Parameter(
 )
 _PASSED = Parameter("passed", bool, "Whether it passed, for dsl.If.")
 
+_SCORES = (
+    Parameter(
+        "score",
+        float,
+        "Accuracy, mean average precision, or mean R² of numbers. Of the split that was named, or "
+        "of test, or without one of eval.",
+    ),
+    Parameter("accuracy", float, "The accuracy; -1 unless images have one label."),
+)
+
 
 # A UI shows the name of an artifact alone, so it says whose page it is.
 def _name_page(what: str) -> Artifact:
@@ -238,7 +248,7 @@ TRAIN_CLASSIFIER = Interface(
         _name_metrics("training"),
         _name_page("model"),
     ),
-    results=(Parameter("accuracy", float, "Accuracy on the test split, or without one on eval."),),
+    results=_SCORES,
     needs_tensorflow=True,
     checks=(TrainingOptions,),
     partial_checks=(_SomeTrainingOptions,),
@@ -260,10 +270,14 @@ EVALUATE_CLASSIFIER = Interface(
     inputs=(Artifact("model", MODEL, "The model that train_classifier made."), _EITHER),
     outputs=(
         _name_metrics("evaluation"),
-        Artifact("confusion_matrix", MATRIX, "The confusion matrix, of at most fifty rows."),
+        Artifact(
+            "confusion_matrix",
+            MATRIX,
+            "The confusion matrix, of at most fifty rows; empty unless images have one label.",
+        ),
         _name_page("evaluation"),
     ),
-    results=(_PASSED, Parameter("accuracy", float, "Share of the records whose label is found.")),
+    results=(_PASSED, *_SCORES),
     needs_tensorflow=True,
     checks=(_check_bounds,),
 )

@@ -14,12 +14,13 @@ from darkroom.evaluation.report.facts import EVALUATION_FILE
 from darkroom.evaluation.report.result import Evaluation, describe_split
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
+from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import copies
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
 from darkroom.training.state.folder import KERAS_FILE, RESULT_FILE
 from darkroom.training.state.history import HISTORY_FILE
@@ -28,6 +29,8 @@ from darkroom.training.train import train
 GRAPH_FILE = "saved_model.pb"
 # Checkpoints are not worth their upload when a training has ended.
 _LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
+# What the result `accuracy` is where images do not have one label.
+NO_ACCURACY = -1.0
 _TEXTS = (".json", ".md", ".html")
 
 
@@ -46,7 +49,7 @@ def train_classifier(execution: Execution) -> None:
         _hand_over(result, execution, is_scratch=not checkpoint_dir)
     metrics = _count_epochs(result) | _list_scores(result.evaluation)
     execution.outputs["training_metrics"].write_facts(metrics)
-    execution.results = {"accuracy": result.evaluation.accuracy}
+    execution.results = _list_results(result.evaluation)
     execution.write_output()
 
 
@@ -80,13 +83,14 @@ def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) ->
 
 
 def _describe_model(found: Evaluation) -> dict[str, Any]:
+    scoring = find_scoring(found.kind)
     return {
         "framework": "tensorflow",
-        "signature": "serving_default: image_bytes -> label, score, scores",
-        "labels": len(found.metrics.classes),
+        "signature": f"serving_default: image_bytes -> {', '.join(scoring.outputs)}",
+        scoring.names_are: len(found.summarize().table.rows),
         "sha256": found.model_sha256,
         "split": found.split,
-        "accuracy": found.accuracy,
+        **_list_results(found),
     }
 
 
@@ -115,9 +119,9 @@ def evaluate_classifier(execution: Execution) -> None:
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     scores = _list_scores(found) | {"passed": float(not found.missed)}
     execution.outputs["evaluation_metrics"].write_facts(scores)
-    matrix = execution.outputs["confusion_matrix"]
-    matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
-    execution.results = {"passed": not found.missed, "accuracy": found.accuracy}
+    properties = find_scoring(found.kind).list_properties(found.metrics)
+    execution.outputs["confusion_matrix"].write_facts(properties)
+    execution.results = {"passed": not found.missed, **_list_results(found)}
     execution.write_output()
     if asked["fail"] and found.missed:
         raise DataError(
@@ -128,17 +132,29 @@ def evaluate_classifier(execution: Execution) -> None:
 
 
 def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Sequence[str]:
-    """Returns which bounds a model misses. A class without records has no recall."""
-    missed = []
-    if found.accuracy < min_accuracy:
-        missed.append(f"the accuracy is {found.accuracy:.4f} (needed at least {min_accuracy:g})")
-    for each in found.metrics.classes:
-        if each.recall is not None and each.recall < min_recall:
+    """Returns which bounds a model misses. A label without records has no recall.
+
+    Args:
+        found: The numbers.
+        min_accuracy: The least score: accuracy, mean average precision or R².
+        min_recall: The least recall of each label; numbers have none.
+    """
+    missed, scoring = [], find_scoring(found.kind)
+    if found.score < min_accuracy:
+        said = f"the {scoring.score_name} is {found.score:.4f}"
+        missed.append(f"{said} (needed at least {min_accuracy:g})")
+    for label, recall in scoring.list_recalls(found.metrics).items():
+        if recall is not None and recall < min_recall:
             needed = f"needed at least {min_recall:g}"
-            missed.append(f"the recall of {each.label} is {each.recall:.4f} ({needed})")
+            missed.append(f"the recall of {label} is {recall:.4f} ({needed})")
     return missed
 
 
 def _list_scores(found: Evaluation) -> dict[str, float]:
-    names = ("accuracy", "macro_f1", "macro_recall", "calibration_error", "records")
-    return {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}
+    return found.list_scalars() | {f"{found.split}_records": found.metrics.records}
+
+
+def _list_results(found: Evaluation) -> dict[str, float]:
+    # KFP fails a task that leaves out a number, or gives one that is not finite.
+    accuracy = found.accuracy if found.kind == ONE_LABEL else NO_ACCURACY
+    return {"score": found.score, "accuracy": accuracy}

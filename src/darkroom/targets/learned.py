@@ -9,10 +9,6 @@ from darkroom.runtime.json_values import parse_json
 
 # Among the assets of a SavedModel.
 LEARNED_FILE = "target.json"
-# The outputs of its signatures: of that for files by kind, then of that for records.
-LABEL_KEY, SCORE_KEY, SCORES_KEY = "label", "score", "scores"
-LABELS_KEY, VALUES_KEY = "labels", "values"
-PROBABILITIES_KEY = "probabilities"
 
 
 @dataclass(frozen=True)

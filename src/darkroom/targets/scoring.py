@@ -1,16 +1,27 @@
 """What every kind of target says about the answers of a model, loaded when something is scored.
 
-Numbers are plain NumPy. Whatever shows them, a page, a card, a terminal, TensorBoard or a UI, asks
-for the same texts and tables.
+Numbers are plain NumPy. Whatever shows them draws the same `darkroom.targets.description`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from darkroom.errors import DataError
+from darkroom.runtime.text import list_first
+from darkroom.targets.description import Summary, View
 from darkroom.targets.learned import Learned
+
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.int64]
+
+# Images of a group on a page.
+MAX_LISTED = 24
 
 
 class Metrics(Protocol):
@@ -20,21 +31,30 @@ class Metrics(Protocol):
         records: Number of records that are annotated.
     """
 
-    records: int
+    @property
+    def records(self) -> int:
+        """See above."""
 
 
-class Table(NamedTuple):
-    """A table of texts.
+class Prediction(Protocol):
+    """What a model says of an image: a dataclass of values for JSON.
 
     Attributes:
-        title: What it shows.
-        header: The names of its columns.
-        rows: Its rows.
+        path: Path or URI of the image.
     """
 
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    @property
+    def path(self) -> str:
+        """See above."""
+
+    def list_cells(self) -> Mapping[str, str | float | Sequence[str] | Sequence[float]]:
+        """Returns the values of a row of a list of images, by column."""
+
+    def list_names(self) -> Sequence[str]:
+        """Returns the labels that a summary counts."""
+
+    def __str__(self) -> str:
+        """Returns it as text for people, without the path."""
 
 
 class Scoring(Protocol):
@@ -42,37 +62,48 @@ class Scoring(Protocol):
 
     Attributes:
         metrics: The dataclass of its numbers.
+        names_are: What the names of a model are: labels or numbers.
         score_name: The name of the one number that decides: accuracy, mean average precision, R².
-        images_key: Which output of the signature for image files has a row of numbers an image.
-        records_key: The same of the signature for records.
+        outputs: The outputs of the signature for image files; the last one has a row of numbers an
+            image.
+        records_key: The output of the signature for records.
+        number_format: How files show a number of a prediction.
     """
 
     metrics: type[Any]
+    names_are: str
     score_name: str
-    images_key: str
+    outputs: tuple[str, ...]
     records_key: str
+    number_format: str
 
-    def match(self, truth: Any, names: Sequence[str], learned: Learned) -> Any:
+    def match(self, truth: Any, places: Ints, size: int) -> Any:
         """Returns what images are labelled with in the numbers of the model.
 
         Args:
             truth: The tensors of the images, as `Learning.make_array` has them.
-            names: The label map of the data, or the names of its numbers.
-            learned: What the model answers.
-
-        Raises:
-            DataError: The model does not know one of the names.
+            places: The number that each name of the data has in the model, int64.
+            size: How many names the model has.
         """
 
-    def check(self, answers: Any, folder: str, *, from_logits: bool = False) -> Any:
-        """Returns what the model says of each image, float [N, C], after a check.
+    def check(self, answers: Floats, folder: str, *, from_logits: bool) -> Floats:
+        """Returns what the model says of each image, [N, C], after a check.
+
+        Args:
+            answers: The output of the model, [N, C].
+            folder: The folder of its SavedModel.
+            from_logits: Whether it gives logits.
 
         Raises:
             DataError: The answers are not what they should be.
         """
 
-    def measure(self, answers: Any, truth: Any, learned: Learned) -> Metrics:
-        """Compares answers with the truth; images that are not annotated do not count."""
+    def measure(self, answers: Floats, truth: Any, learned: Learned) -> Any:
+        """Compares answers with the truth; images that are not annotated do not count.
+
+        Raises:
+            DataError: No image is annotated.
+        """
 
     def get_score(self, metrics: Any) -> float:
         """Returns the one number that decides: the higher the better."""
@@ -80,8 +111,71 @@ class Scoring(Protocol):
     def list_scalars(self, metrics: Any) -> Mapping[str, float]:
         """Returns the numbers that a UI shows, by name."""
 
+    def list_properties(self, metrics: Any) -> Mapping[str, Any]:
+        """Returns what the UI of Kubeflow draws besides, by the names that it knows."""
+
+    def list_recalls(self, metrics: Any) -> Mapping[str, float | None]:
+        """Returns the recall of each label, for bounds; None if no image has it."""
+
+    def summarize(self, metrics: Any, where: str) -> Summary:
+        """Returns the numbers as texts.
+
+        Args:
+            metrics: The numbers.
+            where: The split that they are of, as part of a sentence.
+        """
+
+    def show(self, answers: Floats, truth: Any, learned: Learned) -> View:
+        """Returns which images and charts a page shows."""
+
+    def predict(
+        self, paths: Sequence[str], answers: Floats, learned: Learned
+    ) -> Sequence[Prediction]:
+        """Returns what the model says of images.
+
+        Args:
+            paths: The N paths or URIs of the images.
+            answers: What `check` returns for them, [N, C].
+            learned: What the model answers.
+        """
+
 
 def find_scoring(kind: str) -> Scoring:
     """Returns what a kind says about scores."""
     scoring: Scoring = import_module(f"darkroom.targets.{kind}.scoring").SCORING
     return scoring
+
+
+def match_names(names: Sequence[str], learned: Learned) -> Ints:
+    """Returns the number that each name of a split has in the model.
+
+    Args:
+        names: The labels of the split, or the names of its numbers.
+        learned: What the model answers.
+
+    Raises:
+        DataError: The model does not know one of them.
+    """
+    places = {name: number for number, name in enumerate(learned.names)}
+    if strange := [name for name in names if name not in places]:
+        what = find_scoring(learned.kind).names_are
+        raise DataError(
+            f"The records have {len(strange)} of {len(names)} {what} that the model does not "
+            f"know: {list_first(strange)}. It knows {list_first(learned.names)}.",
+            f"Evaluate the model on records with the {what} that it was trained on.",
+        )
+    return np.array([places[name] for name in names], np.int64)
+
+
+def check_finite(answers: Floats) -> None:
+    """Checks that the answers for images are finite numbers, [N, C].
+
+    Raises:
+        DataError: Some are not.
+    """
+    if wrong := int((~np.isfinite(answers)).any(axis=1).sum()):
+        raise DataError(
+            f"The model gives scores that are not finite numbers for {wrong:,} of {len(answers):,} "
+            "images.",
+            "Train again with a lower learning rate.",
+        )

@@ -130,4 +130,10 @@ def read_result(folder: str, plan: Mapping[str, Any]) -> TrainingResult | None:
     except (*storage.UNUSABLE, ValueError):
         # Not a file that we wrote. The checkpoints say how far the training is.
         return None
-    return replace(result, checkpoint_dir=folder, model_dir=model_dir, already_complete=True)
+    return replace(
+        result,
+        checkpoint_dir=folder,
+        model_dir=model_dir,
+        evaluation=evaluation,
+        already_complete=True,
+    )

@@ -40,7 +40,7 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
     trained = replace(
         summary,
         epochs=Exported(6, 7, 6),
-        accuracy=0.5,
+        score=0.5,
         pushed="/runs/first/pushed/1",
         model="/runs/first/m",
     )
@@ -97,7 +97,7 @@ def test_a_model_that_did_not_pass_says_what_was_missed_besides_its_accuracy():
         "the accuracy differs by -0.2000 from the model before (needed at least -0.1)",
     )
     summary = _make_summary(
-        report, accuracy=0.5, min_accuracy=0.6, model="m", page="model.html", failures=failures
+        report, score=0.5, min_accuracy=0.6, model="m", page="model.html", failures=failures
     )
     lines = format_summary(summary).splitlines()
     start = lines.index("Accuracy   0.5000 on the eval split (needed 0.60)")
@@ -132,7 +132,7 @@ def test_excluded_rows_are_not_shown_as_duplicates():
 
 def _make_summary(report: DatasetReport, **values: Any) -> RunSummary:
     """Returns the summary of a run that ended at the gate."""
-    ended = {"report_path": None, "epochs": None, "accuracy": None, "min_accuracy": None}
+    ended = {"report_path": None, "epochs": None, "score": None, "min_accuracy": None}
     return RunSummary(
         root="runs/first",
         report=report,

@@ -6,40 +6,24 @@ from collections.abc import Sequence
 
 from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
-from darkroom.evaluation.report.result import (
-    CLASS_HEADER,
-    MAX_CONFUSIONS,
-    SLICE_HEADER,
-    Evaluation,
-    format_headline,
-    list_class_cells,
-    list_numbers,
-    list_slices,
-)
+from darkroom.evaluation.report.result import Evaluation, format_headline, list_slices
+from darkroom.evaluation.report.tables import format_cell
 from darkroom.runtime.markup import escape_markdown, make_markdown_table
+from darkroom.targets.description import Table
 
-MAX_CLASSES = 200
-_MAX_CONFUSIONS = 10
+_MAX_ROWS = 200
 
 
 def encode_card(found: Evaluation, facts: Facts) -> str:
     """Returns the card, with all text of the user escaped."""
-    classes = found.metrics.classes
-    confusions = [
-        (each.label, each.predicted, f"{each.records:,}")
-        for each in found.confusions[:_MAX_CONFUSIONS]
-    ]
-    more = len(classes) - MAX_CLASSES
+    summary = found.summarize()
     parts = [
         f"# Model: {escape_markdown(format_headline(found))}",
-        make_markdown_table(("measure", "value"), list_numbers(found)),
+        make_markdown_table(("measure", "value"), summary.numbers),
         *(escape_markdown(note) for note in found.notes),
-        "## Classes",
-        make_markdown_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
-        f"… and {more:,} more: all are in evaluation.json." if more > 0 else "",
-        *_encode_section("Confusion", ("label", "taken for", "records"), confusions),
-        _count_more_confusions(found),
-        *_encode_section("Columns, on the eval split", SLICE_HEADER, list_slices(found)),
+        *_encode_table(summary.table),
+        *(part for table in summary.more_tables for part in _encode_table(table)),
+        *_encode_table(list_slices(found)),
         *_encode_section("Recipe", ("option", "value"), list_recipe(facts)),
         *_encode_section("Input", ("", ""), list_input(facts)),
         *_encode_section("Data", ("part", ""), list_data(facts)),
@@ -49,14 +33,12 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _count_more_confusions(found: Evaluation) -> str:
-    """Returns a line on the pairs of labels that the card leaves out; without any, nothing."""
-    more = len(found.confusions) - _MAX_CONFUSIONS
-    if more <= 0:
-        return ""
-    # The result itself has no more than these.
-    least = "at least " if len(found.confusions) == MAX_CONFUSIONS else ""
-    return f"… and {least}{more:,} more: see evaluation.json."
+def _encode_table(table: Table) -> tuple[str, ...]:
+    rows = [[*map(format_cell, row)] for row in table.rows]
+    left_out = len(rows) - _MAX_ROWS
+    more = f"{left_out:,} more" if left_out > 0 else table.more
+    section = _encode_section(table.title, table.header, rows[:_MAX_ROWS])
+    return (*section, f"… and {more}: see evaluation.json.") if more else section
 
 
 def _encode_section(

@@ -1,4 +1,4 @@
-"""Charts of the page, as SVG: the course of a training, and how well scores are calibrated."""
+"""Charts of the page, as SVG: the course of a training, and those of a kind of target."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from darkroom.evaluation.report.facts import HistoryEntry
-from darkroom.evaluation.scores.metrics import Bin
 from darkroom.runtime.markup import Html, element
+from darkroom.targets.description import Chart
 
 _WIDTH, _HEIGHT = 320, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 8, 8, 24
@@ -66,19 +66,20 @@ def make_curve(history: Sequence[HistoryEntry], name: str, best_epoch: int) -> H
     return element("figure", caption, chart, class_="chart")
 
 
-def make_calibration(bins: Sequence[Bin]) -> Html:
-    """Returns the chart of how often predictions of a score are right."""
-    most = max(each.count for each in bins)
-    points = [(_scale_x(each.confidence), _scale_y(each.accuracy, 0, 1)) for each in bins]
+def make_chart(chart: Chart) -> Html:
+    """Returns a chart of points with its diagonal."""
+    low, high = chart.low, chart.high
+    points = [(_scale_x((x - low) / (high - low)), _scale_y(y, low, high)) for x, y in chart.points]
+    most = max(chart.counts, default=0)
     bars = [
         element(
             "rect",
-            x=f"{_scale_x(each.confidence) - 4:.1f}",
-            y=f"{_HEIGHT - _BOTTOM - 40 * each.count / most:.1f}",
+            x=f"{x - 4:.1f}",
+            y=f"{_HEIGHT - _BOTTOM - 40 * count / most:.1f}",
             width="8",
-            height=f"{40 * each.count / most:.1f}",
+            height=f"{40 * count / most:.1f}",
         )
-        for each in bins
+        for (x, _), count in zip(points, chart.counts, strict=False)
     ]
     ideal = element(
         "line",
@@ -88,24 +89,11 @@ def make_calibration(bins: Sequence[Bin]) -> Html:
         y2=str(_TOP),
         class_="mark",
     )
-    axes = _make_axes([(0.0, "0"), (0.5, "0.5"), (1.0, "1")], 0, 1, "score", "1")
-    said = ", ".join(f"{b.confidence:.2f}: {b.accuracy:.2f} of {b.count}" for b in bins)
-    chart = element(
-        "svg",
-        *bars,
-        *axes,
-        ideal,
-        _draw_line(points, "eval"),
-        role="img",
-        aria_label=f"accuracy by score: {said}",
-        **_VIEW,
-    )
-    caption = element(
-        "figcaption",
-        "How often predictions of a score are right. On the dashed line, a score is a true "
-        "probability. Bars: how many images.",
-    )
-    return element("figure", caption, chart, class_="chart")
+    values = (low, (low + high) / 2, high)
+    axes = _make_axes([(x, f"{x:.3g}") for x in values], low, high, chart.axis, f"{high:.3g}")
+    drawn = _draw_line(points, "eval") if chart.counts else _draw_dots(points, "eval")
+    drawing = element("svg", *bars, *axes, ideal, drawn, role="img", aria_label=chart.said, **_VIEW)
+    return element("figure", element("figcaption", chart.caption), drawing, class_="chart")
 
 
 def _scale_x(share: float) -> float:
@@ -118,12 +106,14 @@ def _scale_y(value: float, low: float, high: float) -> float:
 
 def _draw_line(points: Sequence[tuple[float, float]], kind: str) -> Html:
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dots = (
-        element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.4")
-        for x, y in (points if len(points) <= 30 else ())
-    )
+    dots = _draw_dots(points, kind) if len(points) <= 30 else None
     # Numbers, which are not cut as a text of the user would be.
-    return element("g", element("polyline", points=Html(places)), *dots, class_=kind)
+    return element("g", element("polyline", points=Html(places)), dots, class_=kind)
+
+
+def _draw_dots(points: Sequence[tuple[float, float]], kind: str) -> Html:
+    dots = (element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.4") for x, y in points)
+    return element("g", *dots, class_=kind)
 
 
 def _make_axes(

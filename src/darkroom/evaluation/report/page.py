@@ -2,111 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from darkroom.evaluation.report.facts import Facts
-from darkroom.evaluation.report.figures import make_calibration, make_curve
+from darkroom.evaluation.report.figures import make_chart, make_curve
+from darkroom.evaluation.report.grid import make_grid, make_pictures
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
-from darkroom.evaluation.report.matrix import make_matrix, make_pictures
-from darkroom.evaluation.report.pictures import Gallery, Shown
-from darkroom.evaluation.report.result import (
-    SLICE_HEADER,
-    Evaluation,
-    describe_split,
-    format_headline,
-    format_share,
-    list_slices,
-)
+from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.result import Evaluation, format_headline, list_slices
 from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.scores.metrics import ClassScore, Ints
+from darkroom.evaluation.report.tables import format_cell, rank_rows
 from darkroom.runtime.markup import Html, element
-from darkroom.runtime.text import make_visible
+from darkroom.targets.description import Cell, Images, Table, View
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 
-MAX_CLASSES = 200
-# Labels of the matrix that is shown.
-_MAX_LABELS = 30
+_MAX_ROWS = 200
 # Of a model that the user trained otherwise, nothing more is known.
 _UNKNOWN = "How it was trained is not known: this is a model without the folder of its training."
 
 
-def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Gallery) -> str:
+def encode_page(found: Evaluation, facts: Facts, gallery: Gallery) -> str:
     """Returns the page.
 
     Args:
         found: The numbers.
         facts: How the model was made.
-        confusion: [C, C], records by label and predicted label.
         gallery: The images to show.
     """
-    labels = [each.label for each in found.metrics.classes]
-    shown = choose_labels(confusion)
-    figure = element("div", make_calibration(found.metrics.bins), class_="figures")
+    view = gallery.view
     sections = (
         _make_header(found),
         _make_course(facts),
-        _make_classes(found.metrics.classes),
-        make_matrix(confusion, labels, shown, gallery),
-        _make_group(
-            "Worst mistakes", "Wrong, and surest of it.", gallery.mistakes, labels, gallery
-        ),
-        _make_group(
-            "Least certain",
-            "The lowest scores, right or wrong.",
-            gallery.uncertain,
-            labels,
-            gallery,
-        ),
+        _make_scores(found.summarize().table),
+        make_grid(view.grid, gallery) if view.grid else None,
+        *(_make_group(group, gallery) for group in view.groups),
         _make_slices(found),
-        element("section", element("h2", "Calibration"), figure),
+        _make_charts(view),
         *_make_facts(found, facts),
     )
     style = PAGE_STYLE + make_picture_rules(dict(gallery.thumbnails))
     return make_page(f"Model: {format_headline(found)}", style, *sections)
 
 
-def choose_labels(confusion: Ints) -> list[int]:
-    """Returns the labels of the matrix, by number: all, or those with the most mistakes."""
-    if len(confusion) <= _MAX_LABELS:
-        return list(range(len(confusion)))
-    wrong = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * confusion.diagonal()
-    return sorted((-wrong).argsort(kind="stable")[:_MAX_LABELS].tolist())
-
-
 def _make_header(found: Evaluation) -> Html:
-    numbers = found.metrics
-    low, high = numbers.interval
-    tiles = [
-        (
-            f"{numbers.accuracy:.3f}",
-            f"accuracy on {describe_split(found.split)}, 95 % interval {low:.3f} to {high:.3f} "
-            "(Wilson)",
-        ),
-        (f"{numbers.macro_f1:.3f}", "macro F1"),
-        (f"{numbers.calibration_error:.3f}", "calibration error"),
-        (
-            f"{numbers.majority_accuracy:.3f}",
-            f"baseline: always {make_visible(numbers.majority_label)}",
-        ),
-        (f"{numbers.records:,}", f"records of {describe_split(found.split)}"),
-    ]
-    if numbers.top5_accuracy is not None:
-        tiles.insert(1, (f"{numbers.top5_accuracy:.3f}", "label among the first five"))
-    tone = "good" if low > numbers.majority_accuracy else "fair"
+    summary = found.summarize()
+    tone = "good" if summary.is_good else "fair"
     if found.missed:
         tone = "bad"
+    tiles = (
+        element("div", element("b", value), element("span", name), class_="tile")
+        for value, name in summary.tiles
+    )
     return element(
         "header",
         element("p", "darkroom · model", class_="kicker"),
         element("h1", format_headline(found), class_=f"verdict {tone}"),
-        element(
-            "div",
-            *(
-                element("div", element("b", value), element("span", name), class_="tile")
-                for value, name in tiles
-            ),
-            class_="tiles",
-        ),
+        element("div", *tiles, class_="tiles"),
         *(element("p", note, class_="note") for note in found.notes),
     )
 
@@ -124,55 +73,61 @@ def _make_course(facts: Facts) -> Html | None:
     return element("section", element("h2", "Training"), element("div", *curves, class_="figures"))
 
 
-def _make_classes(classes: Sequence[ClassScore]) -> Html:
-    order = sorted(classes, key=lambda each: (each.recall is None, each.recall or 0.0))
-    most = max(each.support for each in classes)
+def _make_scores(table: Table) -> Html:
+    """Returns a table whose rows begin with their score, the lowest first, and end with a count."""
+    name, score = table.header[0], table.header[table.ranked_by]
+    most = max(int(row[-1] or 0) for row in table.rows)
+    between = [n for n in range(1, len(table.header) - 1) if n != table.ranked_by]
     rows = [
         [
-            each.label,
-            _make_share(each.recall),
-            format_share(each.precision),
-            format_share(each.f1),
-            make_bar(each.support, most),
+            format_cell(row[0]),
+            _make_share(row[table.ranked_by]),
+            *(format_cell(row[column]) for column in between),
+            make_bar(int(row[-1] or 0), most),
         ]
-        for each in order[:MAX_CLASSES]
+        for row in rank_rows(table)[:_MAX_ROWS]
     ]
-    more = len(order) - MAX_CLASSES
+    more = len(table.rows) - _MAX_ROWS
+    header = [name, score, *(table.header[column] for column in between), table.header[-1]]
     return element(
         "section",
-        element("h2", "Classes"),
-        make_table(["class", "recall", "precision", "F1", "records"], rows, "bars"),
-        make_more(f"and {more:,} more, with a higher recall") if more > 0 else None,
+        element("h2", table.title),
+        make_table(header, rows, "bars"),
+        make_more(f"and {more:,} more, with a higher {score}") if more > 0 else None,
     )
 
 
-def _make_share(value: float | None) -> Html | str:
-    if value is None:
-        return "-"
-    bar = element("b", element("i", style=f"width:{100 * value:.1f}%"))
-    zero = "" if value else " zero"
-    return element("div", element("span", format_share(value)), bar, class_=f"bar{zero}")
+def _make_share(value: Cell) -> Html | str:
+    if not isinstance(value, float):
+        return format_cell(value)
+    bar = element("b", element("i", style=f"width:{100 * max(value, 0.0):.1f}%"))
+    zero = "" if value > 0 else " zero"
+    return element("div", element("span", format_cell(value)), bar, class_=f"bar{zero}")
 
 
-def _make_group(
-    title: str, what: str, images: Sequence[Shown], labels: Sequence[str], gallery: Gallery
-) -> Html | None:
-    if not images:
+def _make_group(group: Images, gallery: Gallery) -> Html | None:
+    if not group.numbers:
         return None
     return element(
         "section",
-        element("h2", title),
-        element("p", what, class_="more"),
-        make_pictures(images, labels, gallery),
+        element("h2", group.title),
+        element("p", group.what, class_="more"),
+        make_pictures(group.numbers, gallery),
     )
+
+
+def _make_charts(view: View) -> Html:
+    charts = element("div", *map(make_chart, view.charts), class_="figures")
+    return element("section", element("h2", view.charts_title), charts)
 
 
 def _make_slices(found: Evaluation) -> Html | None:
-    rows = list_slices(found)
-    if not rows:
+    table = list_slices(found)
+    if not table.rows:
         return None
-    title = element("h2", "Columns, on the eval split")
-    return element("section", title, make_table(SLICE_HEADER, rows, "plain"))
+    rows = [[*map(format_cell, row)] for row in table.rows]
+    title = element("h2", table.title)
+    return element("section", title, make_table(table.header, rows, "plain"))
 
 
 def _make_facts(found: Evaluation, facts: Facts) -> list[Html]:

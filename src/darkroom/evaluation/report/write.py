@@ -5,11 +5,10 @@ from __future__ import annotations
 from darkroom import storage
 from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.facts import EVALUATION_FILE, Facts, encode_evaluation
-from darkroom.evaluation.report.page import choose_labels, encode_page
+from darkroom.evaluation.report.page import encode_page
 from darkroom.evaluation.report.pictures import Gallery, make_gallery
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.tensorboard import write_summaries
-from darkroom.evaluation.scores.metrics import Ints, count_confusions
 from darkroom.evaluation.scores.scoring import Scored
 
 PAGE_FILE = "model.html"
@@ -27,7 +26,7 @@ def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, b
         scored: The images, from which the page takes some.
         facts: How the model was made.
     """
-    return _encode_files(found, facts, *_choose_images(scored))
+    return _encode_files(found, facts, make_gallery(scored))
 
 
 def write_report(folder: str, found: Evaluation, scored: Scored, facts: Facts) -> None:
@@ -39,23 +38,15 @@ def write_report(folder: str, found: Evaluation, scored: Scored, facts: Facts) -
         scored: The images, from which the page takes some.
         facts: How the model was made.
     """
-    confusion, gallery = _choose_images(scored)
-    for name, data in _encode_files(found, facts, confusion, gallery).items():
+    gallery = make_gallery(scored)
+    for name, data in _encode_files(found, facts, gallery).items():
         storage.write_bytes(storage.join(folder, name), data)
-    write_summaries(folder, found, confusion, gallery, max(facts.exported_epoch - 1, 0))
+    write_summaries(folder, found, gallery, max(facts.exported_epoch - 1, 0))
 
 
-def _choose_images(scored: Scored) -> tuple[Ints, Gallery]:
-    predicted = scored.scores.argmax(axis=1)
-    confusion = count_confusions(scored.truth, predicted, scored.scores.shape[1])
-    return confusion, make_gallery(scored, choose_labels(confusion))
-
-
-def _encode_files(
-    found: Evaluation, facts: Facts, confusion: Ints, gallery: Gallery
-) -> dict[str, bytes]:
+def _encode_files(found: Evaluation, facts: Facts, gallery: Gallery) -> dict[str, bytes]:
     return {
         EVALUATION_FILE: encode_evaluation(found, facts),
         CARD_FILE: encode_card(found, facts).encode(),
-        PAGE_FILE: encode_page(found, facts, confusion, gallery).encode(),
+        PAGE_FILE: encode_page(found, facts, gallery).encode(),
     }

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkroom.dataset import example
-from darkroom.errors import DataError
-from darkroom.evaluation.scores.metrics import Floats, Ints
 from darkroom.evaluation.scores.serving import ServedModel
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
-from darkroom.runtime.text import list_first
+from darkroom.targets.learned import Learned
+from darkroom.targets.scoring import Floats, match_names
 from darkroom.validation.report.sources import SourceImages
 
 if TYPE_CHECKING:
@@ -26,17 +25,19 @@ _BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a model for the images of a split.
+    """The answers of a model for the images of a split.
 
     Attributes:
         source: The images, in the order of the numbers below.
-        scores: [N, C], the probabilities of the model's labels.
-        truth: [N], the number that the label of each image has in the model.
+        answers: [N, C], what the model says of each image.
+        truth: What each image is labelled with, in the numbers of the model.
+        learned: What the model answers.
     """
 
     source: ImageSource
-    scores: Floats
-    truth: Ints
+    answers: Floats
+    truth: Any
+    learned: Learned
 
 
 class StoredImage(NamedTuple):
@@ -51,46 +52,31 @@ class StoredImage(NamedTuple):
     data: bytes
 
 
-def score_split(model: ServedModel, source: ImageSource, labels: Sequence[str]) -> Scored:
+def score_split(model: ServedModel, source: ImageSource, names: Sequence[str]) -> Scored:
     """Sends all images of a split through the model's own signature, as a server would.
 
     Args:
         model: The model.
         source: The images.
-        labels: Their label map. Its numbers may differ from the model's.
+        names: Their label map, or the names of their numbers. The model may have another order.
 
     Raises:
-        DataError: The model does not know a label, an image is damaged, or the model does not give
-            probabilities.
+        DataError: The model does not know a name, an image is damaged, or the answers of the model
+            are not of its kind.
     """
     from darkroom.input.damage import explain_damage
 
-    numbers = match_labels(labels, model.labels)
+    places = match_names(names, model.learned)
     total, done = source.count_images(), 0
-    scores, truth = [], []
+    answers, truth = [], []
     with progress.step("Scoring"), explain_damage(source):
-        for found, labels_found in _score_batches(model, source):
-            scores.append(found)
-            truth.append(labels_found)
+        for found, targets in _score_batches(model, source):
+            answers.append(found)
+            truth.append(targets)
             done += len(found)
             progress.advance(done, total, "images")
-    return Scored(source, np.concatenate(scores), numbers[np.concatenate(truth)])
-
-
-def match_labels(labels: Sequence[str], known: Sequence[str]) -> Ints:
-    """Returns the number that each label of a split has in the model.
-
-    Raises:
-        DataError: The model does not know one of them.
-    """
-    places = {label: number for number, label in enumerate(known)}
-    if strange := [label for label in labels if label not in places]:
-        raise DataError(
-            f"The records have {len(strange)} of {len(labels)} labels that the model does not "
-            f"know: {list_first(strange)}. It knows {list_first(known)}.",
-            "Evaluate the model on records with the labels that it was trained on.",
-        )
-    return np.array([places[label] for label in labels], np.int64)
+    matched = model.scoring.match(np.concatenate(truth), places, len(model.learned.names))
+    return Scored(source, np.concatenate(answers), matched, model.learned)
 
 
 def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple[int, StoredImage]]:
@@ -127,8 +113,8 @@ def _list_elements(source: ImageSource) -> Any:
     return elements.with_options(settings)
 
 
-def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Floats, Ints]]:
-    """Yields the scores and the label numbers of each batch."""
+def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Floats, Any]]:
+    """Yields the answers and the truth of each batch."""
     import tensorflow as tf
 
     from darkroom.input.files import FileSource
@@ -142,6 +128,6 @@ def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Fl
     plain = tf.autograph.experimental.do_not_convert(parse)
     threads = len(os.sched_getaffinity(0))
     batches = _list_elements(source).map(plain, num_parallel_calls=threads)
-    score = model.score_images if is_files else model.score_examples
-    for stored, labels in batches.batch(_BATCH_SIZE).prefetch(1):
-        yield score(stored), labels.numpy()
+    ask = model.answer_images if is_files else model.answer_examples
+    for stored, targets in batches.batch(_BATCH_SIZE).prefetch(1):
+        yield ask(stored), targets.numpy()

@@ -1,4 +1,4 @@
-"""An exported model as a server has it: its signatures, its label map, and its answers."""
+"""An exported model as a server has it: its signatures, what it has learned, and its answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError, is_environment
-from darkroom.evaluation.scores.metrics import Floats
-from darkroom.evaluation.scores.probabilities import make_probabilities
-from darkroom.runtime.text import format_count
 from darkroom.storage import copies
+from darkroom.targets.kind import find_kind
+from darkroom.targets.learned import LEARNED_FILE, Learned, decode_learned
+from darkroom.targets.scoring import Floats, Scoring, find_scoring
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 MODEL_FOLDER = "model"
 
 IMAGES_SIGNATURE = "serving_default"
-LABEL_KEY, SCORE_KEY, SCORES_KEY = "label", "score", "scores"
-EXAMPLES_SIGNATURE, PROBABILITIES_KEY = "serving_examples", "probabilities"
+EXAMPLES_SIGNATURE = "serving_examples"
 
 _TENSORFLOW = "tensorflow"
 _GRAPH_FILE = "saved_model.pb"
-_LABELS = f"assets/{LABELS_FILE}"
+_LABELS, _LEARNED = f"assets/{LABELS_FILE}", f"assets/{LEARNED_FILE}"
 # Whatever else is in the folder is the user's.
 _PARTS = (_GRAPH_FILE, "assets/", "variables/")
 _MAX_LABEL_BYTES = 1 << 28
@@ -50,47 +49,39 @@ class ServedModel:
 
     Attributes:
         folder: Its folder.
-        labels: Its label map.
+        learned: What it answers.
         signatures: Its signatures by name.
         from_logits: Whether it gives logits, of which probabilities are made here.
     """
 
     folder: str
-    labels: tuple[str, ...]
+    learned: Learned
     signatures: Any
     from_logits: bool = False
 
-    def score_images(self, images: tf.Tensor | Sequence[bytes]) -> Floats:
-        """Returns the probabilities that a server answers for image files, [N, C].
+    @property
+    def scoring(self) -> Scoring:
+        """What its kind of target says about its answers."""
+        return find_scoring(self.learned.kind)
+
+    def answer_images(self, images: tf.Tensor | Sequence[bytes]) -> Floats:
+        """Returns what a server answers for image files, [N, C].
 
         Raises:
-            DataError: The model gives something else.
+            DataError: The model gives something else than its kind of target does.
         """
-        return self._take(self._ask(images)[SCORES_KEY])
-
-    def answer_images(self, images: Sequence[bytes]) -> list[tuple[str, float]]:
-        """Returns the label and its probability that a server answers for each image file.
-
-        Raises:
-            DataError: The model gives no probabilities.
-        """
-        answer = self._ask(images)
-        labels = [each.decode() for each in answer[LABEL_KEY].numpy().tolist()]
-        scores = self._take(answer[SCORES_KEY]).max(axis=1)
-        return list(zip(labels, scores.tolist(), strict=True))
-
-    def score_examples(self, examples: tf.Tensor) -> Floats:
-        """Returns the same for records, serialised tf.train.Example."""
-        answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
-        return self._take(answer[PROBABILITIES_KEY])
-
-    def _ask(self, images: tf.Tensor | Sequence[bytes]) -> Any:
         import tensorflow as tf
 
-        return self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
+        ask = self.signatures[IMAGES_SIGNATURE]
+        return self._take(ask(image_bytes=tf.convert_to_tensor(images))[self.scoring.outputs[-1]])
 
-    def _take(self, scores: Any) -> Floats:
-        return make_probabilities(np.asarray(scores), self.folder, from_logits=self.from_logits)
+    def answer_examples(self, examples: tf.Tensor) -> Floats:
+        """Returns the same for records, serialised tf.train.Example."""
+        answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
+        return self._take(answer[self.scoring.records_key])
+
+    def _take(self, answers: Any) -> Floats:
+        return self.scoring.check(np.asarray(answers), self.folder, from_logits=self.from_logits)
 
 
 def check_backend() -> None:
@@ -140,6 +131,26 @@ def find_model(path: str) -> str:
     raise DataError(f"There is no {_GRAPH_FILE} in {place}.", _HINT)
 
 
+def read_learned(folder: str) -> Learned:
+    """Reads what a SavedModel answers. One that does not say its kind has a label map.
+
+    Raises:
+        DataError: It is damaged, or darkroom did not export it.
+    """
+    known, labels = storage.join(folder, _LEARNED), storage.join(folder, _LABELS)
+    try:
+        if storage.exists(known):
+            return decode_learned(storage.read_bytes(known, _MAX_LABEL_BYTES))
+        if storage.exists(labels):
+            text = storage.read_bytes(labels, _MAX_LABEL_BYTES).decode()
+            return Learned("label", tuple(parse_labels(text)))
+    except ValueError as error:
+        raise DataError(
+            f"The model in {folder} is damaged ({type(error).__name__}).", _DAMAGE_HINT
+        ) from error
+    raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
+
+
 def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
     """Loads a SavedModel.
 
@@ -152,11 +163,9 @@ def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
     """
     import tensorflow as tf
 
-    labels_path = storage.join(folder, _LABELS)
-    if not storage.exists(labels_path):
-        raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
+    learned = read_learned(folder)
+    find_kind(learned.kind)
     try:
-        labels = parse_labels(storage.read_bytes(labels_path, _MAX_LABEL_BYTES).decode())
         with copies.use_local_copy(folder) as local:
             signatures = tf.saved_model.load(local).signatures
     # TensorFlow raises an IndexError for a file of variables that is too short.
@@ -166,21 +175,22 @@ def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
         raise DataError(
             f"The model in {folder} is damaged ({type(error).__name__}).", _DAMAGE_HINT
         ) from error
+    model = ServedModel(folder, learned, signatures, from_logits)
     try:
         known = {name: signatures[name].structured_outputs for name in signatures}
         widths = {
-            known[IMAGES_SIGNATURE][SCORES_KEY].shape[1],
-            known[EXAMPLES_SIGNATURE][PROBABILITIES_KEY].shape[1],
+            known[IMAGES_SIGNATURE][model.scoring.outputs[-1]].shape[1],
+            known[EXAMPLES_SIGNATURE][model.scoring.records_key].shape[1],
         }
     except (KeyError, IndexError) as error:
         raise DataError(f"The signatures of the model in {folder} lack {error}.", _HINT) from error
-    if widths != {len(labels)}:
+    if widths != {len(learned.names)}:
         raise DataError(
-            f"The model in {folder} has {format_count(len(labels), 'label')}, and scores for "
-            f"{max(widths)}.",
+            f"The model in {folder} has {len(learned.names)} {model.scoring.names_are}, and "
+            f"answers for {max(widths)}.",
             _HINT,
         )
-    return ServedModel(folder, tuple(labels), signatures, from_logits)
+    return model
 
 
 def identify_model(folder: str) -> str:

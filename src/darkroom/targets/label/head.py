@@ -10,13 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.targets.head import Array, Head
-from darkroom.targets.learned import (
-    LABEL_KEY,
-    PROBABILITIES_KEY,
-    SCORE_KEY,
-    SCORES_KEY,
-    Learned,
-)
+from darkroom.targets.label.probabilities import are_probabilities
+from darkroom.targets.learned import Learned
 
 
 class SmoothedCrossentropy(keras.losses.Loss):
@@ -50,7 +45,7 @@ class LabelHead(Head):
     balances = ("none", "weights", "sampling", "prior")
     counts_labels = True
     activation = "a softmax"
-    records_key = PROBABILITIES_KEY
+    records_key = "probabilities"
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -84,9 +79,7 @@ class LabelHead(Head):
 
     def are_answers(self, outputs: Array, tolerance: float, *, from_logits: bool) -> bool:
         """Tells whether they are probabilities, or not."""
-        is_within = (outputs >= -tolerance) & (outputs <= 1 + tolerance)
-        is_one = abs(outputs.sum(axis=1, dtype=np.float64) - 1) <= tolerance
-        return bool(is_within.all() and is_one.all()) != from_logits
+        return are_probabilities(outputs, tolerance) != from_logits
 
     def serve(self, outputs: Any, *, from_logits: bool) -> Any:
         """Returns the probabilities."""
@@ -100,9 +93,9 @@ class LabelHead(Head):
     def name_answers(self, answers: Any, learned: Learned) -> Mapping[str, Any]:
         """Returns the most likely label, its probability, and all probabilities."""
         return {
-            LABEL_KEY: tf.gather(tf.constant(learned.names), tf.argmax(answers, axis=-1)),
-            SCORE_KEY: tf.reduce_max(answers, axis=-1),
-            SCORES_KEY: answers,
+            "label": tf.gather(tf.constant(learned.names), tf.argmax(answers, axis=-1)),
+            "score": tf.reduce_max(answers, axis=-1),
+            "scores": answers,
         }
 
     def learn(self, names: Sequence[str], answers: Array, truth: Array) -> Learned:

@@ -20,7 +20,6 @@ from darkroom.data.open import open_data
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.scores.probabilities import make_probabilities
 from darkroom.evaluation.scores.serving import find_model
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
@@ -31,6 +30,7 @@ from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import copies, ledger
+from darkroom.targets.label.probabilities import make_probabilities
 from darkroom.training.formats import converter
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from darkroom.targets.label.confusion import ConfusionMatrix, make_matrix
+from darkroom.targets.scoring import Floats, Ints
+
 TOP = 5
 NUM_BINS = 15
+MAX_CONFUSIONS = 100
 # The quantile of a normal distribution for an interval of 95 %.
 _Z95 = 1.959963984540054
-
-Floats = npt.NDArray[np.floating[Any]]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,22 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class Confusion:
+    """Records of one label that are taken for another one.
+
+    Attributes:
+        label: The label that they have.
+        predicted: The label that the model predicts.
+        records: How many there are.
+    """
+
+    label: str
+    predicted: str
+    records: int
+
+
+@dataclass(frozen=True)
+class LabelMetrics:
     """How good a classifier is.
 
     Attributes:
@@ -77,6 +92,9 @@ class Metrics:
         majority_accuracy: The accuracy of always predicting it.
         classes: One entry a label, in the order of the label map.
         bins: The parts of that range that have predictions, from low scores to high ones.
+        matrix: The whole confusion matrix, of fifty rows at most.
+        confusions: The pairs of labels that are taken for each other, most records first; at most
+            a hundred.
     """
 
     records: int
@@ -90,9 +108,11 @@ class Metrics:
     majority_accuracy: float
     classes: tuple[ClassScore, ...]
     bins: tuple[Bin, ...]
+    matrix: ConfusionMatrix
+    confusions: tuple[Confusion, ...] = ()
 
 
-def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> Metrics:
+def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> LabelMetrics:
     """Compares predictions with the truth.
 
     Args:
@@ -107,7 +127,17 @@ def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> Metrics:
     known = [each for each in classes if each.support]
     bins = measure_calibration(scores.max(axis=1), is_right)
     majority = max(known, key=lambda each: each.support)
-    return Metrics(
+    rows, columns = confusion.nonzero()
+    cells = {
+        pair: int(confusion[pair]) for pair in zip(rows.tolist(), columns.tolist(), strict=True)
+    }
+    mistakes = [
+        Confusion(labels[row], labels[column], count)
+        for (row, column), count in cells.items()
+        if row != column
+    ]
+    mistakes.sort(key=lambda each: -each.records)
+    return LabelMetrics(
         records=len(truth),
         accuracy=float(is_right.mean()),
         interval=find_wilson_interval(int(is_right.sum()), len(truth)),
@@ -120,6 +150,8 @@ def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> Metrics:
         majority_accuracy=majority.support / len(truth),
         classes=classes,
         bins=bins,
+        matrix=make_matrix(cells, labels),
+        confusions=tuple(mistakes[:MAX_CONFUSIONS]),
     )
 
 

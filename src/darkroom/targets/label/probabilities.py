@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom.errors import DataError
-from darkroom.evaluation.scores.metrics import Floats
+from darkroom.targets.scoring import Floats, check_finite
 
 # How far the sum of the probabilities of an image may be from 1.
 SUM_TOLERANCE = 1e-3
@@ -41,12 +41,7 @@ def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> 
     Raises:
         DataError: It is not finite, not probabilities, or not logits.
     """
-    if wrong := int((~np.isfinite(scores)).any(axis=1).sum()):
-        raise DataError(
-            f"The model gives scores that are not finite numbers for {wrong:,} of {len(scores):,} "
-            "images.",
-            "Train again with a lower learning rate.",
-        )
+    check_finite(scores)
     is_right = _are_distributions(scores, SUM_TOLERANCE)
     if not len(scores) or is_right.all() != from_logits:
         if not from_logits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from darkroom.evaluation.scores.metrics import (
+from darkroom.targets.label.metrics import (
     Bin,
     ClassScore,
     count_confusions,

@@ -1,0 +1,86 @@
+"""A grid of counts whose cells show images, and rows of images with their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from darkroom.evaluation.report.pictures import Gallery
+from darkroom.runtime.markup import Html, element, join_html
+from darkroom.targets.description import Grid, GridCell
+from darkroom.validation.report.parts import make_more
+
+# In a larger grid, an image in each cell would be too small to see.
+_MAX_WITH_PICTURES = 12
+# Longer names stand upright above their columns.
+_FLAT_CHARACTERS = 4
+
+
+def make_grid(grid: Grid, gallery: Gallery) -> Html:
+    """Returns the section of a grid.
+
+    Args:
+        grid: The grid.
+        gallery: The images.
+    """
+    head = element("tr", element("th"), *(element("th", name) for name in grid.names))
+    is_small = len(grid.names) <= _MAX_WITH_PICTURES
+    rows = (
+        element(
+            "tr",
+            element("th", name, scope="row"),
+            *(_make_cell(cell, gallery, with_picture=is_small) for cell in cells),
+        )
+        for name, cells in zip(grid.names, grid.cells, strict=True)
+    )
+    form = "matrix flat" if max(map(len, grid.names)) <= _FLAT_CHARACTERS else "matrix"
+    table = element("table", element("thead", head), element("tbody", *rows), class_=form)
+    return element(
+        "section",
+        element("h2", grid.title),
+        element("p", grid.what, class_="more"),
+        element("div", table, class_="scroll"),
+        make_more(grid.more) if grid.more else None,
+    )
+
+
+def make_pictures(numbers: Sequence[int], gallery: Gallery) -> Html:
+    """Returns images in rows, each with its caption."""
+    return element("div", *(_make_figure(each, gallery) for each in numbers), class_="pics")
+
+
+def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
+    if not cell.images:
+        return element("td", "·", class_="none")
+    small = _make_picture(cell.numbers[0], gallery) if cell.numbers and with_picture else None
+    count, shown = f"{cell.images:,}", len(cell.numbers)
+    sheet = element(
+        "div",
+        element("h3", f"{cell.title}: {count}"),
+        make_pictures(cell.numbers, gallery),
+        make_more(f"{shown} of {count} are shown.") if shown < cell.images else None,
+        class_="sheet",
+    )
+    opened = element("summary", count, small, title=cell.title)
+    inner = element("details", opened, sheet, name="cell") if cell.numbers else count
+    tone = "right" if cell.is_right else "wrong"
+    return element("td", inner, class_=tone, style=f"--share:{10 + 60 * cell.share:.0f}%")
+
+
+def _make_figure(number: int, gallery: Gallery) -> Html:
+    name, said = gallery.names.get(number, ""), gallery.view.captions[number]
+    answer = element("b", said.answer, class_="yes" if said.is_right else "no")
+    truth = None if said.is_right else join_html(", is ", element("b", said.truth))
+    caption = element(
+        "figcaption",
+        join_html(answer, f" {said.score}" if said.score else None, truth),
+        # The last two parts of its path.
+        element("small", "/".join(name.rsplit("/", 2)[-2:]), title=name),
+    )
+    return element("figure", _make_picture(number, gallery), caption)
+
+
+def _make_picture(number: int, gallery: Gallery) -> Html:
+    name = gallery.names.get(number, "")
+    if number not in gallery.thumbnails:
+        return element("span", class_="pic", role="img", aria_label=f"no picture of {name}")
+    return element("span", class_=f"pic i{number}", role="img", aria_label=name)

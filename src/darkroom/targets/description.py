@@ -1,0 +1,158 @@
+"""What a kind of target says about scores: numbers, tables, images and charts, without a form.
+
+A page, a card, a terminal, a notebook, TensorBoard and a UI draw the same descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+# Text, a number of something, a share or score, or nothing.
+Cell = str | int | float | None
+
+
+class Table(NamedTuple):
+    """A table.
+
+    Attributes:
+        title: What it shows.
+        header: The names of its columns. The first one names the rows.
+        rows: Its rows.
+        ranked_by: The column with the score by which rows are ranked, the lowest first.
+        more: How many rows are left out, as part of a sentence; empty if none.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    ranked_by: int = 0
+    more: str = ""
+
+
+class Summary(NamedTuple):
+    """The numbers of a model as texts.
+
+    Attributes:
+        headline: The most important one, as a sentence says it.
+        numbers: Names and texts, the most important one first.
+        tiles: Texts and what they are, for a page.
+        is_good: Whether the model is surely better than one that has learned nothing.
+        table: A row for each label or number.
+        more_tables: Tables for a card.
+        notes: Sentences that help to read the numbers.
+    """
+
+    headline: str
+    numbers: Sequence[tuple[str, str]]
+    tiles: Sequence[tuple[str, str]]
+    is_good: bool
+    table: Table
+    more_tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+class Caption(NamedTuple):
+    """What is said below an image.
+
+    Attributes:
+        answer: What the model says.
+        score: How sure it is; empty where it does not say so.
+        truth: What the image is labelled with.
+        is_right: Whether both are the same.
+    """
+
+    answer: str
+    score: str
+    truth: str
+    is_right: bool
+
+
+class Images(NamedTuple):
+    """Some images with their captions.
+
+    Attributes:
+        title: What they have in common.
+        what: How they were chosen.
+        numbers: Their numbers in the split.
+    """
+
+    title: str
+    what: str
+    numbers: Sequence[int]
+
+
+class GridCell(NamedTuple):
+    """A cell of a grid.
+
+    Attributes:
+        title: What it counts.
+        images: How many images.
+        share: Their share of the row.
+        is_right: Whether the model is right about them.
+        numbers: The numbers of some of them.
+    """
+
+    title: str
+    images: int
+    share: float
+    is_right: bool
+    numbers: Sequence[int]
+
+
+class Grid(NamedTuple):
+    """Counts of images by two names each.
+
+    Attributes:
+        title: What it shows.
+        what: How to read it.
+        names: The names of rows and columns.
+        cells: Its rows.
+        more: What is left out, as a sentence; empty if nothing.
+    """
+
+    title: str
+    what: str
+    names: Sequence[str]
+    cells: Sequence[Sequence[GridCell]]
+    more: str = ""
+
+
+class Chart(NamedTuple):
+    """Points in a square whose diagonal is the ideal.
+
+    Attributes:
+        caption: What it shows.
+        said: Its content in words.
+        axis: The name of the axis from left to right.
+        points: (x, y) of each point.
+        low: The least value of both axes.
+        high: The largest.
+        counts: How many images each point stands for, if they are joined by a line; else empty.
+    """
+
+    caption: str
+    said: str
+    axis: str
+    points: Sequence[tuple[float, float]]
+    low: float = 0.0
+    high: float = 1.0
+    counts: Sequence[int] = ()
+
+
+class View(NamedTuple):
+    """The images of a split, and charts.
+
+    Attributes:
+        captions: What is said below each image, by its number.
+        groups: Images to show.
+        grid: Counts of images; None without any.
+        charts_title: What the charts show.
+        charts: Charts of all images.
+    """
+
+    captions: Mapping[int, Caption]
+    groups: Sequence[Images]
+    grid: Grid | None
+    charts_title: str
+    charts: Sequence[Chart]
