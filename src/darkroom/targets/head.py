@@ -26,7 +26,6 @@ class Head(Protocol):
         balances: The ways to balance labels, of the option `balance`, that make sense.
         counts_labels: Whether each image has one label, so that the images of each can be counted.
         activation: What the last layer of a user's model must be, as part of a sentence.
-        records_key: The name of the answers in the signature for records.
     """
 
     size: int
@@ -34,7 +33,6 @@ class Head(Protocol):
     balances: ClassVar[Sequence[str]]
     counts_labels: ClassVar[bool] = False
     activation: ClassVar[str]
-    records_key: ClassVar[str]
 
     @classmethod
     def fit(cls, size: int, targets: Iterable[Array], balance: str) -> Head:

@@ -31,6 +31,7 @@ from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
 from darkroom.targets.head import make_head
 from darkroom.targets.learned import LEARNED_FILE, Learned
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.networks.answers import check_answers
 
 PIXELS_KEY = "pixels"
@@ -83,7 +84,7 @@ def export_model(
     """
     check_backend()
     learned = labels if isinstance(labels, Learned) else Learned(ONE_LABEL.kind, tuple(labels))
-    head = make_head(learned)
+    head, records_key = make_head(learned), find_scoring(learned.kind).records_key
     more = ", or pass from_logits=True"
     check_answers(model, "The model", image_size, head, from_logits=from_logits, more=more)
     module = tf.Module()
@@ -113,7 +114,7 @@ def export_model(
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         parsed = tf.io.parse_example(examples, _FEATURES)
-        return {head.records_key: predict(parsed, _decode_features)}
+        return {records_key: predict(parsed, _decode_features)}
 
     with tempfile.TemporaryDirectory() as folder:
         module.assets = _make_assets(learned, folder)

@@ -45,7 +45,6 @@ class LabelHead(Head):
     balances = ("none", "weights", "sampling", "prior")
     counts_labels = True
     activation = "a softmax"
-    records_key = "probabilities"
 
     def __init__(self, size: int) -> None:
         self.size = size
