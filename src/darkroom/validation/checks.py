@@ -214,13 +214,15 @@ def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]
     """Returns the checks of a dataset by name: those of all kinds of targets, and of its own."""
     has_names = kind.names is not None
     common = {
-        name: check.find for name, check in _CHECKS.items() if has_names or not check.needs_names
+        name: check.find
+        for name, check in COMMON_CHECKS.items()
+        if has_names or not check.needs_names
     }
     own = list_target_checks(kind.name)
     return {**common, **{check.name: partial(check_target, check=check) for check in own}}
 
 
-_CHECKS = {
+COMMON_CHECKS = {
     "rejects": Check(check_rejects),
     "leakage": Check(check_leakage),
     "label_conflicts": Check(check_label_conflicts),
