@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -291,3 +294,30 @@ def test_other_images_of_the_same_name_and_size_are_rejected(photos, tmp_path):
     assert (reject.reason, reject.label) == ("conflict", '["cat", "dog"]')
     assert "dog/3.bmp has the same name and size, but is another image" in reject.detail
     assert (result.rows, result.written, result.deduplicated) == (6, 3, 2)
+
+
+def _list_examples():
+    """Yields the examples of the guide: what is in the source, and the options."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "labels.md").read_text("utf-8")
+    for _, examples, flags in re.findall(
+        r"^\| (an? |one|several|numbers)[^|]*\|(.*)\|(.*)\|$", text, re.M
+    ):
+        if found := re.findall("`([^`]+)`", examples):
+            words = shlex.split(" ".join(re.findall("`([^`]+)`", flags)))
+            names = (each[2:].replace("-", "_") for each in words[::2])
+            yield found, dict(zip(names, words[1::2], strict=True))
+
+
+@pytest.mark.parametrize(("lines", "options"), _list_examples())
+def test_each_example_of_the_guide_is_a_source(plan, photos, lines, options):
+    given = {name: tuple(v.split(",")) if "columns" in name else v for name, v in options.items()}
+    is_row = lines[0].startswith("a.jpg")
+    source = "\n".join(["image_uri,label"] * is_row + lines) + "\n"
+    found = plan(photos if "/" in lines[0] else source, given)
+    several, numbers = ["cat", "dog"], [12.5, 30]
+    first = next(iter(sorted(found.labels)))
+    expected = {"label_columns": ["cat"], "target_columns": numbers}.get(
+        next(iter(options), ""), several if options else "cat"
+    )
+    assert found.labels[first] == expected
+    assert not found.rejects

@@ -57,14 +57,17 @@ class ManifestOptions(RowFields):
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
         if self.label_separator is not None and not self.label_separator.strip("\0\n"):
-            raise UsageError("label_separator is empty.", "Give the text between labels, as ';'.")
+            raise UsageError(
+                "label_separator is empty.",
+                f"Give the text between labels, as ';'. {labels.SEE_FORMS}",
+            )
         if self.labels is not None:
             labels.build_label_map((), self.labels)
         is_given = self.labels is not None or self.label_map is not None
         if is_given and self.schema is not None and self.schema.has_integer_labels:
             raise UsageError(
                 "A label map was given beside integer labels, which number themselves.",
-                "Drop the label map, or make the column a 'string_label'.",
+                f"Drop the label map, or make the column a 'string_label'. {labels.SEE_FORMS}",
             )
 
     @property
