@@ -59,7 +59,7 @@ def _write_shard(root: Path, number: int, records: int, record_bytes: int) -> Sh
             writer.write(example.encode_example(features, image), image)
             row = {"key": key, "sha256": sha256, "split": TRAIN, "label": "cat"}
             rows.append({**row, "uri": key, "shard": number, "position": position})
-    table = pa.Table.from_pylist(rows, schema=index_schema({}))
+    table = pa.Table.from_pylist(rows, schema=index_schema({}, pa.string()))
     pq.write_table(table, root / "index" / index_file(number, _SHARDS))
     return Shard(file, records, writer.size_bytes, writer.sha256)
 

@@ -14,7 +14,6 @@ WIDER = {
     "columns": "Schema | Mapping[str, Any] | str | None",
     "label_map": "Sequence[str] | str | os.PathLike[str] | None",
     "split_ratios": "SplitRatios | str",
-    "allowed_roots": "Sequence[str | os.PathLike[str]]",
     "image_size": "tuple[int, int] | int",
     "exclude": "str | os.PathLike[str] | None",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from darkroom.dataset.index import IndexRow, IndexWriter, read_index
@@ -15,7 +16,7 @@ from darkroom.storage.parquet import BATCH_ROWS
 def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Path):
     for number, split in enumerate(("eval", "train", "train")):
         path = str(tmp_path / f"index-0000{number}-of-00003.parquet")
-        with IndexWriter(path, number, {}, "source") as writer:
+        with IndexWriter(path, number, {}, "source", pa.string()) as writer:
             # Each call is a row group, with other labels than the one before.
             for label in ("owl", None, "cat"):
                 row = IndexRow("key", 1, "uri", split, label)

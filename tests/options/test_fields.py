@@ -106,8 +106,13 @@ def test_the_signature_of_convert_has_the_fields():
     assert (parameter.annotation, parameter.default) == (f"{max_rejects.type} | None", None)
 
 
-def test_the_signature_of_manifest_options_parse_has_the_fields():
-    assert find_differences(ManifestOptions.parse, SourceFields) == []
+def test_a_function_with_options_shows_them():
+    names = [each.name for each in dataclasses.fields(SourceFields)]
+    assert [*inspect.signature(ManifestOptions.parse).parameters] == names
+    text = inspect.getdoc(ManifestOptions.parse) or ""
+    assert all(f"\n    {name}: " in text.partition("Raises:")[0] for name in names)
+    with pytest.raises(TypeError, match="'sed'"):
+        ManifestOptions.parse(sed=1)
 
 
 def test_the_signature_of_load_has_the_fields():

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
+import darkroom
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import ManifestOptions
 
 SEPARATED = {"label_separator": ";"}
@@ -242,3 +249,75 @@ def test_what_the_options_name_must_be_there(plan):
         plan("image_uri,red,w\na.jpg,1,2\n", {"label_columns": ("red",), "target_columns": ("w",)})
     with pytest.raises(UsageError, match="label_separator is empty"):
         plan("image_uri,label\na.jpg,1\n", {"label_separator": ""})
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Folders of labels: an image in two of them, and two others of the same name."""
+    bodies = {"cat/1.bmp": 1, "dog/1.bmp": 1, "cat/a/2.bmp": 2, "dog/a/2.bmp": 22, "dog/3.bmp": 3}
+    for name, number in bodies.items():
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8 + number // 10), (number, 0, 0)).save(path)
+    return tmp_path / "photos"
+
+
+def test_an_image_in_several_folders_has_the_labels_of_all(plan, photos):
+    found = plan(photos, LISTS)
+    alone = {"cat/a/2.bmp": ["cat"], "dog/a/2.bmp": ["dog"], "dog/3.bmp": ["dog"]}
+    assert found.labels == {"cat/1.bmp": ["cat", "dog"], **alone}
+    assert (found.manifest.rows, found.manifest.deduplicated) == (5, 1)
+    assert not found.rejects
+    # One label an image: they are two.
+    assert len(plan(photos, {}).labels) == 5
+    splits = photos / "splits"
+    for split, label in (("train", "cat"), ("train", "dog"), ("test", "cat")):
+        shutil.copytree(photos / label, splits / split / label)
+    found = plan(splits, LISTS)
+    assert found.labels["train/cat/1.bmp"] == ["cat", "dog"]
+    assert found.labels["test/cat/1.bmp"] == ["cat"]
+    assert found.manifest.deduplicated == 1
+
+
+@pytest.mark.fault(
+    73,
+    "in two folders of labels, other images of the same name and size",
+    "its rows are rejected when the images are read",
+    code="`conflict`",
+    hint="rename one",
+)
+def test_other_images_of_the_same_name_and_size_are_rejected(photos, tmp_path):
+    Image.new("RGB", (8, 8), (9, 0, 0)).save(photos / "cat" / "3.bmp")
+    options = ConversionOptions(**LISTS)
+    result = darkroom.convert(photos, tmp_path / "records", max_rejects=1, options=options)
+    [reject] = read_rejects(str(tmp_path / "records" / "rejects.parquet"))
+    assert (reject.reason, reject.label) == ("conflict", '["cat", "dog"]')
+    assert "dog/3.bmp has the same name and size, but is another image" in reject.detail
+    assert (result.rows, result.written, result.deduplicated) == (6, 3, 2)
+
+
+def _list_examples():
+    """Yields the examples of the guide: what is in the source, and the options."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "labels.md").read_text("utf-8")
+    for _, examples, flags in re.findall(
+        r"^\| (an? |one|several|numbers)[^|]*\|(.*)\|(.*)\|$", text, re.M
+    ):
+        if found := re.findall("`([^`]+)`", examples):
+            words = shlex.split(" ".join(re.findall("`([^`]+)`", flags)))
+            names = (each[2:].replace("-", "_") for each in words[::2])
+            yield found, dict(zip(names, words[1::2], strict=True))
+
+
+@pytest.mark.parametrize(("lines", "options"), _list_examples())
+def test_each_example_of_the_guide_is_a_source(plan, photos, lines, options):
+    given = {name: tuple(v.split(",")) if "columns" in name else v for name, v in options.items()}
+    is_row = lines[0].startswith("a.jpg")
+    source = "\n".join(["image_uri,label"] * is_row + lines) + "\n"
+    found = plan(photos if "/" in lines[0] else source, given)
+    several, numbers = ["cat", "dog"], [12.5, 30]
+    first = next(iter(sorted(found.labels)))
+    expected = {"label_columns": ["cat"], "target_columns": numbers}.get(
+        next(iter(options), ""), several if options else "cat"
+    )
+    assert found.labels[first] == expected
+    assert not found.rejects

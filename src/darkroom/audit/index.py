@@ -146,11 +146,11 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     Raises:
         TableError: The index is damaged, or belongs to another shard.
     """
-    columns, records = _decode_columns(data, place), place.records
+    kind, known, names = find_kind(dataset.target.kind), {*dataset.labels}, dataset.target.names
+    columns, records = _decode_columns(data, place, kind.column), place.records
     _check_column("split", columns["split"], place.split)
     _check_column("shard", columns["shard"], place.shard)
     _check_column("position", columns["position"], np.arange(records))
-    kind, known, names = find_kind(dataset.target.kind), {*dataset.labels}, dataset.target.names
     _check_values("label", columns["label"], lambda value: kind.fits(value, known, names))
     if IMAGE_SOURCE_ID not in dataset.features:
         return None
@@ -159,14 +159,14 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     return _make_entries(columns["key"], columns["sha256"])
 
 
-def _decode_columns(data: bytes, place: _Place) -> dict[str, Any]:
+def _decode_columns(data: bytes, place: _Place, label: pa.DataType) -> dict[str, Any]:
     """Returns the columns to compare, as arrays; raises `TableError` as `parse_index_entries`."""
     try:
         parquet = pq.ParquetFile(pa.BufferReader(data))
         found, num_bytes = parquet.metadata.num_rows, _count_bytes(parquet)
         # A few bytes can become many gigabytes, so this comes before anything is decoded.
         if found == place.records and num_bytes <= _MAX_BYTES:
-            check_index(place.file, parquet, _COLUMNS)
+            check_index(place.file, parquet, _COLUMNS, label)
             # All columns are decoded, not only the compared ones, so that damage in any is seen.
             table = parquet.read()
             table.validate(full=True)

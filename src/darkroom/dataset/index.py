@@ -28,14 +28,14 @@ from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
 
-# Types of what an image is labelled with: a label, labels, numbers.
-LABEL_TYPES = (pa.string(), pa.list_(pa.string()), pa.list_(pa.float32()))
+_LABEL = "label"
+# The caller says of what type the column of labels is.
 _COLUMNS = (
     ("key", pa.string()),
     ("row", pa.int64()),
     ("uri", pa.string()),
     ("split", pa.string()),
-    ("label", pa.string()),
+    (_LABEL, None),
     ("sha256", pa.string()),
     ("pixel_hash", pa.string()),
     ("decoded_hash", pa.string()),
@@ -57,15 +57,15 @@ INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: 
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
 
 
-def index_schema(inputs: Mapping[str, str], label: pa.DataType = LABEL_TYPES[0]) -> pa.Schema:
+def index_schema(inputs: Mapping[str, str], label: pa.DataType) -> pa.Schema:
     """Returns the columns of an index.
 
     Args:
         inputs: Kind of every input column by name; they are in the struct `extra`, so that their
             names cannot clash with ours.
-        label: Type of the column `label`: one of `LABEL_TYPES`.
+        label: Type of the column `label`, as the kind of target has it.
     """
-    fields = [pa.field(name, label if name == "label" else kind) for name, kind in _COLUMNS]
+    fields = [pa.field(name, kind or label) for name, kind in _COLUMNS]
     if inputs:
         extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
         fields.append(pa.field("extra", pa.struct(extra)))
@@ -130,12 +130,7 @@ class IndexWriter:
     """
 
     def __init__(
-        self,
-        path: str,
-        shard: int,
-        inputs: Mapping[str, str],
-        source: str,
-        label: pa.DataType = LABEL_TYPES[0],
+        self, path: str, shard: int, inputs: Mapping[str, str], source: str, label: pa.DataType
     ) -> None:
         self._schema = index_schema(inputs, label).with_metadata({_SOURCE: source.encode()})
         self._file = storage.open_write(path)
@@ -202,18 +197,27 @@ def find_index_files(folder: str) -> list[str]:
     return paths
 
 
-def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> None:
+def check_index(
+    path: str, parquet: pq.ParquetFile, names: Sequence[str], label: pa.DataType | None = None
+) -> None:
     """Checks that an index file has columns, with the types that `IndexWriter` gives them.
+
+    Args:
+        path: The file.
+        parquet: Its content.
+        names: The columns.
+        label: Type of the column `label`; None for any.
 
     Raises:
         DataError: One is missing, or has another type.
     """
-    types, found = dict(_COLUMNS), parquet.schema_arrow
+    types, found = {**dict(_COLUMNS), _LABEL: label}, parquet.schema_arrow
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
-        if kind != types[name] and not (name == "label" and kind in LABEL_TYPES):
+        if kind == "missing" or types[name] not in (kind, None):
+            expected = types[name] or "a column"
             raise DataError(
-                f"{path} is not an index: its column {name} is {kind}, expected {types[name]}.",
+                f"{path} is not an index: its column {name} is {kind}, expected {expected}.",
                 _suggest_verify(path),
             )
     if found.get_all_field_indices("extra"):

@@ -14,6 +14,8 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 # Numbers from 0 to 65,535; a column with more classes usually has ids or captions.
 MAX_CLASSES = 65_536
 MAX_LABEL_CHARACTERS = 1_000
+# The end of the hint of each error about labels.
+SEE_FORMS = "See docs/guides/labels.md for an example of each form."
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # Persian and Indic words, and many emoji, are written with these.
@@ -98,7 +100,7 @@ def build_label_map(
                 f"There are {len(found):,} different labels, at most {MAX_CLASSES:,} are possible: "
                 f"{found[0]!r:.40}, {found[1]!r:.40}, ...",
                 "Check which column has the labels, and name it with --columns (columns= in "
-                "Python).",
+                f"Python). {SEE_FORMS}",
             )
         return found
     given = [normalise_label(label) for label in given]
@@ -108,7 +110,7 @@ def build_label_map(
         problem = f"repeats {repeated}" if repeated else f"has unusable labels {unusable[:5]}"
         raise UsageError(
             f"The label map {problem if given else 'is empty'}.",
-            "Give each label once, one a line, in the order of their numbers.",
+            f"Give each label once, one a line, in the order of their numbers. {SEE_FORMS}",
         )
     return list(given)
 
@@ -143,7 +145,8 @@ def read_labels(path: str) -> list[str]:
         ) from error
     except UnicodeDecodeError as error:
         raise DataError(
-            f"The label file {path} is not UTF-8: {error}.", "Save it as UTF-8, one label a line."
+            f"The label file {path} is not UTF-8: {error}.",
+            f"Save it as UTF-8, one label a line. {SEE_FORMS}",
         ) from error
 
 

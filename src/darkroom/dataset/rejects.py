@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
@@ -60,6 +61,8 @@ HINTS: Mapping[str, str] = {
     "unsupported_scheme": "Download the images, or name them by gs:// or s3://.",
     "windows_path": "Write paths with / and relative to the folder of the list.",
 }
+
+_ABOUT_LABELS = frozenset(("bad_label", "empty_label", "multi_label", "unknown_label"))
 
 # Fields of a JSONL row that describe a reject; a file with all of them is a list of rejects.
 REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
@@ -236,7 +239,10 @@ def format_hint(rejected: Mapping[str, int]) -> str:
         rejected: Number of rejected rows by reason code.
     """
     known = sorted(HINTS.keys() & rejected.keys(), key=lambda name: (-rejected[name], name))
-    return "\n".join(f"{reason}: {HINTS[reason]}" for reason in known)
+    lines = [f"{reason}: {HINTS[reason]}" for reason in known]
+    if rejected.keys() & _ABOUT_LABELS:
+        lines.append(SEE_FORMS)
+    return "\n".join(lines)
 
 
 def list_rejects(folder: str) -> str:

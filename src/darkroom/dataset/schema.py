@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime.text import find_similar
 
@@ -103,7 +104,7 @@ class Schema:
             raise UsageError(
                 "An image is labelled in one way, but there are columns of the kinds "
                 f"{', '.join(sorted(kind.value for kind in targets))}.",
-                "Give the columns of one way these kinds, and the others another one.",
+                f"Give the columns of one way these kinds, and the others another one. {SEE_FORMS}",
             )
         if taken := [name for name, _ in self.inputs if name.startswith(IMAGE_PREFIX)]:
             raise UsageError(
@@ -260,10 +261,11 @@ def _check_misspelt(kind: Kind, names: Sequence[str], roles: Mapping[str, Kind])
     guess = "" if near is None else f" Did you mean {near!r}?"
     columns = {name: role.value for name, role in roles.items()}
     columns["COLUMN" if near is None else near] = kind.value
+    see = f" {SEE_FORMS}" if kind is Kind.STRING_LABEL else ""
     raise DataError(
         f"No column holds {what}: expected {expected!r}, found {list(names)}.{guess}",
         f"Rename the column, or name the kind of each: --columns '{json.dumps(columns)}' "
-        "(columns= in Python).",
+        f"(columns= in Python).{see}",
     )
 
 
@@ -330,7 +332,7 @@ class Columns:
         schema = self.schema or infer_schema(names, kinds)
         check_columns(schema, names)
         named = self.named
-        _check_present([*named], names, "Name columns that the source has.")
+        _check_present([*named], names, f"Name columns that the source has. {SEE_FORMS}")
         columns = {**dict(schema.columns), **named}
         if self.has_labels and schema.label:
             columns[schema.label] = Kind.LABELS

@@ -21,6 +21,8 @@ from darkroom.errors import NOT_THE_DATA
 from darkroom.manifest.rows import Entry
 
 CHUNK_ROWS = 16_384
+# That ask stores for the states of images.
+REMOTE_THREADS = 32
 # A page of a listing must have at least as many of the images to be worth its cost.
 _MIN_IMAGES = 100
 

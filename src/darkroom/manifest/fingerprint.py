@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
 from darkroom.errors import StorageError, describe_os_error
-from darkroom.manifest.chunks import Chunk, make_chunk, read_chunks
+from darkroom.manifest.chunks import REMOTE_THREADS, Chunk, make_chunk, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
 
-_THREADS = 32
 # The id is in the key; the order follows from the key and the seed.
 _TEXTS = ("key", "uri", "split", "declared")
 _OTHERS = ("label", "size", "mtime", "extra")
@@ -78,7 +77,7 @@ def fingerprint_source(
     sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
     rows = parse_rows(sources, options.resolve())
     fingerprint = Fingerprint(options)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(REMOTE_THREADS) as pool:
         for items in read_chunks(rows):
             chunk = make_chunk(items, pool)
             if check is not None:
@@ -115,7 +114,7 @@ def read_source_state(
         # Images without a state must be missing, not merely hidden from us.
         unknown = [uri for uri, size in columns if uri and size is None]
         if unknown:
-            with ThreadPoolExecutor(_THREADS) as pool:
+            with ThreadPoolExecutor(REMOTE_THREADS) as pool:
                 list(pool.map(_check_missing, unknown))
 
     return f"{hash_code()}-{fingerprint_source(source, options, check_all)}"

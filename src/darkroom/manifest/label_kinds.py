@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.errors import DataError
 from darkroom.runtime.text import format_count
 
@@ -18,7 +19,7 @@ _NUMBER = re.compile(
 )
 # That many classes may have numbers for names, as digits have, whatever the number of rows.
 _MAX_NUMBERS = 20
-_CONFIRM = "convert with --label-kind label (label_kind= in Python)."
+_CONFIRM = f"convert with --label-kind label (label_kind= in Python). {SEE_FORMS}"
 
 
 def check_label_kind(counts: Mapping[str, int]) -> None:

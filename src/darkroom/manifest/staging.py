@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.chunks import make_chunk, read_chunks
+from darkroom.manifest.chunks import REMOTE_THREADS, make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.manifest.sources.base import Source
@@ -41,8 +41,16 @@ class StagedRows:
     fingerprint: str
 
 
-def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str) -> StagedRows:
+def stage_rows(
+    sources: Sequence[Source], options: ManifestOptions, scratch: str, need_sizes: bool = False
+) -> StagedRows:
     """Parses all rows and writes them to `scratch`, with the state of their local images.
+
+    Args:
+        sources: The sources.
+        options: How rows become entries.
+        scratch: A local folder.
+        need_sizes: Whether the state of remote images is needed, too.
 
     Raises:
         DataError: A source as a whole cannot be used.
@@ -52,6 +60,7 @@ def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str
         collect_less_garbage(),
         _Stage(scratch, sources[0].schema, options) as stage,
         ThreadPoolExecutor(1) as pool,
+        ThreadPoolExecutor(REMOTE_THREADS) as lookups,
     ):
         # While one chunk is parsed, the images of the previous one are looked up, which takes half
         # as long and does not need the interpreter.
@@ -59,7 +68,7 @@ def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str
         pending.set_result(None)
         for items in read_chunks(parse_rows(sources, options)):
             pending.result()
-            pending = pool.submit(stage.add, items)
+            pending = pool.submit(stage.add, items, lookups if need_sizes else None)
         pending.result()
     return stage.finish()
 
@@ -87,8 +96,8 @@ class _Stage:
         self._good.close()
         self._bad.__exit__(kind, *rest)
 
-    def add(self, items: Sequence[Entry | Reject]) -> None:
-        chunk = make_chunk(items)
+    def add(self, items: Sequence[Entry | Reject], lookups: Executor | None) -> None:
+        chunk = make_chunk(items, lookups)
         self._rows += chunk.num_rows
         self._fingerprint.update(chunk)
         for reject in chunk.rejects:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -144,6 +145,7 @@ class ManifestRow(NamedTuple):
         size: Bytes of its image when that is known.
         mtime: Version of its image when that is known.
         extra: Its input columns by name.
+        copies: URIs of files that must have the bytes of its image, which it was merged with.
     """
 
     key: str
@@ -156,6 +158,7 @@ class ManifestRow(NamedTuple):
     size: int | None
     mtime: str | None
     extra: dict[str, Any] | None = None
+    copies: list[str] | None = None
 
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
@@ -169,9 +172,14 @@ def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[Manifest
             low, high = max(first - start, 0), min(first + count - start, rows)
             if low < high:
                 table = parquet.read_row_group(group).slice(low, high - low)
-                names = [name for name in ManifestRow._fields if name in table.column_names]
                 # Column by column: row by row pyarrow takes several times as long.
-                yield from map(ManifestRow, *(table[name].to_pylist() for name in names))
+                yield from map(
+                    ManifestRow,
+                    *(
+                        table[name].to_pylist() if name in table.column_names else repeat(None)
+                        for name in ManifestRow._fields
+                    ),
+                )
             start += rows
 
 

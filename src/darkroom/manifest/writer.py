@@ -53,6 +53,22 @@ MAX_COUNTED_BYTES = 64 << 20
 # want more memory than it may use.
 _SORTED_ROWS = 250_000
 
+# Files of a folder with the same path below that of their label, and the same size: one image with
+# the labels of all of them. It is that of the first file, and workers compare the others' bytes.
+_SHARED = """
+CREATE TEMP TABLE shared AS
+SELECT unnest(list(row)) AS row, min_by(listed, id) AS first, list(uri ORDER BY id)[2:] AS copies
+FROM listed WHERE size IS NOT NULL
+GROUP BY declared, string_split(id, '/')[{depth} + 1:], size HAVING count(*) > 1
+"""
+_MERGED = """
+CREATE TEMP VIEW staged AS
+SELECT listed.* REPLACE (
+  coalesce(first.key, key) AS key, coalesce(first.id, id) AS id, coalesce(first.uri, uri) AS uri,
+  coalesce(first.split, split) AS split, coalesce(first."order", "order") AS "order",
+  coalesce(first.mtime, mtime) AS mtime
+), copies FROM listed LEFT JOIN shared USING (row)
+"""
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
 # with equal numbers and different keys form no group in the next step.
@@ -121,7 +137,7 @@ _LABELS = """
 SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
 """
 _ORDERED = """
-SELECT key, id, uri, split, label, row, size, mtime{extra} FROM kept
+SELECT key, id, uri, split, label, row, size, mtime{more} FROM kept
 WHERE split = '{split}' AND "order" BETWEEN {first} AND {last}
 ORDER BY "order", key
 """
@@ -159,17 +175,24 @@ def write_manifest(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         explain_shortage(schema, scratch),
     ):
-        staged = stage_rows(sources, options, scratch)
+        kind = find_kind(schema.target_kind)
+        # Where rows of an image are joined, it may be in the folders of several labels.
+        folders = sources[0] if kind.says is None else None
+        depth = folders.label_depth if isinstance(folders, FolderSource) else 0
+        staged = stage_rows(sources, options, scratch, bool(depth))
         conflicts = os.path.join(scratch, "conflicts.parquet")
         with open_database(scratch) as connection:
-            create_view(connection, "staged", [staged.path], scratch)
+            create_view(connection, "listed" if depth else "staged", [staged.path], scratch)
+            if depth:
+                connection.execute(_SHARED.format(depth=depth))
+                connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
-            kind = find_kind(schema.target_kind)
             _reject_conflicts(connection, schema, kind, conflicts)
             merged = _count_merged(connection, options)
             label_map = _make_label_map(connection, schema, kind, options)
             split_sizes = _measure_splits(connection)
-            _write_ordered(connection, schema, kind, split_sizes, label_map, folder)
+            more = f"{', extra' if schema.inputs else ''}{', copies' if depth else ''}"
+            _write_ordered(connection, more, kind, split_sizes, label_map, folder)
         rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
     kept = sum(size.rows for size in split_sizes.values())
     manifest = Manifest(
@@ -266,19 +289,18 @@ def _make_label_map(
 
 def _write_ordered(
     connection: duckdb.DuckDBPyConnection,
-    schema: Schema,
+    more: str,
     kind: Kind,
     sizes: Mapping[str, SplitSize],
     label_map: Sequence[str],
     folder: str,
 ) -> None:
-    extra = ", extra" if schema.inputs else ""
     names = pa.array(label_map, pa.string())
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
         for split, first, last in _find_ranges(sizes):
-            query = _ORDERED.format(extra=extra, split=split, first=first, last=last)
+            query = _ORDERED.format(more=more, split=split, first=first, last=last)
             reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
             if writer is None:
                 none = pa.RecordBatch.from_pylist([], reader.schema)

@@ -27,6 +27,7 @@ _KEY = "option"
 _NONE = " | None"
 
 _Class = TypeVar("_Class")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _Default = TypeVar("_Default")
 
 
@@ -133,14 +134,37 @@ def list_options(*classes: type) -> list[OptionField]:
 
 def document(options: type[_Class]) -> type[_Class]:
     """Adds the options to the docstring of their class; a decorator."""
-    lines = [
+    # Without the indent of the source, which Python 3.13 takes out of docstrings itself.
+    before = inspect.cleandoc(f"{options.__doc__}")
+    options.__doc__ = "\n".join([before, "", "Attributes:", *_describe_all(options)])
+    return options
+
+
+def spell_out(options: type) -> Callable[[_Function], _Function]:
+    """Puts the options into signature and docstring of a function with `**options`; a decorator.
+
+    So `help`, notebooks and the reference show them, and each is said in its class alone.
+    """
+
+    def add(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        fields = inspect.signature(options).parameters.values()
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*own, *fields]
+        )
+        before, end, after = inspect.cleandoc(f"{function.__doc__}").partition("\n\nRaises:")
+        function.__doc__ = "\n".join([before, *_describe_all(options)]) + end + after
+        return function
+
+    return add
+
+
+def _describe_all(options: type) -> list[str]:
+    return [
         f"    {each.name}: {each.option.help} {each.option.more}".rstrip()
         for each in list_options(options)
     ]
-    # Without the indent of the source, which Python 3.13 takes out of docstrings itself.
-    before = inspect.cleandoc(f"{options.__doc__}")
-    options.__doc__ = "\n".join([before, "", "Attributes:", *lines])
-    return options
 
 
 def merge_options(kind: type[_Class], options: _Class | None, given: Mapping[str, Any]) -> _Class:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,61 +15,35 @@ from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.checks import check_choice, check_count, encode_json
+from darkroom.options.fields import spell_out
 from darkroom.options.source import (
-    AUTO_LABEL,
-    DEFAULT_SOURCE_ENCODING,
-    DEFAULT_SPLIT_RATIOS,
-    JOIN_SUBFOLDERS,
     LABEL_KINDS,
     MANY_LABELS,
     MERGES,
-    REFUSE_MERGE,
     SUBFOLDERS,
+    RowFields,
+    SourceFields,
 )
-from darkroom.targets.form import EMPTY_CELLS, UNANNOTATED, Form
+from darkroom.targets.form import EMPTY_CELLS, Form
 
 
-@dataclass(frozen=True)
-class ManifestOptions:
+@dataclass(frozen=True, kw_only=True)
+class ManifestOptions(RowFields):
     """How the rows of a source become a manifest: `SourceFields`, parsed.
+
+    The paths of `allowed_roots` and `exclude` are absolute; links are followed where the rows are
+    read. `source_encoding` is spelled as in Python.
 
     Attributes:
         schema: Kind of every column; inferred from the names of the columns when None.
-        labels: The label map in the order of its numbers; the labels sorted as text when None.
+        labels: The label map in the order of its numbers, instead of `label_map`, which is read
+            together with the source; with neither, the labels sorted as text.
         split_ratios: Shares of train, eval and test for rows that do not name a split.
-        seed: Seed of the order and of the assignment to splits.
-        source_encoding: Text encoding of a CSV or JSONL file, as Python spells it.
-        allowed_roots: Folders that may contain images, as absolute paths; links are followed where
-            the rows are read. () allows every folder.
-        exclude: Absolute path of a list of images to leave out; see
-            `darkroom.manifest.exclusions`.
-        label_map: Path of a file with one label per line, which is read together with the source;
-            instead of `labels`.
-        label_kind: `label` if each text in the column of labels is one label, whatever it looks
-            like; `labels` if an image has any number of them.
-        label_separator: Text between the labels in a cell.
-        label_columns: Columns that have 1 where an image has the label of their name.
-        target_columns: Columns with numbers to predict.
-        empty_labels: Meaning of an empty cell of the last four.
-        merge_rows: `first` if one row is kept of an image whose rows differ in further columns.
-        subfolders: `reject` if images in folders below that of a label are rejected.
     """
 
     schema: Schema | None = None
     labels: tuple[str, ...] | None = None
     split_ratios: SplitRatios = field(default_factory=SplitRatios)
-    seed: int = 0
-    source_encoding: str = DEFAULT_SOURCE_ENCODING
-    allowed_roots: tuple[str, ...] = ()
-    exclude: str | None = None
-    label_map: str | None = None
-    label_kind: str = AUTO_LABEL
-    merge_rows: str = REFUSE_MERGE
-    subfolders: str = JOIN_SUBFOLDERS
-    label_separator: str | None = None
-    label_columns: tuple[str, ...] = ()
-    target_columns: tuple[str, ...] = ()
-    empty_labels: str = UNANNOTATED
 
     def __post_init__(self) -> None:
         """Checks the choices and the label map.
@@ -83,14 +57,17 @@ class ManifestOptions:
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
         if self.label_separator is not None and not self.label_separator.strip("\0\n"):
-            raise UsageError("label_separator is empty.", "Give the text between labels, as ';'.")
+            raise UsageError(
+                "label_separator is empty.",
+                f"Give the text between labels, as ';'. {labels.SEE_FORMS}",
+            )
         if self.labels is not None:
             labels.build_label_map((), self.labels)
         is_given = self.labels is not None or self.label_map is not None
         if is_given and self.schema is not None and self.schema.has_integer_labels:
             raise UsageError(
                 "A label map was given beside integer labels, which number themselves.",
-                "Drop the label map, or make the column a 'string_label'.",
+                f"Drop the label map, or make the column a 'string_label'. {labels.SEE_FORMS}",
             )
 
     @property
@@ -112,72 +89,35 @@ class ManifestOptions:
         )
 
     @classmethod
-    def parse(
-        cls,
-        *,
-        columns: Schema | Mapping[str, Any] | str | None = None,
-        label_map: Sequence[str] | str | os.PathLike[str] | None = None,
-        split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
-        seed: int = 0,
-        source_encoding: str = DEFAULT_SOURCE_ENCODING,
-        label_kind: str = AUTO_LABEL,
-        merge_rows: str = REFUSE_MERGE,
-        subfolders: str = JOIN_SUBFOLDERS,
-        label_separator: str | None = None,
-        label_columns: tuple[str, ...] = (),
-        target_columns: tuple[str, ...] = (),
-        empty_labels: str = UNANNOTATED,
-        allowed_roots: Sequence[str | os.PathLike[str]] = (),
-        exclude: str | os.PathLike[str] | None = None,
-    ) -> ManifestOptions:
+    @spell_out(SourceFields)
+    def parse(cls, **options: Any) -> ManifestOptions:
         """Makes options from users' values. Reads no file: see `resolve`.
 
         Args:
-            columns: Kind of each column by name, as in {"path": "image", "age": "integer"}.
-                A mapping, its JSON text, or a `Schema`.
-            label_map: Labels in the order of their numbers: a file with one label per line. Or the
-                labels themselves.
-            split_ratios: Percentages of train, eval and test for rows that do not name a split.
-            seed: Seed for everything random: splits, order, weights, augmentation.
-            source_encoding: Text encoding of a CSV or JSONL file.
-            label_kind: Meaning of a text in the column of labels.
-            merge_rows: How to treat an image whose rows differ in further columns.
-            subfolders: How to treat images in folders below that of a label, as
-                cat/persian/1.jpg.
-            label_separator: Text between the labels in a cell, as ;: an image then has any number
-                of labels.
-            label_columns: Columns that have 1 where an image has the label of their name, else 0.
-            target_columns: Columns with numbers to predict, instead of labels.
-            empty_labels: Meaning of an empty cell where an image has any number of labels, or
-                numbers.
-            allowed_roots: Folders that may contain images; images elsewhere are rejected.
-            exclude: List of images to leave out: the file of `darkroom duplicates`, or keys or
-                URIs.
+            options: The fields of `SourceFields`, each in any form that it takes in Python.
 
         Raises:
             UsageError: An argument is wrong.
         """
-        check_count("seed", seed, None)
-        path = None
+        given = dict(vars(SourceFields(**options)))
+        columns, label_map, exclude = given.pop("columns"), given["label_map"], given["exclude"]
+        check_count("seed", given["seed"], None)
         if isinstance(label_map, str | os.PathLike):
             storage.absolute(label_map)  # checks that it is a path
-            path = storage.expand_home(os.fspath(label_map))
+            given["label_map"] = storage.expand_home(os.fspath(label_map))
+        else:
+            given |= {"label_map": None, "labels": _parse_labels(label_map)}
         return cls(
-            schema=None if columns is None else Schema.parse(columns),
-            labels=_parse_labels(label_map) if path is None else None,
-            split_ratios=_parse_split_ratios(split_ratios),
-            seed=seed,
-            source_encoding=parse_source_encoding(source_encoding),
-            allowed_roots=_parse_roots(allowed_roots),
-            exclude=None if exclude is None else storage.absolute(exclude),
-            label_map=path,
-            label_kind=label_kind,
-            merge_rows=merge_rows,
-            subfolders=subfolders,
-            label_separator=label_separator,
-            label_columns=tuple(label_columns),
-            target_columns=tuple(target_columns),
-            empty_labels=empty_labels,
+            **{
+                **given,
+                "schema": None if columns is None else Schema.parse(columns),
+                "split_ratios": _parse_split_ratios(given["split_ratios"]),
+                "source_encoding": parse_source_encoding(given["source_encoding"]),
+                "allowed_roots": _parse_roots(given["allowed_roots"]),
+                "exclude": None if exclude is None else storage.absolute(exclude),
+                "label_columns": tuple(given["label_columns"]),
+                "target_columns": tuple(given["target_columns"]),
+            }
         )
 
     def resolve(self) -> ManifestOptions:

@@ -20,8 +20,8 @@ DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of ima
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class SourceFields:
-    """How the rows of a source are read; `ManifestOptions` is the parsed form."""
+class ParsedFields:
+    """How the rows of a source are read: the options that are parsed."""
 
     columns: Mapping[str, str] | None = option(
         None,
@@ -31,19 +31,26 @@ class SourceFields:
         shown="from the names of the columns",
         more="`darkroom.dataset.schema.Kind` lists the kinds.",
     )
-    label_map: str | None = option(
-        None,
-        "Labels in the order of their numbers: a file with one label per line.",
-        group="data",
-        metavar="FILE",
-        shown="labels sorted as text",
-    )
     split_ratios: str = option(
         DEFAULT_SPLIT_RATIOS,
         "Percentages of train, eval and test for rows that do not name a split.",
         group="data",
         metavar="TRAIN/EVAL/TEST",
         runtime=True,
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class RowFields:
+    """How the rows of a source are read: the options that stay as users say them."""
+
+    label_map: str | None = option(
+        None,
+        "Labels in the order of their numbers: a file with one label per line.",
+        group="data",
+        metavar="FILE",
+        shown="labels sorted as text",
     )
     seed: int = option(0, SEED_HELP, group="data", runtime=True)
     source_encoding: str = option(
@@ -124,3 +131,13 @@ class SourceFields:
         more="Keys or URIs may be in a text, CSV or Parquet file. "
         "Excluded rows count as deduplicated.",
     )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class SourceFields(RowFields, ParsedFields):
+    """How the rows of a source are read; `ManifestOptions` is the parsed form.
+
+    In Python `columns` may also be a `Schema`, `label_map` the labels themselves, `split_ratios`
+    `SplitRatios`, and a path an `os.PathLike`.
+    """

@@ -25,6 +25,7 @@ class Kind(Protocol):
         name: Its name, in `dataset.json`.
         column: Type of the column `label` in manifest and index.
         features: Types of its features in a record, by name.
+        shown: The one of them that has what the column has.
         says: SQL of the text that all rows of an image must have in common, of the column `label`;
             None if they may differ, and are joined.
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
@@ -34,6 +35,7 @@ class Kind(Protocol):
     name: str
     column: pa.DataType
     features: Mapping[str, str]
+    shown: str
     says: str | None
     names: str | None
     augmentation: str = USUAL_AUGMENTATION
@@ -78,6 +80,21 @@ class Kind(Protocol):
 
     def show(self, value: Any) -> str:
         """Returns the target as text for people."""
+
+
+def find_column_kind(column: pa.DataType) -> Kind:
+    """Returns the kind of an index, by the type of its column `label`.
+
+    Raises:
+        DataError: No kind has such a column.
+    """
+    for kind in map(find_kind, KINDS):
+        if kind.column == column:
+            return kind
+    raise DataError(
+        f"No kind of target has an index with labels of the type {column}.",
+        "List all faults with darkroom verify.",
+    )
 
 
 def find_kind(name: str) -> Kind:

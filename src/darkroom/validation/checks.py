@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 from darkroom.dataset.labels import find_lookalikes, show_label
 from darkroom.dataset.rejects import format_hint
 from darkroom.options.validation import FAIL, WARN
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.targets.checks import TargetCheck
+from darkroom.targets.checks import list_checks as list_target_checks
+from darkroom.targets.kind import Kind
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
@@ -194,20 +198,42 @@ def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
         yield Finding(check.name, policy, len(rows), message, check.hint, rows[:MAX_LISTED_ROWS])
 
 
-CHECK_FUNCTIONS: dict[str, Callable[[Context], Iterator[Finding]]] = {
-    "rejects": check_rejects,
-    "leakage": check_leakage,
-    "label_conflicts": check_label_conflicts,
-    "duplicates": check_duplicates,
-    "missing_splits": check_missing_splits,
-    "missing_classes": check_missing_classes,
-    "small_classes": check_small_classes,
-    "unknown_labels": check_unknown_labels,
-    "similar_labels": check_similar_labels,
-    "anomalies": check_anomalies,
+class Check(NamedTuple):
+    """A check of any dataset.
+
+    Attributes:
+        find: Yields its findings.
+        needs_names: Whether it is about labels, which numbers do not have.
+    """
+
+    find: Callable[[Context], Iterator[Finding]]
+    needs_names: bool = False
+
+
+def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
+    """Returns the checks of a dataset by name: those of all kinds of targets, and of its own."""
+    has_names = kind.names is not None
+    common = {
+        name: check.find
+        for name, check in COMMON_CHECKS.items()
+        if has_names or not check.needs_names
+    }
+    own = list_target_checks(kind.name)
+    return {**common, **{check.name: partial(check_target, check=check) for check in own}}
+
+
+COMMON_CHECKS = {
+    "rejects": Check(check_rejects),
+    "leakage": Check(check_leakage),
+    "label_conflicts": Check(check_label_conflicts),
+    "duplicates": Check(check_duplicates),
+    "missing_splits": Check(check_missing_splits),
+    "missing_classes": Check(check_missing_classes, needs_names=True),
+    "small_classes": Check(check_small_classes, needs_names=True),
+    "unknown_labels": Check(check_unknown_labels, needs_names=True),
+    "similar_labels": Check(check_similar_labels, needs_names=True),
+    "anomalies": Check(check_anomalies),
 }
-# Those of labels, which numbers do not have.
-NAME_CHECKS = ("missing_classes", "small_classes", "unknown_labels", "similar_labels")
 
 # Each row of the manifest must be written or rejected, once. Rows that were rejected while the
 # manifest was written are not in the manifest.

@@ -7,10 +7,9 @@ ever data.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -23,9 +22,8 @@ from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, open_database
-from darkroom.targets.checks import list_checks
 from darkroom.targets.kind import Kind, find_kind
-from darkroom.validation.checks import CHECK_FUNCTIONS, NAME_CHECKS, check_accounting, check_target
+from darkroom.validation.checks import check_accounting, list_checks
 from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
@@ -35,7 +33,7 @@ from darkroom.validation.counts import (
     fetch_samples,
 )
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.findings import Anomaly, Finding
+from darkroom.validation.report.findings import Anomaly
 
 
 @dataclass(frozen=True)
@@ -81,12 +79,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         counts = count_dataset(connection, source)
         context = Context(connection, counts, files.anomalies, options)
         findings = list(check_accounting(context))
-        targets = {
-            check.name: partial(check_target, check=check) for check in list_checks(kind.name)
-        }
-        checks: dict[str, Callable[[Context], Iterator[Finding]]] = {**CHECK_FUNCTIONS, **targets}
-        if kind.names is None:
-            checks = {name: check for name, check in checks.items() if name not in NAME_CHECKS}
+        checks = list_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}
         for name, policy in policies.items():
             if policy != OFF:

@@ -18,7 +18,7 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.runtime.plain_beam import apply_transform, beam
-from darkroom.targets.numbers.kind import TARGET
+from darkroom.targets.kind import find_column_kind
 
 # `image/size_bytes` and `image/luminance` are not features of the record; they show drift.
 FEATURES = {
@@ -49,13 +49,10 @@ class ReadIndexBatchesFn(beam.DoFn):
 
 def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:
     """Returns rows of an index in the form that TFDV takes: each cell is a list of values."""
-    columns = {
-        name: rows[column] for column, name in FEATURES.items() if column in rows.schema.names
-    }
-    label = columns.get(example.LABEL_TEXT)
-    if label is not None and label.type == pa.list_(pa.float32()):
-        # Numbers are another feature than the texts of labels.
-        columns[TARGET] = columns.pop(example.LABEL_TEXT)
+    names = dict(FEATURES)
+    if "label" in rows.schema.names:
+        names["label"] = find_column_kind(rows["label"].type).shown
+    columns = {name: rows[column] for column, name in names.items() if column in rows.schema.names}
     if "extra" in rows.schema.names:
         extra = rows["extra"].combine_chunks()
         if isinstance(extra, pa.ChunkedArray):

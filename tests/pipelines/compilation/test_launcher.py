@@ -132,6 +132,7 @@ def check_recorded(runs: dict[str, TaskRun]) -> None:
         del metrics[name]
     metrics["passed"] = "number"
     expected["Evaluator.evaluation"]["split"] = "text"
+    expected["ModelReport.page"]["score"] = "number"
     known = {"labels": "number", "eval_accuracy": "number"}
     for name in ("Trainer.model", "Trainer.model_run"):
         expected[name] |= {**known, "sha256": "text", "dataset_fingerprint": "text"}

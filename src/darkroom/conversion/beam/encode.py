@@ -81,9 +81,7 @@ class ImageReaders:
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        lambda batch: encode_rows(
-                            batch, kind, (self._read(row.uri) for row in batch)
-                        ),
+                        lambda batch: encode_rows(batch, kind, (self._read(row) for row in batch)),
                         write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
@@ -100,12 +98,18 @@ class ImageReaders:
         for crew, _ in (self._local, self._remote):
             crew.close()
 
-    def _read(self, uri: str) -> PreparedImage | RejectError:
+    def _read(self, row: ManifestRow) -> PreparedImage | RejectError:
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
             with storage.limit(stopped=self._stopped):
-                data = storage.read_bytes(uri, MAX_IMAGE_BYTES)
+                data = storage.read_bytes(row.uri, MAX_IMAGE_BYTES)
+                for copy in row.copies or ():
+                    if storage.read_bytes(copy, MAX_IMAGE_BYTES) != data:
+                        raise RejectError(
+                            "conflict",
+                            f"{copy} has the same name and size, but is another image: rename one",
+                        )
             self._refusals.clear()
             return self._preparer.prepare(data)
         except RejectError as error:

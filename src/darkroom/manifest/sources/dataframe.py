@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeGuard
 
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
@@ -99,7 +100,7 @@ def _check_names(frame: Any) -> None:
             f"No column of the DataFrame holds labels, and these have no text for a name: "
             f"{unnamed[:MAX_LISTED_ROWS]}.",
             "Name them, as in df.rename(columns={0: 'label'}), or say what they are: "
-            "columns={'image_uri': 'image', '0': 'string_label'}.",
+            f"columns={{'image_uri': 'image', '0': 'string_label'}}. {SEE_FORMS}",
         )
 
 

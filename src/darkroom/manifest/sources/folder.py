@@ -33,6 +33,7 @@ class FolderSource:
         ignored: Paths of files without an image's ending, relative to the folder.
         outputs: Paths, likewise, of outputs of conversions below it, finished or not: their files
             are not part of the source.
+        label_depth: Number of folders, from the top to that of the label, in the path of an image.
     """
 
     def __init__(self, path: str, columns: Columns, subfolders: str = JOIN_SUBFOLDERS) -> None:
@@ -58,6 +59,7 @@ class FolderSource:
         self._has_splits = bool(tops) and all(map(_is_split, tops))
         if self._has_splits:
             self._check_empty_splits(tops)
+        self.label_depth = 1 + self._has_splits
         self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
         label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
         found = [("image_uri", Kind.IMAGE), ("label", label)]

@@ -23,6 +23,7 @@ class LabelKind(Kind):
     name = "label"
     column = pa.string()
     features: Mapping[str, str] = {LABEL_NUMBER: "int64", LABEL_TEXT: "bytes"}
+    shown = LABEL_TEXT
     says = "label"
     names = "{column}"
 

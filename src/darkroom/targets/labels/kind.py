@@ -29,6 +29,7 @@ class LabelsKind(Kind):
         LABEL_TEXT: "bytes",
         LABELS_KNOWN: "int64",
     }
+    shown = LABEL_TEXT
     says = None
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce({column}, [NULL]))"

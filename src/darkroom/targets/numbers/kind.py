@@ -23,6 +23,7 @@ class NumbersKind(Kind):
     name = "numbers"
     column = pa.list_(pa.float32())
     features: Mapping[str, str] = {TARGET: "float"}
+    shown = TARGET
     says = "label::VARCHAR"
     names = None
     # A place is another one in a mirrored image, and a size in one that is cut.
