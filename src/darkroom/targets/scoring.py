@@ -167,6 +167,29 @@ def match_names(names: Sequence[str], learned: Learned) -> Ints:
     return np.array([places[name] for name in names], np.int64)
 
 
+def find_annotated(truth: Floats) -> npt.NDArray[np.bool_]:
+    """Tells which images are annotated, bool [N]: those with a value that is known.
+
+    Args:
+        truth: [N, C]; NaN where it is not known.
+
+    Raises:
+        DataError: None is.
+    """
+    known = ~np.isnan(truth).all(axis=1)
+    if not known.any():
+        raise DataError(
+            f"None of the {len(truth):,} images to score is annotated.",
+            "Score a split whose images are.",
+        )
+    return np.asarray(known)
+
+
+def count_unannotated(count: int, where: str) -> list[str]:
+    """Returns a note on images that are not annotated; none if there are none."""
+    return [f"Not annotated, and not scored: {count:,} records of {where}."] if count else []
+
+
 def check_finite(answers: Floats) -> None:
     """Checks that the answers for images are finite numbers, [N, C].
 
