@@ -113,10 +113,10 @@ def test_a_model_of_another_kind_has_no_accuracy(
     name,
     missed,
 ):
-    model = Artifact("minio://mlpipeline/v2/artifacts/images/run-1/train/1/trained_model")
-    shutil.copytree(write_model(tmp_path / kind, kind), cluster.find(model))
+    trained = Artifact("minio://mlpipeline/v2/artifacts/images/run-1/train/1/trained_model")
+    shutil.copytree(write_model(tmp_path / kind, kind), cluster.find(trained))
     asked = {"dataset_uri": str(datasets[kind]), "min_accuracy": 0.9, "min_recall": 0.5}
-    done = cluster.run("evaluate_classifier", {"model": model}, **asked, fail=False)
+    done = cluster.run("evaluate_classifier", {"model": trained}, **asked, fail=False)
     numbers = done.artifacts["evaluation_metrics"].metadata
     assert done.parameters == {
         "passed": False,
@@ -126,7 +126,7 @@ def test_a_model_of_another_kind_has_no_accuracy(
     assert done.artifacts["confusion_matrix"].metadata == {}
     page = cluster.find(done.artifacts["evaluation_page"]).read_text()
     assert "Not good enough" in page
-    stopped = cluster.run("evaluate_classifier", {"model": model}, **asked)
+    stopped = cluster.run("evaluate_classifier", {"model": trained}, **asked)
     shown = stopped.error["message"].partition(": ")[2].rstrip(".")
     assert re.sub(r"-[0-9.]+", "-", shown) == missed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from darkroom.targets.scoring import (
     MAX_LISTED,
     Floats,
     Ints,
+    Prediction,
     Scoring,
     check_finite,
     count_unannotated,
@@ -26,7 +26,7 @@ from darkroom.targets.scoring import (
 
 
 @dataclass(frozen=True)
-class LabelsPrediction:
+class LabelsPrediction(Prediction):
     """What a model says of an image.
 
     Attributes:
@@ -35,13 +35,8 @@ class LabelsPrediction:
         scores: Their probabilities.
     """
 
-    path: str
     labels: tuple[str, ...]
     scores: tuple[float, ...]
-
-    def list_cells(self) -> Mapping[str, Sequence[str] | Sequence[float]]:
-        """Returns labels and scores."""
-        return {"labels": self.labels, "scores": self.scores}
 
     def list_names(self) -> Sequence[str]:
         """Returns the labels."""
@@ -61,6 +56,7 @@ class LabelsScoring(Scoring):
     outputs = ("labels", "scores")
     records_key = "probabilities"
     number_format = ".6f"
+    scalars = ("mean_average_precision", "micro_f1", "macro_f1", "exact")
 
     def match(self, truth: Floats, places: Ints, size: int) -> Floats:
         """Returns 1 for each label of an image, else 0, float [N, C]; no image has other labels."""
@@ -89,19 +85,6 @@ class LabelsScoring(Scoring):
     def measure(self, answers: Floats, truth: Floats, learned: Learned) -> LabelsMetrics:
         """Compares labels whose scores reach their thresholds with the true ones."""
         return measure(answers, truth, learned.names, learned.thresholds)
-
-    def get_score(self, metrics: LabelsMetrics) -> float:
-        """Returns the mean average precision."""
-        return metrics.mean_average_precision
-
-    def list_scalars(self, metrics: LabelsMetrics) -> Mapping[str, float]:
-        """Returns average precision, F1 and the share of exact answers."""
-        names = ("mean_average_precision", "micro_f1", "macro_f1", "exact")
-        return {name: getattr(metrics, name) for name in names}
-
-    def list_properties(self, metrics: LabelsMetrics) -> Mapping[str, Any]:
-        """Returns nothing: the UI of Kubeflow draws nothing for several labels."""
-        return {}
 
     def list_recalls(self, metrics: LabelsMetrics) -> Mapping[str, float | None]:
         """Returns the recall of each label."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from darkroom.targets.scoring import (
     MAX_LISTED,
     Floats,
     Ints,
+    Prediction,
     Scoring,
     check_finite,
     count_unannotated,
@@ -27,7 +27,7 @@ _MAX_POINTS = 500
 
 
 @dataclass(frozen=True)
-class NumbersPrediction:
+class NumbersPrediction(Prediction):
     """What a model says of an image.
 
     Attributes:
@@ -35,16 +35,11 @@ class NumbersPrediction:
         values: The numbers by name, in the units of the data.
     """
 
-    path: str
     values: Mapping[str, float]
 
     def list_cells(self) -> Mapping[str, float]:
         """Returns the numbers, a column each."""
         return self.values
-
-    def list_names(self) -> Sequence[str]:
-        """Returns nothing: there are no labels to count."""
-        return ()
 
     def __str__(self) -> str:
         return _join(self.values)
@@ -59,6 +54,7 @@ class NumbersScoring(Scoring):
     outputs = ("values",)
     records_key = "values"
     number_format = ".7g"
+    scalars = ("r2",)
 
     def match(self, truth: Floats, places: Ints, size: int) -> Floats:
         """Returns the numbers, float [N, K]; NaN for those that the data does not have."""
@@ -80,10 +76,6 @@ class NumbersScoring(Scoring):
         """Compares the numbers with the true ones."""
         return measure(answers, truth, learned.names)
 
-    def get_score(self, metrics: NumbersMetrics) -> float:
-        """Returns the mean R²."""
-        return metrics.r2
-
     def list_scalars(self, metrics: NumbersMetrics) -> Mapping[str, float]:
         """Returns the mean R², and R² and errors of each number."""
         found = {
@@ -92,15 +84,7 @@ class NumbersScoring(Scoring):
             for what in ("r2", "mae", "rmse")
         }
         known = {name: value for name, value in found.items() if value is not None}
-        return {"r2": metrics.r2, **known}
-
-    def list_properties(self, metrics: NumbersMetrics) -> Mapping[str, Any]:
-        """Returns nothing: the UI of Kubeflow draws nothing for numbers."""
-        return {}
-
-    def list_recalls(self, metrics: NumbersMetrics) -> Mapping[str, float | None]:
-        """Returns nothing: numbers have no recall."""
-        return {}
+        return {**super().list_scalars(metrics), **known}
 
     def summarize(self, metrics: NumbersMetrics, where: str) -> Summary:
         """Returns R², the errors and the baseline, and the numbers."""
@@ -158,9 +142,9 @@ class NumbersScoring(Scoring):
         }
         what = "The largest errors, as shares of the largest of each number."
         charts = [
-            chart
+            _make_chart(name, answers[:, n], truth[:, n])
             for n, name in enumerate(learned.names)
-            if (chart := _make_chart(name, answers[:, n], truth[:, n])) is not None
+            if not np.isnan(truth[:, n]).all()
         ]
         groups = [Images("Worst images", what, numbers)]
         return View(captions, groups, charts_title="Predicted against true", charts=charts)
@@ -175,10 +159,8 @@ class NumbersScoring(Scoring):
         ]
 
 
-def _make_chart(name: str, answers: Floats, truth: Floats) -> Chart | None:
+def _make_chart(name: str, answers: Floats, truth: Floats) -> Chart:
     has = np.flatnonzero(~np.isnan(truth))
-    if not len(has):
-        return None
     shown = has[:: -(-len(has) // _MAX_POINTS)]
     values = np.concatenate((answers[has], truth[has])).astype(np.float64)
     low, high = float(values.min()), float(values.max())
