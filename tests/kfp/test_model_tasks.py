@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -11,6 +12,8 @@ import darkroom
 from darkroom.evaluation.evaluate import evaluate
 
 from ..evaluation.conftest import COLORS, exported, model, write_pictures  # noqa: F401
+from ..targets.conftest import datasets, listed  # noqa: F401
+from ..targets.served import write_model
 from .tasks import Artifact
 from .test_container_paths import find_traces
 
@@ -88,6 +91,44 @@ def test_a_model_that_is_not_good_enough(cluster, given):
         2,
         "min_accuracy is 1.5, expected a number from 0 to 1.",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "missed"),
+    [
+        (
+            "labels",
+            "mean_average_precision",
+            "the mean average precision is 0.4444 (needed at least 0.9); the recall of red is "
+            "0.0000 (needed at least 0.5); the recall of round is 0.0000 (needed at least 0.5)",
+        ),
+        ("numbers", "r2", "the R² is - (needed at least 0.9)"),
+    ],
+)
+def test_a_model_of_another_kind_has_no_accuracy(
+    cluster,
+    datasets,  # noqa: F811
+    tmp_path,
+    kind,
+    name,
+    missed,
+):
+    trained = Artifact("minio://mlpipeline/v2/artifacts/images/run-1/train/1/trained_model")
+    shutil.copytree(write_model(tmp_path / kind, kind), cluster.find(trained))
+    asked = {"dataset_uri": str(datasets[kind]), "min_accuracy": 0.9, "min_recall": 0.5}
+    done = cluster.run("evaluate_classifier", {"model": trained}, **asked, fail=False)
+    numbers = done.artifacts["evaluation_metrics"].metadata
+    assert done.parameters == {
+        "passed": False,
+        "score": numbers[f"eval_{name}"],
+        "accuracy": -1.0,
+    }
+    assert done.artifacts["confusion_matrix"].metadata == {}
+    page = cluster.find(done.artifacts["evaluation_page"]).read_text()
+    assert "Not good enough" in page
+    stopped = cluster.run("evaluate_classifier", {"model": trained}, **asked)
+    shown = stopped.error["message"].partition(": ")[2].rstrip(".")
+    assert re.sub(r"-[0-9.]+", "-", shown) == missed
 
 
 def test_a_training_hands_over_model_log_and_page(cluster, dataset, tmp_path):

@@ -152,7 +152,7 @@ def test_forged_facts_are_shown_or_not_there(tmp_path, name):
         if not place:
             assert facts == Facts()
         assert {facts.find_use(split) for split in splits} <= {"", "train", "eval"}
-        gallery = Gallery(View({}, (), None, "Calibration", ()), thumbnails={}, names={})
+        gallery = Gallery(View({}, ()), thumbnails={}, names={})
         assert encode_page(EVALUATION, facts, gallery).encode()
         assert encode_card(EVALUATION, facts).encode()
         assert encode_evaluation(EVALUATION, facts)

@@ -148,11 +148,11 @@ class View(NamedTuple):
         groups: Images to show.
         grid: Counts of images; None without any.
         charts_title: What the charts show.
-        charts: Charts of all images.
+        charts: Charts of all images; none for a kind without them.
     """
 
     captions: Mapping[int, Caption]
     groups: Sequence[Images]
-    grid: Grid | None
-    charts_title: str
-    charts: Sequence[Chart]
+    grid: Grid | None = None
+    charts_title: str = ""
+    charts: Sequence[Chart] = ()

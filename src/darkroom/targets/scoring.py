@@ -6,6 +6,7 @@ Numbers are plain NumPy. Whatever shows them draws the same `darkroom.targets.de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -24,50 +25,38 @@ Ints = npt.NDArray[np.int64]
 MAX_LISTED = 24
 
 
-class Metrics(Protocol):
-    """How good a model is: a dataclass of values for JSON.
-
-    Attributes:
-        records: Number of records that are annotated.
-    """
-
-    @property
-    def records(self) -> int:
-        """See above."""
-
-
-class Prediction(Protocol):
-    """What a model says of an image: a dataclass of values for JSON.
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of an image.
 
     Attributes:
         path: Path or URI of the image.
     """
 
-    @property
-    def path(self) -> str:
-        """See above."""
+    path: str
 
-    def list_cells(self) -> Mapping[str, str | float | Sequence[str] | Sequence[float]]:
+    def list_cells(self) -> Mapping[str, Any]:
         """Returns the values of a row of a list of images, by column."""
+        return {name: value for name, value in vars(self).items() if name != "path"}
 
     def list_names(self) -> Sequence[str]:
         """Returns the labels that a summary counts."""
-
-    def __str__(self) -> str:
-        """Returns it as text for people, without the path."""
+        return ()
 
 
 class Scoring(Protocol):
     """What the answers of a model say, for one kind of target.
 
     Attributes:
-        metrics: The dataclass of its numbers.
+        metrics: The dataclass of its numbers, values for JSON. Its `records` counts the images that
+            are annotated.
         names_are: What the names of a model are: labels or numbers.
         score_name: The name of the one number that decides: accuracy, mean average precision, R².
         outputs: The outputs of the signature for image files; the last one has a row of numbers an
             image.
         records_key: The output of the signature for records.
         number_format: How files show a number of a prediction.
+        scalars: The fields of `metrics` that a UI shows. The first one decides.
     """
 
     metrics: type[Any]
@@ -76,6 +65,7 @@ class Scoring(Protocol):
     outputs: tuple[str, ...]
     records_key: str
     number_format: str
+    scalars: tuple[str, ...]
 
     def match(self, truth: Any, places: Ints, size: int) -> Any:
         """Returns what images are labelled with in the numbers of the model.
@@ -107,15 +97,19 @@ class Scoring(Protocol):
 
     def get_score(self, metrics: Any) -> float:
         """Returns the one number that decides: the higher the better."""
+        return float(getattr(metrics, self.scalars[0]))
 
     def list_scalars(self, metrics: Any) -> Mapping[str, float]:
         """Returns the numbers that a UI shows, by name."""
+        return {name: getattr(metrics, name) for name in self.scalars}
 
     def list_properties(self, metrics: Any) -> Mapping[str, Any]:
         """Returns what the UI of Kubeflow draws besides, by the names that it knows."""
+        return {}
 
     def list_recalls(self, metrics: Any) -> Mapping[str, float | None]:
         """Returns the recall of each label, for bounds; None if no image has it."""
+        return {}
 
     def summarize(self, metrics: Any, where: str) -> Summary:
         """Returns the numbers as texts.
@@ -165,6 +159,29 @@ def match_names(names: Sequence[str], learned: Learned) -> Ints:
             f"Evaluate the model on records with the {what} that it was trained on.",
         )
     return np.array([places[name] for name in names], np.int64)
+
+
+def find_annotated(truth: Floats) -> npt.NDArray[np.bool_]:
+    """Tells which images are annotated, bool [N]: those with a value that is known.
+
+    Args:
+        truth: [N, C]; NaN where it is not known.
+
+    Raises:
+        DataError: None is.
+    """
+    known = ~np.isnan(truth).all(axis=1)
+    if not known.any():
+        raise DataError(
+            f"None of the {len(truth):,} images to score is annotated.",
+            "Score a split whose images are.",
+        )
+    return np.asarray(known)
+
+
+def count_unannotated(count: int, where: str) -> list[str]:
+    """Returns a note on images that are not annotated; none if there are none."""
+    return [f"Not annotated, and not scored: {count:,} records of {where}."] if count else []
 
 
 def check_finite(answers: Floats) -> None:

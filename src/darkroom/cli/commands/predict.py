@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         "--output",
         metavar="FILE",
         default=None,
-        help="CSV or JSONL file of path, label and score, which darkroom convert takes (default: "
+        help="CSV or JSONL file of path and prediction, which darkroom convert takes (default: "
         "they are printed)",
     )
     add_overwrite(parser)

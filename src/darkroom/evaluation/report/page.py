@@ -116,7 +116,9 @@ def _make_group(group: Images, gallery: Gallery) -> Html | None:
     )
 
 
-def _make_charts(view: View) -> Html:
+def _make_charts(view: View) -> Html | None:
+    if not view.charts:
+        return None
     charts = element("div", *map(make_chart, view.charts), class_="figures")
     return element("section", element("h2", view.charts_title), charts)
 

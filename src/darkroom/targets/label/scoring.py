@@ -13,13 +13,13 @@ from darkroom.targets.label.metrics import MAX_CONFUSIONS, LabelMetrics, measure
 from darkroom.targets.label.probabilities import make_probabilities
 from darkroom.targets.label.view import make_view
 from darkroom.targets.learned import Learned
-from darkroom.targets.scoring import Floats, Ints, Scoring
+from darkroom.targets.scoring import Floats, Ints, Prediction, Scoring
 
 _MAX_SHOWN_CONFUSIONS = 10
 
 
 @dataclass(frozen=True)
-class LabelPrediction:
+class LabelPrediction(Prediction):
     """The prediction of a classifier for an image.
 
     Attributes:
@@ -28,13 +28,8 @@ class LabelPrediction:
         score: Its probability.
     """
 
-    path: str
     label: str
     score: float
-
-    def list_cells(self) -> Mapping[str, str | float]:
-        """Returns label and score."""
-        return {"label": self.label, "score": self.score}
 
     def list_names(self) -> Sequence[str]:
         """Returns the label."""
@@ -53,6 +48,7 @@ class LabelScoring(Scoring):
     outputs = ("label", "score", "scores")
     records_key = "probabilities"
     number_format = ".6f"
+    scalars = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
 
     def match(self, truth: Ints, places: Ints, size: int) -> Ints:
         """Returns the numbers of the labels, int64 [N]."""
@@ -65,15 +61,6 @@ class LabelScoring(Scoring):
     def measure(self, answers: Floats, truth: Ints, learned: Learned) -> LabelMetrics:
         """Compares the most likely labels with the true ones."""
         return measure(answers, truth, learned.names)
-
-    def get_score(self, metrics: LabelMetrics) -> float:
-        """Returns the accuracy."""
-        return metrics.accuracy
-
-    def list_scalars(self, metrics: LabelMetrics) -> Mapping[str, float]:
-        """Returns accuracy, F1, recall and calibration."""
-        names = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
-        return {name: getattr(metrics, name) for name in names}
 
     def list_properties(self, metrics: LabelMetrics) -> Mapping[str, Any]:
         """Returns the confusion matrix."""
