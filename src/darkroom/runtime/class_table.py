@@ -43,7 +43,7 @@ def format_class_table(
         rows.append([f"  {make_visible(name, _MAX_LABEL_CHARACTERS)}", *counts])
     if any(unknown := [found.get("", 0) for found in classes.values()]):
         rows.append(["  (not known)", *(f"{count:,}" for count in unknown)])
-    lines = _align(rows)
+    lines = align_rows(rows)
     if bars:
         largest = max(*totals.values(), 1)
         lengths = [0, *(round(_BAR_CHARACTERS * totals[name] / largest) for name in shown)]
@@ -73,7 +73,7 @@ def choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]
     return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - MAX_CLASSES + 1 :]
 
 
-def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns rows as lines; all columns but the first are numbers."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [

@@ -26,6 +26,9 @@ class Kind(Protocol):
         says: SQL of the text that all rows of an image must have in common, of the column `label`;
             None if they may differ, and are joined.
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
+        summary: SQL of a table for people, besides the number of images of each name: it reads
+            the view `records`, as that of a `TargetCheck`, and gets the names of the dataset's
+            numbers; None for no table.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Kind(Protocol):
     shown: str
     says: str | None
     names: str | None
+    summary: str | None = None
 
     def parse(self, cells: Sequence[Any], form: Form) -> Any:
         """Returns the target that the cells of a row hold; None if there is none.

@@ -12,7 +12,9 @@ from darkroom.validation.report.dataset_report import (
     Histogram,
     format_header_only,
     format_scope,
+    format_unannotated,
     format_verdict,
+    round_summary,
 )
 from darkroom.validation.report.findings import CHECK_TITLES, Row
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
@@ -184,6 +186,8 @@ def _make_classes(report: DatasetReport) -> Html:
         element("h2", "Splits and classes"),
         make_table(["class", *splits], rows, "bars"),
         make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
+        _make_rows(round_summary(report), {}) if report.summary else None,
+        element("p", unknown, class_="note") if (unknown := format_unannotated(report)) else None,
     )
 
 

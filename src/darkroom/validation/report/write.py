@@ -15,7 +15,9 @@ from darkroom.validation.report.dataset_report import (
     format_accounting,
     format_header_only,
     format_scope,
+    format_unannotated,
     format_verdict,
+    round_summary,
 )
 from darkroom.validation.report.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
@@ -76,6 +78,8 @@ def encode_markdown(report: DatasetReport) -> str:
         *(_encode_finding(finding) for finding in report.findings),
         "## Splits and classes",
         _encode_classes(report),
+        _encode_rows(round_summary(report)),
+        escape_markdown(format_unannotated(report)),
         *rejects,
         "## Checks",
         _encode_checks(report),
