@@ -10,6 +10,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.conversion.result import format_conversion
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -167,3 +168,12 @@ def test_numbers_that_say_nothing_or_too_much_are_found(listed, tmp_path):
     other = tmp_path / "constant"
     other.mkdir()
     assert "constant_numbers" in _validate(listed, other, "numbers", constant)
+
+
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_a_conversion_says_how_much_is_not_annotated(listed, tmp_path, kind):
+    source = listed(kind, lambda rows: [*rows[:-1], [*rows[-1][:2], "", "", ""]])
+    result = darkroom.convert(source, tmp_path, options=ConversionOptions(**OPTIONS[kind]))
+    count = {"labels": "8 records are not annotated (train 6, eval 2)", "numbers": "1 record is"}
+    assert f"\nUnknown    {count[kind]}" in format_conversion(result)
+    assert "no labels" not in f"{result!r} {format_conversion(result)}"

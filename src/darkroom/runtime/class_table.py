@@ -29,10 +29,10 @@ def format_class_table(
         numbers: The names of the numbers, where images are labelled with numbers.
         bars: Whether each class gets a bar, as long as its share of the largest.
     """
-    if numbers:
-        return [f"Numbers    {', '.join(make_visible(each) for each in numbers)}"]
     names = list_classes(classes, labels)
     head = f"Labels     {len(names):,}"
+    if numbers:
+        head = f"Numbers    {', '.join(make_visible(each) for each in numbers)}"
     if not names or not classes:
         return [head]
     totals = count_totals(classes, names)
@@ -87,11 +87,15 @@ def has_no_labels(classes: ClassCounts) -> bool:
     return bool(classes) and not any(any(counts) for counts in classes.values())
 
 
-def format_missing_classes(classes: ClassCounts, labels: Sequence[str]) -> str:
+def format_missing_classes(
+    classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = ()
+) -> str:
     """Returns which classes have no records in a split, in one line; empty when all have some.
 
-    A split for the evaluation that is missing altogether is named, too.
+    A split for the evaluation that is missing altogether is named, too. Numbers have no classes.
     """
+    if numbers:
+        return ""
     lacking = "No records in eval." if "train" in classes and "eval" not in classes else ""
     found = _UNLABELLED if has_no_labels(classes) else _list_missing(classes, labels)
     return " ".join(filter(None, (lacking, found)))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from darkroom.dataset.labels import SEE_FORMS
+from darkroom.dataset.labels import format_unannotated
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.class_table import align_rows, format_class_table
@@ -167,18 +167,6 @@ def format_header_only(report: DatasetReport) -> str:
     return f"{report.num_header_only:,} {verb} checked by header only and may have damaged images."
 
 
-def format_unannotated(counts: DatasetCounts) -> str:
-    """Returns how many records are not annotated, and what to do; empty without such."""
-    if not counts.unannotated:
-        return ""
-    verb = "record is" if sum(counts.unannotated.values()) == 1 else "records are"
-    splits = ", ".join(f"{split} {count:,}" for split, count in counts.unannotated.items())
-    return (
-        f"{sum(counts.unannotated.values()):,} {verb} not annotated ({splits}). If an empty cell "
-        f"says something else, convert with --empty-labels (empty_labels= in Python). {SEE_FORMS}"
-    )
-
-
 def round_summary(counts: DatasetCounts) -> list[Row]:
     """Returns the rows of the summary with numbers as people read them."""
     return [
@@ -199,7 +187,7 @@ def format_contents(counts: DatasetCounts, *, bars: bool = False) -> list[str]:
         cells = [[f"  {row['name']}", *list(row.values())[1:]] for row in rows]
         texts = [["" if cell is None else make_visible(f"{cell}") for cell in row] for row in cells]
         lines += align_rows([["", *list(rows[0])[1:]], *texts])
-    return [*lines, *filter(None, [format_unannotated(counts)])]
+    return [*lines, *filter(None, [format_unannotated(counts.unannotated)])]
 
 
 def format_table(report: DatasetReport) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from darkroom.dataset.labels import format_unannotated
 from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown, make_markdown_table
 from darkroom.storage import ledger
@@ -15,7 +16,6 @@ from darkroom.validation.report.dataset_report import (
     format_accounting,
     format_header_only,
     format_scope,
-    format_unannotated,
     format_verdict,
     round_summary,
 )
@@ -79,7 +79,7 @@ def encode_markdown(report: DatasetReport) -> str:
         "## Splits and classes",
         _encode_classes(report),
         _encode_rows(round_summary(report)),
-        escape_markdown(format_unannotated(report)),
+        escape_markdown(format_unannotated(report.unannotated)),
         *rejects,
         "## Checks",
         _encode_checks(report),
