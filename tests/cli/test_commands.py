@@ -146,8 +146,8 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
 
     with pytest.raises(TooManyRejectsError) as caught:
         convert(faulty_set.csv, tmp_path / "out")
-    # Then a line for each of the six reasons.
-    assert str(caught.value).splitlines()[-7].startswith("All are listed in ")
+    # Then a line for each of the six reasons, and one about labels.
+    assert str(caught.value).splitlines()[-8].startswith("All are listed in ")
 
     assert main(arguments) == 1
     out, err = capsys.readouterr()

@@ -17,6 +17,7 @@ from PIL import Image, ImageCms
 
 import darkroom
 from darkroom.data.splits import ImageSplit
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
 from darkroom.input.damage import explain_damage
@@ -342,6 +343,7 @@ def test_too_many_rejected_rows_are_an_error_that_lists_them(listed):
     assert caught.value.hint.splitlines() == [
         "Fix these rows or remove them.",
         "unknown_label: Correct the label, or add it to the label map.",
+        SEE_FORMS,
     ]
     opened = open_images(listed, options, max_rejects=0.5)
     assert list(opened.splits) == ["train", "eval"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
 import darkroom
+from darkroom.cli import main
+from darkroom.conversion.result import format_conversion
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -16,17 +19,66 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.class_table import format_class_table
 from darkroom.targets.kind import find_kind
+from darkroom.validation.report.dataset_report import DatasetReport, format_contents
 
 from .conftest import LABELS, OPTIONS
 
 KINDS = sorted(OPTIONS)
 
 
+FLAGS = {
+    "label": [],
+    "labels": ["--label-separator", ";"],
+    "numbers": ["--target-columns", "w,h"],
+}
+COMMANDS = {
+    "convert": ("LIST", "--output-dir", "OUT"),
+    "verify": ("DATA",),
+    "validate": ("DATA", "--report", "OUT", "--min-class-images", "1"),
+    "inspect": ("DATA", "--output-dir", "OUT", "-n", "3"),
+    "duplicates": ("DATA", "--output", "OUT/d.parquet"),
+}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_dataset_says_its_kind(datasets, kind):
-    names = ("w", "h") if kind == "numbers" else ()
-    target = read_dataset(str(datasets[kind])).target
-    assert (target.kind, target.names) == (kind, names)
+@pytest.mark.parametrize("command", [*COMMANDS, pytest.param("load", marks=pytest.mark.tensorflow)])
+def test_every_command_knows_every_kind(command, kind, datasets, listed, tmp_path, capsys):
+    if command == "load":
+        [batch] = darkroom.load(datasets[kind], image_size=8, batch_size=24)["train"]
+        shape = {"label": (24,), "labels": (24, 3), "numbers": (24, 2)}[kind]
+        assert batch[1].shape == shape
+        assert batch[1].dtype.name == ("int64" if kind == "label" else "float32")
+        return
+    places = {"LIST": str(listed(kind)), "DATA": str(datasets[kind]), "OUT": str(tmp_path / "out")}
+    (tmp_path / "out").mkdir()
+    given = [re.sub("LIST|DATA|OUT", lambda m: places[m[0]], each) for each in COMMANDS[command]]
+    flags = FLAGS[kind] if command == "convert" else []
+    assert main([command, *given, *flags, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    labels = {"label": ["even", "odd"], "labels": ["big", "red", "round"], "numbers": []}[kind]
+    numbers = ["w", "h"] if kind == "numbers" else []
+    unannotated = {"train": 6, "eval": 2} if kind == "labels" else {}
+    if command == "convert":
+        target = read_dataset(places["OUT"]).target
+        assert (target.kind, list(target.names), found["labels"]) == (kind, numbers, labels)
+    elif command == "verify":
+        assert found["findings"] == []
+    elif command == "duplicates":
+        assert found["surplus"] == 0
+    elif command == "inspect":
+        with open(tmp_path / "out" / "records.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        column = "image/target" if numbers else "image/class/text"
+        assert all(row[column] or row.get("image/class/annotated") in ("0", "1") for row in rows)
+        assert (found["numbers"], found["unannotated"]) == (numbers, unannotated)
+    else:
+        assert found["blessed"]
+        assert ("paired_labels" in found["policies"]) == (kind == "labels")
+        assert ("outlying_numbers" in found["policies"]) == (kind == "numbers")
+        assert ("small_classes" in found["policies"]) == (kind != "numbers")
+        text = (tmp_path / "out" / "report.html").read_text()
+        assert ("8 records are not annotated (train 6, eval 2)" in text) == bool(unannotated)
+        assert ("median" in text) == bool(numbers)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,17 +96,18 @@ def test_records_have_what_the_index_has(datasets, kind):
         assert [numbers[number] for number in range(8)] == annotated
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_dataset_is_sound(datasets, kind, tmp_path):
-    root = str(datasets[kind])
-    assert not darkroom.verify(root).is_damaged
-    result = darkroom.validate(root, min_class_images=1, report_dir=tmp_path / "report")
-    assert result.blessed
-    policies = json.loads((tmp_path / "report" / "report.json").read_text())["policies"]
-    assert ("paired_labels" in policies) == (kind == "labels")
-    assert ("outlying_numbers" in policies) == (kind == "numbers")
-    assert ("small_classes" in policies) == (kind != "numbers")
-    assert darkroom.find_duplicates(root, tmp_path / "d.parquet").surplus == 0
+def test_numbers_are_summed_up_by_split(datasets):
+    report = darkroom.validate(datasets["numbers"]).report
+    width, *_, height = report.summary
+    texts = {"name": "w", "split": "train", "records": 24, "missing": 0, "min": 0, "median": 5.75}
+    assert width == {**texts, "mean": 5.75, "max": 11.5}
+    assert (height["name"], height["split"], height["max"]) == ("h", "eval", 76)
+    [train] = [row for row in report.summary if (row["name"], row["split"]) == ("h", "train")]
+    assert (train["records"], train["missing"]) == (23, 1)
+    lines = format_contents(report)
+    assert lines[1].split() == ["split", "records", "missing", "min", "median", "mean", "max"]
+    assert lines[2].split() == ["w", "train", "24", "0", "0", "5.75", "5.75", "11.5"]
+    assert DatasetReport.from_json(report.to_json()) == report
 
 
 def test_images_that_are_not_annotated_are_counted(datasets):
@@ -67,15 +120,6 @@ def test_images_that_are_not_annotated_are_counted(datasets):
     labels = read_dataset(str(datasets["labels"])).labels
     counted = count_classes(str(datasets["labels"] / "index"), labels)
     assert {split: counts[""] for split, counts in counted.items()} == {"train": 6, "eval": 2}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_contact_sheet_says_what_images_are_labelled_with(datasets, kind, tmp_path):
-    found = darkroom.inspect(datasets[kind], n=3, output_dir=tmp_path / "sheet")
-    with open(found.csv, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    column = "image/target" if kind == "numbers" else "image/class/text"
-    assert all(row[column] or row.get("image/class/annotated") in ("0", "1") for row in rows)
 
 
 def _validate(listed, tmp_path, kind, change, **options):
@@ -124,3 +168,12 @@ def test_numbers_that_say_nothing_or_too_much_are_found(listed, tmp_path):
     other = tmp_path / "constant"
     other.mkdir()
     assert "constant_numbers" in _validate(listed, other, "numbers", constant)
+
+
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_a_conversion_says_how_much_is_not_annotated(listed, tmp_path, kind):
+    source = listed(kind, lambda rows: [*rows[:-1], [*rows[-1][:2], "", "", ""]])
+    result = darkroom.convert(source, tmp_path, options=ConversionOptions(**OPTIONS[kind]))
+    count = {"labels": "8 records are not annotated (train 6, eval 2)", "numbers": "1 record is"}
+    assert f"\nUnknown    {count[kind]}" in format_conversion(result)
+    assert "no labels" not in f"{result!r} {format_conversion(result)}"

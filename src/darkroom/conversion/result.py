@@ -14,6 +14,7 @@ from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index_queries import count_classes
+from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
@@ -75,6 +76,14 @@ class ConversionResult:
         return sum(self.rejected.values())
 
     @property
+    def unannotated(self) -> dict[str, int]:
+        """Records by split that are not annotated, where others are."""
+        are_known = bool(self.labels or self.numbers)
+        return {
+            name: found[""] for name, found in self.classes.items() if are_known and "" in found
+        }
+
+    @property
     def rejects_path(self) -> str:
         """Path of the rejected rows: a manifest that can be converted when they are fixed."""
         return storage.join(self.data_dir, layout.REJECTS_LIST_FILE)
@@ -95,7 +104,8 @@ class ConversionResult:
 
     def __repr__(self) -> str:
         splits = "".join(f", {split}={count:,}" for split, count in self.splits.items())
-        source = " (no column names them)" if has_no_labels(self.classes) else ""
+        is_without = not self.numbers and has_no_labels(self.classes)
+        source = " (no column names them)" if is_without else ""
         return (
             f"ConversionResult({self.output_dir!r}, rows={self.rows:,}, written={self.written:,}, "
             f"rejected={self.num_rejected:,}, deduplicated={self.deduplicated:,}{splits}, "
@@ -111,7 +121,7 @@ class ConversionResult:
         return cards.make_card(
             f"Already complete: {written}" if self.already_complete else f"Converted: {written}",
             self.to_dict(),
-            format_missing_classes(self.classes, self.labels),
+            " ".join(_list_remarks(self).values()),
         )
 
 
@@ -140,9 +150,17 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
     ]
     if result.num_rejected:
         lines.append(f"Rejects    {result.rejects_path}")
-    if missing := format_missing_classes(result.classes, result.labels):
-        lines.append(f"Missing    {missing}")
+    lines += [f"{name:10} {text}" for name, text in _list_remarks(result).items()]
     return "\n".join(lines)
+
+
+def _list_remarks(result: ConversionResult) -> dict[str, str]:
+    """Returns what is missing, and how much is not annotated; those that say something."""
+    texts = {
+        "Missing": format_missing_classes(result.classes, result.labels, result.numbers),
+        "Unknown": format_unannotated(result.unannotated),
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 class TooManyRejectsError(DataError):

@@ -56,7 +56,7 @@ def _name_labels(table: pa.Table) -> pa.Table:
         return table
     unknown = splits.filter(labels.is_null())
     parts = {"split": [unknown], "label": [pa.nulls(len(unknown), pa.string())]}
-    if pa.types.is_string(labels.type.value_type):
+    if pa.types.is_list(labels.type) and pa.types.is_string(labels.type.value_type):
         parts["split"].append(splits.take(pc.list_parent_indices(labels)))
         parts["label"].append(pc.list_flatten(labels))
     return pa.table({name: pa.chunked_array(arrays) for name, arrays in parts.items()})
@@ -65,7 +65,7 @@ def _name_labels(table: pa.Table) -> pa.Table:
 def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, int]]:
     """Counts the records of an index by split and label; one with several counts for each.
 
-    Records with numbers are only counted where these are not known.
+    Records without names, as those with numbers, are only counted where nothing is known.
 
     Args:
         index_dir: Folder of the index's Parquet files.

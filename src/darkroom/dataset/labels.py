@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
@@ -31,6 +31,22 @@ _LATIN = str.maketrans(
     "\u03b1\u03b2\u03b5\u03b6\u03b9\u03ba\u03bc\u03bf\u03c1\u03c4\u03c5\u03c7",
     "abeijkmhopctyxsh" + "abezikmoptyx",
 )
+
+
+def format_unannotated(counts: Mapping[str, int]) -> str:
+    """Returns how many records are not annotated, and what to do; empty without such.
+
+    Args:
+        counts: Number of such records by split.
+    """
+    if not counts:
+        return ""
+    verb = "record is" if sum(counts.values()) == 1 else "records are"
+    splits = ", ".join(f"{split} {count:,}" for split, count in counts.items())
+    return (
+        f"{sum(counts.values()):,} {verb} not annotated ({splits}). If empty cells mean something "
+        f"else, convert with --empty-labels (empty_labels= in Python). {SEE_FORMS}"
+    )
 
 
 def normalise_label(text: str) -> str:

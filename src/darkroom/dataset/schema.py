@@ -42,9 +42,10 @@ class Kind(str, Enum):
 
 _INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
 _FORM = 'Write it as in {"path": "image", "species": "string_label"}'
-_LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
+# A column of these says alone what an image is labelled with; there are several of the others.
+SINGLE_TARGETS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
 # The kind of target that columns hold; see `darkroom.targets`.
-_TARGETS = {
+TARGETS = {
     Kind.STRING_LABEL: "label",
     Kind.INTEGER_LABEL: "label",
     Kind.LABELS: "labels",
@@ -92,14 +93,14 @@ class Schema:
             raise UsageError(
                 f"The schema names columns twice: {repeated}.", "Name each column once."
             )
-        for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), _LABELS, (Kind.ID,)):
+        for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), SINGLE_TARGETS, (Kind.ID,)):
             found = [name for name, kind in self.columns if kind in kinds]
             if len(found) > 1:
                 raise UsageError(
                     f"Only one column can be of kind {kinds[0].value!r}, got {found}.",
                     "Give the others another kind, or 'ignored'.",
                 )
-        targets = {kind for _, kind in self.columns if kind in _TARGETS}
+        targets = {kind for _, kind in self.columns if kind in TARGETS}
         if len(targets) > 1:
             raise UsageError(
                 "An image is labelled in one way, but there are columns of the kinds "
@@ -131,17 +132,17 @@ class Schema:
     @property
     def label(self) -> str | None:
         """Name of the column of the label, or of the labels."""
-        return self._single(*_LABELS)
+        return self._single(*SINGLE_TARGETS)
 
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of the columns that say what an image is labelled with."""
-        return tuple(name for name, kind in self.columns if kind in _TARGETS)
+        return tuple(name for name, kind in self.columns if kind in TARGETS)
 
     @property
     def target_kind(self) -> str:
         """The kind of target that they hold; `label` when there are none."""
-        return next((_TARGETS[kind] for _, kind in self.columns if kind in _TARGETS), "label")
+        return next((TARGETS[kind] for _, kind in self.columns if kind in TARGETS), "label")
 
     @property
     def id(self) -> str | None:

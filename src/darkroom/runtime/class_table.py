@@ -29,10 +29,10 @@ def format_class_table(
         numbers: The names of the numbers, where images are labelled with numbers.
         bars: Whether each class gets a bar, as long as its share of the largest.
     """
-    if numbers:
-        return [f"Numbers    {', '.join(make_visible(each) for each in numbers)}"]
     names = list_classes(classes, labels)
     head = f"Labels     {len(names):,}"
+    if numbers:
+        head = f"Numbers    {', '.join(make_visible(each) for each in numbers)}"
     if not names or not classes:
         return [head]
     totals = count_totals(classes, names)
@@ -43,7 +43,7 @@ def format_class_table(
         rows.append([f"  {make_visible(name, _MAX_LABEL_CHARACTERS)}", *counts])
     if any(unknown := [found.get("", 0) for found in classes.values()]):
         rows.append(["  (not known)", *(f"{count:,}" for count in unknown)])
-    lines = _align(rows)
+    lines = align_rows(rows)
     if bars:
         largest = max(*totals.values(), 1)
         lengths = [0, *(round(_BAR_CHARACTERS * totals[name] / largest) for name in shown)]
@@ -73,7 +73,7 @@ def choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]
     return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - MAX_CLASSES + 1 :]
 
 
-def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns rows as lines; all columns but the first are numbers."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [
@@ -87,11 +87,15 @@ def has_no_labels(classes: ClassCounts) -> bool:
     return bool(classes) and not any(any(counts) for counts in classes.values())
 
 
-def format_missing_classes(classes: ClassCounts, labels: Sequence[str]) -> str:
+def format_missing_classes(
+    classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = ()
+) -> str:
     """Returns which classes have no records in a split, in one line; empty when all have some.
 
-    A split for the evaluation that is missing altogether is named, too.
+    A split for the evaluation that is missing altogether is named, too. Numbers have no classes.
     """
+    if numbers:
+        return ""
     lacking = "No records in eval." if "train" in classes and "eval" not in classes else ""
     found = _UNLABELLED if has_no_labels(classes) else _list_missing(classes, labels)
     return " ".join(filter(None, (lacking, found)))

@@ -21,11 +21,7 @@ _MEMORY = "112MB"
 # that of lists in lists takes longer the deeper they are, twice as long for each.
 _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
     "VARCHAR": lambda kind: (
-        _is_text(kind)
-        or (
-            types.is_list(kind)
-            and (_is_text(kind.value_type) or types.is_floating(kind.value_type))
-        )
+        _is_plain(kind) or (types.is_list(kind) and all(map(_is_plain, _list_parts(kind))))
     ),
     "BIGINT": types.is_integer,
     "DOUBLE": lambda kind: (
@@ -34,8 +30,15 @@ _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
 }
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+def _is_plain(kind: pa.DataType) -> bool:
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    return bool(is_text or types.is_boolean(kind) or types.is_floating(kind))
+
+
+def _list_parts(kind: pa.DataType) -> list[pa.DataType]:
+    """Returns the types of the values of a list, or of the fields of its structs."""
+    value = kind.value_type
+    return [field.type for field in value] if types.is_struct(value) else [value]
 
 
 @contextmanager

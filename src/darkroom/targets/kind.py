@@ -30,6 +30,9 @@ class Kind(Protocol):
             None if they may differ, and are joined.
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
         augmentation: The random augmentation of training images where none is named.
+        summary: SQL of a table for people, besides the number of images of each name: it reads
+            the view `records`, as that of a `TargetCheck`, and gets the names of the dataset's
+            numbers; None for no table.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Kind(Protocol):
     says: str | None
     names: str | None
     augmentation: str = USUAL_AUGMENTATION
+    summary: str | None = None
 
     def parse(self, cells: Sequence[Any], form: Form) -> Any:
         """Returns the target that the cells of a row hold; None if there is none.

@@ -10,6 +10,7 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetCounts, Histogram
 from darkroom.validation.report.findings import Row
 
@@ -36,6 +37,8 @@ def count_dataset(
         return order.get(label, len(order)), label
 
     records = dict(connection.execute(_COUNT_SPLITS).fetchall())
+    kind, names = find_kind(source.target.kind), source.target.names
+    unknown = connection.execute(_COUNT_UNANNOTATED).fetchall() if source.labels or names else ()
     splits = {split: records[split] for split in SPLITS if split in records}
     classes = {split: dict(sorted(found.get(split, {}).items(), key=rank)) for split in splits}
     return DatasetCounts(
@@ -46,6 +49,9 @@ def count_dataset(
         rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
         splits=splits,
         classes=classes,
+        summary=fetch_rows(connection, kind.summary, [list(names)]) if kind.summary else (),
+        unannotated=dict(unknown),
+        numbers=names,
     )
 
 
@@ -101,6 +107,9 @@ def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogr
 
 _COUNT_CLASSES = """
 SELECT split, coalesce(label, '') AS class, count(*) FROM named GROUP BY 1, 2
+"""
+_COUNT_UNANNOTATED = """
+SELECT split, count(*) FROM records WHERE label IS NULL GROUP BY split ORDER BY count(*) DESC, split
 """
 _COUNT_SPLITS = "SELECT split, count(*) FROM records GROUP BY 1"
 _COUNT_HEADER_ONLY = """

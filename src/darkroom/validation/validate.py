@@ -15,7 +15,6 @@ from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
-from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.gate import check_blessed
@@ -23,6 +22,7 @@ from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import (
     DatasetReport,
     format_accounting,
+    format_contents,
     format_scope,
     format_table,
     format_verdict,
@@ -207,8 +207,7 @@ def format_classes(result: ValidationResult, *, bars: bool = False) -> str:
         result: The result.
         bars: Whether each class gets a bar.
     """
-    report = result.report
-    return "\n".join(format_class_table(report.classes, report.labels, report.numbers, bars=bars))
+    return "\n".join(format_contents(result.report, bars=bars))
 
 
 def format_validation(result: ValidationResult) -> str:

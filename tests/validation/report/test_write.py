@@ -112,8 +112,9 @@ def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
     fields = json.loads((tmp_path / "a/report.json").read_text())
     assert (fields["format_version"], fields["blessed"], fields["rows"]) == (1, False, 1803)
     assert " ".join(fields) == (
-        "format_version blessed rows written deduplicated rejected labels splits classes policies "
-        "findings rejects num_header_only histograms samples excluded numbers"
+        "format_version blessed rows written deduplicated rejected labels splits classes numbers "
+        "summary unannotated policies "
+        "findings rejects num_header_only histograms samples excluded"
     )
     assert DatasetReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
 

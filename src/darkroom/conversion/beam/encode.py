@@ -197,6 +197,10 @@ def encode_rows(
             )
             encoded.rejects.append(reject)
             continue
+        if image and row.label is not None:
+            # The list says places in the file's pixels.
+            size = image.height, image.width
+            row = row._replace(label=kind.move(row.label, image.matrix, size))
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
         encoded.pieces += _frame_example(row, kind, image, sha256)
         encoded.index_rows.append(_index_row(row, image, sha256))

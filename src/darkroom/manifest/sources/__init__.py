@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from darkroom import storage
-from darkroom.dataset.schema import Columns, Kind
+from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Columns, Kind
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
@@ -21,8 +21,6 @@ __all__ = ["AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources
 
 AnySource = str | os.PathLike[str] | DataFrame
 
-_WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
-_NAMED_ROLES = (Kind.LABEL_MARK, Kind.TARGET)
 _ANY_COLUMNS = Columns()
 _TEXT_READERS: dict[str, Callable[[str, Columns, str], Source]] = {
     ".csv": CsvSource,
@@ -97,9 +95,11 @@ def _check_alike(sources: Sequence[Source]) -> None:
 
 def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     # Images and labels may have any name here: their features have separate names.
-    roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
-    named = [each for each in source.schema.columns if each[1] in _NAMED_ROLES]
-    return [*source.schema.inputs, *named, *roles]
+    unnamed = (Kind.IMAGE, *SINGLE_TARGETS)
+    written = (
+        (kind.value if kind in unnamed else name, kind) for name, kind in source.schema.columns
+    )
+    return [each for each in written if each[1] in (*unnamed, *TARGETS)] + [*source.schema.inputs]
 
 
 def _open(path: str, columns: Columns, encoding: str, subfolders: str) -> Source:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from darkroom.dataset.rejects import REJECT_FIELDS
-from darkroom.dataset.schema import Columns, Kind, Schema, infer_schema
+from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.text import TextFile
@@ -143,11 +143,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 def _rename_roles(schema: Schema) -> Schema:
     """Returns a schema with the names that rejects have for split, image, label and id."""
-    names = {
-        Kind.SPLIT: "split",
-        Kind.IMAGE: "image_uri",
-        Kind.STRING_LABEL: "label",
-        Kind.INTEGER_LABEL: "label",
-    }
+    labels = dict.fromkeys(SINGLE_TARGETS, "label")
+    names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels}
     columns = {names.get(kind, name): kind for name, kind in schema.columns}
     return Schema(tuple({**columns, "split": Kind.SPLIT, "id": Kind.ID}.items()))

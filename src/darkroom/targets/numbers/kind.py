@@ -17,6 +17,21 @@ from darkroom.targets.kind import Kind
 TARGET = "image/target"
 
 
+# A missing number is NaN; images that are not annotated are counted for every kind.
+_SUMMARY = """
+WITH numbers AS (
+    SELECT split, unnest(range(1, len(label_list) + 1)) AS number,
+        unnest(label_list)::DOUBLE AS found, CASE WHEN NOT isnan(found) THEN found END AS value
+    FROM records
+)
+SELECT any_value((?::VARCHAR[])[number]) AS name, split, count(value) AS records,
+    count(*) - count(value) AS missing,
+    min(value) AS min, median(value) AS median, avg(value) AS mean, max(value) AS max
+FROM numbers GROUP BY number, split
+ORDER BY number, list_position(['train', 'eval', 'test'], split)
+"""
+
+
 class NumbersKind(Kind):
     """See `darkroom.targets.kind.Kind`; the value is a list of floats, one for each column."""
 
@@ -28,6 +43,7 @@ class NumbersKind(Kind):
     names = None
     # A place is another one in a mirrored image, and a size in one that is cut.
     augmentation = "none"
+    summary = _SUMMARY
 
     def parse(self, cells: Sequence[Any], form: Form) -> list[float] | None:
         """Returns the numbers of the cells; None if all are empty."""

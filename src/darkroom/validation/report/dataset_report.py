@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from darkroom.dataset.labels import format_unannotated
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF
+from darkroom.runtime.class_table import align_rows, format_class_table
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_row
@@ -43,6 +45,9 @@ class DatasetCounts:
         labels: The label map, in order.
         splits: Records by split.
         classes: Records by split, then by label; "" means no label.
+        numbers: The names of the numbers, where images are labelled with numbers.
+        summary: What the kind of target says of the records beside, as rows of a table.
+        unannotated: Records by split that are not annotated, where others may be.
     """
 
     rows: int
@@ -52,6 +57,9 @@ class DatasetCounts:
     labels: tuple[str, ...]
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
+    numbers: tuple[str, ...] = field(default=(), kw_only=True)
+    summary: tuple[Row, ...] = field(default=(), kw_only=True)
+    unannotated: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     @property
     def num_rejected(self) -> int:
@@ -72,7 +80,6 @@ class DatasetReport(DatasetCounts):
         samples: One record of each class, at most forty: row, uri, split, label.
         excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
             of a dataset without its manifest.
-        numbers: The names of the numbers, where images are labelled with numbers.
     """
 
     policies: Mapping[str, str]
@@ -82,7 +89,6 @@ class DatasetReport(DatasetCounts):
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
     excluded: int = 0
-    numbers: tuple[str, ...] = ()
 
     @property
     def blessed(self) -> bool:
@@ -159,6 +165,29 @@ def format_header_only(report: DatasetReport) -> str:
         return ""
     verb = "record was" if report.num_header_only == 1 else "records were"
     return f"{report.num_header_only:,} {verb} checked by header only and may have damaged images."
+
+
+def round_summary(counts: DatasetCounts) -> list[Row]:
+    """Returns the rows of the summary with numbers as people read them."""
+    return [
+        {name: f"{each:.6g}" if isinstance(each, float) else each for name, each in row.items()}
+        for row in counts.summary
+    ]
+
+
+def format_contents(counts: DatasetCounts, *, bars: bool = False) -> list[str]:
+    """Returns what records are labelled with, as lines for a terminal.
+
+    Args:
+        counts: The counts.
+        bars: Whether each class gets a bar.
+    """
+    lines = format_class_table(counts.classes, counts.labels, counts.numbers, bars=bars)
+    if rows := round_summary(counts):
+        cells = [[f"  {row['name']}", *list(row.values())[1:]] for row in rows]
+        texts = [["" if cell is None else make_visible(f"{cell}") for cell in row] for row in cells]
+        lines += align_rows([["", *list(rows[0])[1:]], *texts])
+    return [*lines, *filter(None, [format_unannotated(counts.unannotated)])]
 
 
 def format_table(report: DatasetReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from darkroom.dataset.labels import format_unannotated
 from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.text import format_count
@@ -13,6 +14,7 @@ from darkroom.validation.report.dataset_report import (
     format_header_only,
     format_scope,
     format_verdict,
+    round_summary,
 )
 from darkroom.validation.report.findings import CHECK_TITLES, Row
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
@@ -184,6 +186,10 @@ def _make_classes(report: DatasetReport) -> Html:
         element("h2", "Splits and classes"),
         make_table(["class", *splits], rows, "bars"),
         make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
+        _make_rows(round_summary(report), {}) if report.summary else None,
+        element("p", unknown, class_="note")
+        if (unknown := format_unannotated(report.unannotated))
+        else None,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from darkroom.dataset.labels import format_unannotated
 from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown, make_markdown_table
 from darkroom.storage import ledger
@@ -16,6 +17,7 @@ from darkroom.validation.report.dataset_report import (
     format_header_only,
     format_scope,
     format_verdict,
+    round_summary,
 )
 from darkroom.validation.report.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
@@ -76,6 +78,8 @@ def encode_markdown(report: DatasetReport) -> str:
         *(_encode_finding(finding) for finding in report.findings),
         "## Splits and classes",
         _encode_classes(report),
+        _encode_rows(round_summary(report)),
+        escape_markdown(format_unannotated(report.unannotated)),
         *rejects,
         "## Checks",
         _encode_checks(report),
