@@ -7,20 +7,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import tensorflow_model_analysis as tfma
 from absl import logging
 from tfx.components.evaluator import executor as tfx_executor
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.standard_component_specs import EXAMPLE_SPLITS_KEY
-from tfx.utils import path_utils
+from tfx.utils import path_utils, proto_utils
 
 from darkroom import storage
+from darkroom.components.evaluator.metrics import fit_config
 from darkroom.components.model_report.evaluation import read_failures
 from darkroom.components.pusher.saved_model import GRAPH_FILE, find_newest_version
-from darkroom.dataset.commit import find_dataset
+from darkroom.dataset.commit import ONE_LABEL, find_dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError
+from darkroom.evaluation.scores.serving import read_learned
 from darkroom.runtime.text import list_first
 from darkroom.storage import copies
+from darkroom.targets.learned import Learned
 
 BASELINE_KEY = "baseline"
 REASONS_PROPERTY = "reasons"
@@ -54,15 +58,16 @@ class Executor(tfx_executor.Executor):
         Raises:
             DataError: There is no model in that place, or the records lack a column of a slice.
         """
-        check_columns(input_dict[_EXAMPLES_KEY], exec_properties[_CONFIG_KEY])
         evaluation = artifact_utils.get_single_instance(output_dict[_EVALUATION_KEY])
         model = artifact_utils.get_single_instance(input_dict[_MODEL_KEY])
+        config = _fit_config(exec_properties, model)
+        check_columns(input_dict[_EXAMPLES_KEY], config)
         with _find_baseline(input_dict, exec_properties, evaluation.uri) as (baselines, place):
             if baselines and (said := compare_labels(model, baselines[0])):
                 baselines, place = [], f"none: {said}"
             logging.info("The model is compared with %s.", place)
             inputs = {**input_dict, _BASELINE_MODEL_KEY: baselines}
-            super().Do(inputs, output_dict, exec_properties)
+            super().Do(inputs, output_dict, {**exec_properties, _CONFIG_KEY: config})
         evaluation.set_string_custom_property(BASELINE_PROPERTY, place)
         splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
         if len(splits) == 1:
@@ -72,6 +77,18 @@ class Executor(tfx_executor.Executor):
             blessing.set_string_custom_property(REASONS_PROPERTY, "; ".join(failures))
             for each in failures:
                 logging.warning("The model is not blessed: %s", each)
+
+
+def _fit_config(exec_properties: Mapping[str, Any], model: Any) -> str:
+    """Returns the metrics, as JSON, for what a model answers."""
+    text: str = exec_properties[_CONFIG_KEY]
+    learned = _read_learned(model)
+    if learned is None or learned.kind == ONE_LABEL.kind:
+        return text
+    config = tfma.EvalConfig()
+    proto_utils.json_to_proto(text, config)
+    fitted: str = proto_utils.proto_to_json(fit_config(config, learned))
+    return fitted
 
 
 @contextmanager
@@ -126,17 +143,23 @@ def compare_labels(model: Any, baseline: Any) -> str:
     TFMA compares numbers of labels. A model of another program has no label map, which says
     nothing.
     """
-    own, other = (_read_labels(each) for each in (model, baseline))
+    own, other = (_read_names(each) for each in (model, baseline))
     if own is None or other is None or own == other:
         return ""
     return f"the model in {baseline.uri} has other labels, or another order of them"
 
 
-def _read_labels(artifact: Any) -> bytes | None:
+def _read_names(artifact: Any) -> tuple[str, tuple[str, ...]] | None:
+    learned = _read_learned(artifact)
+    return None if learned is None else (learned.kind, learned.names)
+
+
+def _read_learned(artifact: Any) -> Learned | None:
+    """Returns what a model answers; None for one of another program."""
     is_old = path_utils.is_old_model_artifact(artifact)
     folder = path_utils.serving_model_path(artifact.uri, is_old)
-    path = storage.join(folder, "assets", LABELS_FILE)
-    return storage.read_bytes(path) if storage.exists(path) else None
+    has_labels = storage.exists(storage.join(folder, "assets", LABELS_FILE))
+    return read_learned(folder) if has_labels else None
 
 
 def check_columns(examples: list[Any], config: str) -> None:

@@ -11,13 +11,18 @@ import tensorflow_model_analysis as tfma
 
 from darkroom import storage
 from darkroom.dataset import example
+from darkroom.dataset.commit import ONE_LABEL
 from darkroom.errors import DataError, is_environment
 from darkroom.evaluation.report.result import Slice
 from darkroom.runtime.text import make_visible
+from darkroom.targets.checks import KINDS
+from darkroom.targets.scoring import find_scoring
 
 # TFMA's name of the accuracy; of a slice by label it is the recall.
 ACCURACY_KEY = "sparse_categorical_accuracy"
 COUNT_KEY = "example_count"
+# Of a model that answers several labels.
+RECALL_KEY = "lowest_recall"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
@@ -35,6 +40,22 @@ class Evaluation:
     metrics: Mapping[str, float]
     confusions: Mapping[tuple[int, int], float]
     slices: Sequence[Slice] = ()
+
+
+def list_scores() -> dict[str, str]:
+    """Returns the name for people of each number that decides, by the name that TFMA has."""
+    scorings = {kind: find_scoring(kind) for kind in KINDS}
+    label = scorings.pop(ONE_LABEL.kind)
+    names = {each.scalars[0]: each.score_name for each in scorings.values()}
+    return {ACCURACY_KEY: label.score_name, **names}
+
+
+def find_score(metrics: Mapping[str, float]) -> tuple[str, float | None]:
+    """Returns the number that decides, and its name for people; None if it was not measured."""
+    for key, name in list_scores().items():
+        if key in metrics:
+            return name, metrics[key]
+    return "", None
 
 
 def read_evaluation(folder: str) -> Evaluation:
@@ -62,10 +83,12 @@ def read_evaluation(folder: str) -> Evaluation:
                 for values in found:
                     if _MATRIX_KEY in values:
                         confusions = _parse_matrix(values[_MATRIX_KEY])
-            elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
+            elif len(key) == 1 and key[0][0] != example.LABEL_TEXT:
                 [(column, value)] = key
-                records = int(numbers.get(COUNT_KEY, 0))
-                slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
+                _, score = find_score(numbers)
+                if score is not None:
+                    records = int(numbers.get(COUNT_KEY, 0))
+                    slices.append(Slice(column, _format_value(value), records, score))
     return Evaluation(metrics, confusions, tuple(slices))
 
 
@@ -126,8 +149,8 @@ def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> st
         name = f"the recall of {place[0][1]}"
     elif place:
         name += " where " + " and ".join(f"{column} is {each}" for column, each in place)
-    elif name == ACCURACY_KEY:
-        name = "the accuracy"
+    elif known := {**list_scores(), RECALL_KEY: "lowest recall of a label"}.get(name):
+        name = f"the {known}"
     if failure.message:
         return f"{name}: {' '.join(failure.message.split())}"
     threshold = failure.metric_threshold

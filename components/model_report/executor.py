@@ -16,6 +16,8 @@ from darkroom.components.evaluator.executor import SPLIT_PROPERTY
 from darkroom.components.model_report.evaluation import (
     ACCURACY_KEY,
     COUNT_KEY,
+    RECALL_KEY,
+    list_scores,
     read_evaluation,
     read_failures,
 )
@@ -75,7 +77,8 @@ class Executor(base_executor.BaseExecutor):
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         missed = read_failures(folder)
         split = scored.get_string_custom_property(SPLIT_PROPERTY)
-        names = {key: f"{split}_{name}" for key, name in _NAMES.items()} if split else {}
+        known = {**{key: key for key in (*list_scores(), RECALL_KEY)}, **_NAMES}
+        names = {key: f"{split}_{name}" for key, name in known.items()} if split else {}
         numbers = {names.get(name, name): each for name, each in evaluation.metrics.items()}
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)

@@ -48,7 +48,12 @@ class Executor(tfx_executor.GenericExecutor):
         num_labels = _count_labels(folder)
         fingerprints = [part["fingerprint"] for part in facts.data.get(TRAIN, ())[:1]]
         best = [entry for entry in facts.history if entry["epoch"] == facts.exported_epoch]
-        accuracies = [each["val_accuracy"] for each in best if "val_accuracy" in each]
+        scores = {
+            f"eval_{name.removeprefix('val_')}": float(value)
+            for entry in best
+            for name, value in entry.items()
+            if name.startswith("val_") and name != "val_loss"
+        }
         for artifact in (model, run):
             if sha256 is not None:
                 artifact.set_string_custom_property("sha256", sha256)
@@ -56,8 +61,8 @@ class Executor(tfx_executor.GenericExecutor):
                 artifact.set_int_custom_property("labels", num_labels)
             for fingerprint in fingerprints:
                 artifact.set_string_custom_property("dataset_fingerprint", str(fingerprint))
-            for accuracy in accuracies:
-                artifact.set_float_custom_property("eval_accuracy", float(accuracy))
+            for name, score in scores.items():
+                artifact.set_float_custom_property(name, score)
 
 
 def _count_labels(folder: str) -> int | None:

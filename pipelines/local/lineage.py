@@ -19,7 +19,7 @@ from tfx.types import standard_artifacts
 
 from darkroom import storage
 from darkroom.components.model_report.evaluation import (
-    ACCURACY_KEY,
+    find_score,
     read_evaluation,
     read_failures,
 )
@@ -202,13 +202,15 @@ def read_summary(
     report_folder = _find_output(nodes, REPORT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
     page = _find_output(nodes, PAGE)
-    report = accuracy = None
+    report = score = None
+    score_name = RunSummary.score_name
     failures: tuple[str, ...] = ()
     if report_folder is not None:
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
-        accuracy = read_evaluation(evaluation).metrics.get(ACCURACY_KEY)
+        name, score = find_score(read_evaluation(evaluation).metrics)
+        score_name = name or score_name
         failures = read_failures(evaluation)
     pushes = [each for _, each in _list_outputs(nodes, PUSHED) if each.get("pushed_destination")]
     return RunSummary(
@@ -216,7 +218,8 @@ def read_summary(
         report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
         epochs=read_exported(model_run) if model_run else None,
-        score=accuracy,
+        score=score,
+        score_name=score_name,
         min_accuracy=min_accuracy,
         pushed=pushes[0]["pushed_destination"] if pushes else None,
         was_there=bool(pushes and pushes[0].get(WAS_THERE_PROPERTY)),

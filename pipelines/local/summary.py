@@ -215,7 +215,10 @@ def _format_model(summary: RunSummary) -> list[str]:
     lines = [f"Epoch      {format_exported(summary.epochs)}"] if summary.epochs else []
     if summary.score is not None:
         name = f"{summary.score_name[:1].upper()}{summary.score_name[1:]}"
-        lines.append(f"{name:<10} {summary.score:.4f} on the eval split{_format_needed(summary)}")
+        said = f"{summary.score:.4f} on the eval split{_format_needed(summary)}"
+        # As wide as the other names of a summary.
+        is_long = len(name) > 10
+        lines.append(f"{'Score':<10} {said}, {name}" if is_long else f"{name:<10} {said}")
     if summary.page:
         lines.append(f"Page       {summary.page}")
     if PUSHED not in summary.makes:

@@ -84,7 +84,7 @@ def converted(images: Path, new_artifact: Callable[..., Any], beam_context: Any)
 
 
 def convert_source(
-    source: str, new_artifact: Callable[..., Any], beam_context: Any
+    source: str, new_artifact: Callable[..., Any], beam_context: Any, **options: Any
 ) -> dict[str, Any]:
     from tfx.types import standard_artifacts
 
@@ -104,7 +104,7 @@ def convert_source(
     manifest.Executor().Do(
         {},
         {"manifest": [made["manifest"]], "list_rejects": [made["manifest_rejects"]]},
-        {"source": source, "options": ManifestOptions().to_json()},
+        {"source": source, "options": ManifestOptions.parse(**options).to_json()},
     )
     convert.Executor(beam_context).Do(
         {name: [made[name]] for name in ("manifest", "manifest_rejects")},

@@ -13,15 +13,23 @@ import pytest
 import tensorflow_model_analysis as tfma
 from tfx.components.evaluator import executor as tfx_executor
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
+from tfx.utils import path_utils, proto_utils
 
 from darkroom.components.evaluator import executor
 from darkroom.components.evaluator.executor import find_newest_model
-from darkroom.components.model_report.evaluation import read_evaluation, read_failures
+from darkroom.components.evaluator.metrics import fit_config
+from darkroom.components.model_report.evaluation import (
+    find_score,
+    read_evaluation,
+    read_failures,
+)
 from darkroom.components.pusher import executor as pusher
-from darkroom.errors import DataError
+from darkroom.errors import DataError, UsageError
+from darkroom.evaluation.evaluate import evaluate as evaluate_split
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.evaluation import make_eval_config
+from darkroom.targets.learned import Learned
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.export import export_model
 
 from ..pictures import encode
@@ -170,7 +178,7 @@ def test_a_model_with_other_labels_is_not_compared(evaluate, exported, tmp_path,
     for number in (1, 2):
         shutil.copytree(exported[0], tmp_path / f"pushed/{number}")
         if number == 2:
-            labels = tmp_path / "pushed/2/assets/labels.txt"
+            labels = tmp_path / "pushed/2/assets/target.json"
             labels.write_text(labels.read_text().replace("red", "rot"))
         evaluation, _ = evaluate(str(tmp_path / "pushed"), max_accuracy_drop=0.0)
     assert [len(each) for each in compared] == [0, 1, 0]
@@ -197,3 +205,64 @@ def test_the_newest_complete_version_counts(tmp_path):
     assert find_newest_model(f"{tmp_path}/9") == f"{tmp_path}/9"
     shutil.rmtree(tmp_path / "10")
     assert find_newest_model(str(tmp_path)) == f"{tmp_path}/9"
+
+
+def _make_kind(folder: Path, kind: str) -> tuple[list[tuple[Any, ...]], dict[str, Any], Learned]:
+    """Writes gray images; returns the rows of their list, how it is read, and what is learned."""
+    rows: list[tuple[Any, ...]] = [("split", "image_uri", *(("a", "b")))]
+    for number, split in enumerate(("TRAIN", "VALIDATION", "VALIDATION", "VALIDATION") * 5):
+        gray = (37 * number) % 256
+        (folder / f"{number}.png").write_bytes(encode(np.full((9, 9, 3), gray, np.uint8)))
+        said = (int(gray > 90), int(gray > 160)) if kind == "labels" else (gray / 255, gray / 255)
+        rows.append((split, f"{number}.png", *(("", "") if number == 7 else said)))
+    if kind == "labels":
+        return rows, {"label_columns": ("a", "b")}, Learned("labels", ("a", "b"), (0.5, 0.5))
+    return rows, {"target_columns": ("a", "b")}, Learned("numbers", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("labels", ["the mean average precision is ", "the lowest recall of a label is "]),
+        ("numbers", ["the R² is "]),
+    ],
+)
+def test_other_kinds_are_judged_by_the_score_of_their_page(
+    tmp_path, new_artifact, beam_context, kind, said
+):
+    rows, how, learned = _make_kind(tmp_path, kind)
+    write_csv(tmp_path / "list.csv", rows)
+    made = convert_source(str(tmp_path / "list.csv"), new_artifact, beam_context, **how)
+    inputs = keras.Input((6, 5, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    # The second answer rises and falls, and so is often wrong.
+    answers = keras.ops.concatenate((means[:, :1], 4 * means[:, :1] * (1 - means[:, :1])), 1)
+    model = new_artifact(standard_artifacts.Model)
+    folder = path_utils.serving_model_dir(model.uri)
+    export_model(keras.Model(inputs, answers), learned, (6, 5), folder)
+    evaluation = new_artifact(standard_artifacts.ModelEvaluation)
+    blessing = new_artifact(standard_artifacts.ModelBlessing)
+    bounds = {"min_recall": 1.0} if kind == "labels" else {}
+    config = PipelineConfig(data="list.csv", root="run", min_accuracy=0.99, **bounds)
+    executor.Executor(beam_context).Do(
+        {"examples": [made["examples"]], "model": [model], "baseline_model": []},
+        {"evaluation": [evaluation], "blessing": [blessing]},
+        {
+            "eval_config": proto_utils.proto_to_json(make_eval_config(config)),
+            "example_splits": json.dumps(["eval"]),
+            "baseline": "",
+        },
+    )
+    expected = evaluate_split(folder, made["examples"].uri, "eval")
+    assert 0 < expected.metrics.records < 15
+    name, score = find_score(read_evaluation(evaluation.uri).metrics)
+    assert (name, score) == (find_scoring(kind).score_name, pytest.approx(expected.score, abs=1e-6))
+    failures = read_failures(evaluation.uri)
+    assert [each.partition(" is ")[0] + " is " for each in failures] == said
+    assert blessing.get_int_custom_property("blessed") == 0
+
+
+def test_numbers_have_no_recall_to_bound():
+    config = make_eval_config(PipelineConfig(data="list.csv", root="run", min_recall=0.5))
+    with pytest.raises(UsageError, match="numbers, which have no recall"):
+        fit_config(config, Learned("numbers", ("a",)))

@@ -125,6 +125,7 @@ class PipelineFields(ClusterFields):
         most=1,
         metavar="0-1",
         runtime=True,
+        more="Of several labels the mean average precision, of numbers R².",
     )
     min_recall: float = option(
         0.0,
@@ -134,7 +135,7 @@ class PipelineFields(ClusterFields):
         most=1,
         metavar="0-1",
         runtime=True,
-        more="A class without records has none.",
+        more="A class without records has none; neither have numbers.",
     )
     max_accuracy_drop: float | None = option(
         None,

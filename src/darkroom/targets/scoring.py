@@ -66,6 +66,7 @@ class Scoring(Protocol):
     records_key: str
     number_format: str
     scalars: tuple[str, ...]
+    has_recalls: bool = False
 
     def match(self, truth: Any, places: Ints, size: int) -> Any:
         """Returns what images are labelled with in the numbers of the model.

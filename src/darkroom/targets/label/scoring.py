@@ -46,6 +46,7 @@ class LabelScoring(Scoring):
     names_are = "labels"
     score_name = "accuracy"
     outputs = ("label", "score", "scores")
+    has_recalls = True
     records_key = "probabilities"
     number_format = ".6f"
     scalars = ("accuracy", "macro_f1", "macro_recall", "calibration_error")

@@ -54,6 +54,7 @@ class LabelsScoring(Scoring):
     names_are = "labels"
     score_name = "mean average precision"
     outputs = ("labels", "scores")
+    has_recalls = True
     records_key = "probabilities"
     number_format = ".6f"
     scalars = ("mean_average_precision", "micro_f1", "macro_f1", "exact")
