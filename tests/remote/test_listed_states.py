@@ -12,6 +12,9 @@ from darkroom import storage
 from darkroom.manifest import chunks
 from darkroom.manifest.chunks import list_states
 from darkroom.manifest.fingerprint import read_source_state
+from darkroom.manifest.table import read_manifest_rows
+from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 NAMES = ["#1.jpg", "a b.jpg", "größe.jpg", *(f"{number:03d}.jpg" for number in range(20))]
 
@@ -90,3 +93,19 @@ def test_images_are_looked_up_where_listing_is_not_allowed(s3, tmp_path: Path):
     s3.requests.clear()
     assert read_source_state(str(source)) == listed
     assert s3.count("HEAD") == len(uris)
+
+
+def test_an_image_in_the_folders_of_two_labels_is_one_in_a_store_too(store, tmp_path: Path):
+    _, root = store
+    for name, data in {"cat/1.jpg": b"a", "dog/1.jpg": b"b", "cat/2.jpg": b"a"}.items():
+        storage.write_bytes(f"{root}/photos/{name}", data)
+    storage.write_bytes(f"{root}/photos/dog/2.jpg", b"longer")
+    options = ManifestOptions.parse(label_kind="labels")
+    made = write_manifest(f"{root}/photos", str(tmp_path), str(tmp_path), options)
+    rows = read_manifest_rows(str(tmp_path), 0, 4)
+    assert {row.id: (row.label, row.copies) for row in rows} == {
+        "cat/1.jpg": (["cat", "dog"], [f"{root}/photos/dog/1.jpg"]),
+        "cat/2.jpg": (["cat"], None),
+        "dog/2.jpg": (["dog"], None),
+    }
+    assert made.deduplicated == 1
