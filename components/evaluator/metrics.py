@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -70,9 +71,11 @@ def fit_config(config: tfma.EvalConfig, learned: Learned) -> tfma.EvalConfig:
     for name, bound in zip(names, bounds, strict=False):
         metric = spec.metrics.add(class_name=KindMetric.__name__, module=__name__)
         metric.config = json.dumps({"name": name, "learned": learned.encode().decode()})
-        metric.per_slice_thresholds.add(
-            slicing_specs=[tfma.SlicingSpec()], threshold=bound.threshold
-        )
+        threshold = metric.per_slice_thresholds.add(slicing_specs=[tfma.SlicingSpec()]).threshold
+        threshold.CopyFrom(bound.threshold)
+        least = threshold.value_threshold.lower_bound
+        # 0 is no bound, and R² may be below it. Without any, TFX blesses no model.
+        least.value = least.value or -sys.float_info.max
     kept = [each for each in found.slicing_specs if example.LABEL_TEXT not in each.feature_keys]
     del found.slicing_specs[:]
     found.slicing_specs.extend(kept)

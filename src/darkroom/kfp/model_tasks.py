@@ -136,11 +136,11 @@ def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Se
 
     Args:
         found: The numbers.
-        min_accuracy: The least score: accuracy, mean average precision or R².
+        min_accuracy: The least score: accuracy, mean average precision or R²; 0 for none.
         min_recall: The least recall of each label; numbers have none.
     """
     missed, scoring = [], find_scoring(found.kind)
-    if found.score < min_accuracy:
+    if min_accuracy and found.score < min_accuracy:
         said = f"the {scoring.score_name} is {found.score:.4f}"
         missed.append(f"{said} (needed at least {min_accuracy:g})")
     for label, recall in scoring.list_recalls(found.metrics).items():
