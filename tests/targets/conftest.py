@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import darkroom
-from darkroom.options.conversion import ConversionOptions
+from darkroom.cli import main
 
 OPTIONS = {
     "label": {},
     "labels": {"label_separator": ";"},
     "numbers": {"target_columns": ("w", "h")},
+}
+FLAGS = {
+    "label": [],
+    "labels": ["--label-separator", ";"],
+    "numbers": ["--target-columns", "w,h"],
 }
 # By turns; the images 2 and 7 of eight are not annotated.
 LABELS = [("big",), ("big", "round"), None, ("red",), ("big", "red"), ("round",), ("big",), None]
@@ -47,8 +51,6 @@ def listed(tmp_path_factory: pytest.TempPathFactory):
 def datasets(listed, tmp_path_factory: pytest.TempPathFactory):
     """The dataset of each kind."""
     root = tmp_path_factory.mktemp("datasets")
-    for kind, options in OPTIONS.items():
-        path = listed(kind)
-        given = {**options, "empty_labels": "none" if kind == "label" else "unannotated"}
-        darkroom.convert(path, root / kind, options=ConversionOptions(**given))
+    for kind, flags in FLAGS.items():
+        assert main(["convert", str(listed(kind)), "--output-dir", str(root / kind), *flags]) == 0
     return {kind: root / kind for kind in OPTIONS}

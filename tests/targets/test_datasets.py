@@ -10,7 +10,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion.result import format_conversion
+from darkroom.conversion.result import ConversionResult, format_conversion
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -26,13 +26,7 @@ from .conftest import LABELS, OPTIONS
 KINDS = sorted(OPTIONS)
 
 
-FLAGS = {
-    "label": [],
-    "labels": ["--label-separator", ";"],
-    "numbers": ["--target-columns", "w,h"],
-}
 COMMANDS = {
-    "convert": ("LIST", "--output-dir", "OUT"),
     "verify": ("DATA",),
     "validate": ("DATA", "--report", "OUT", "--min-class-images", "1"),
     "inspect": ("DATA", "--output-dir", "OUT", "-n", "3"),
@@ -41,27 +35,32 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_dataset_says_its_kind(datasets, kind):
+    """The fixture ran the command convert."""
+    dataset = read_dataset(str(datasets[kind]))
+    labels = {"label": ("even", "odd"), "labels": ("big", "red", "round"), "numbers": ()}
+    names = ("w", "h") if kind == "numbers" else ()
+    assert (dataset.target.kind, dataset.target.names) == (kind, names)
+    assert dataset.labels == labels[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", [*COMMANDS, pytest.param("load", marks=pytest.mark.tensorflow)])
-def test_every_command_knows_every_kind(command, kind, datasets, listed, tmp_path, capsys):
+def test_every_command_knows_every_kind(command, kind, datasets, tmp_path, capsys):
     if command == "load":
         [batch] = darkroom.load(datasets[kind], image_size=8, batch_size=24)["train"]
         shape = {"label": (24,), "labels": (24, 3), "numbers": (24, 2)}[kind]
         assert batch[1].shape == shape
         assert batch[1].dtype.name == ("int64" if kind == "label" else "float32")
         return
-    places = {"LIST": str(listed(kind)), "DATA": str(datasets[kind]), "OUT": str(tmp_path / "out")}
+    places = {"DATA": str(datasets[kind]), "OUT": str(tmp_path / "out")}
     (tmp_path / "out").mkdir()
-    given = [re.sub("LIST|DATA|OUT", lambda m: places[m[0]], each) for each in COMMANDS[command]]
-    flags = FLAGS[kind] if command == "convert" else []
-    assert main([command, *given, *flags, "--json"]) == 0
+    given = [re.sub("DATA|OUT", lambda m: places[m[0]], each) for each in COMMANDS[command]]
+    assert main([command, *given, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    labels = {"label": ["even", "odd"], "labels": ["big", "red", "round"], "numbers": []}[kind]
     numbers = ["w", "h"] if kind == "numbers" else []
     unannotated = {"train": 6, "eval": 2} if kind == "labels" else {}
-    if command == "convert":
-        target = read_dataset(places["OUT"]).target
-        assert (target.kind, list(target.names), found["labels"]) == (kind, numbers, labels)
-    elif command == "verify":
+    if command == "verify":
         assert found["findings"] == []
     elif command == "duplicates":
         assert found["surplus"] == 0
@@ -170,10 +169,11 @@ def test_numbers_that_say_nothing_or_too_much_are_found(listed, tmp_path):
     assert "constant_numbers" in _validate(listed, other, "numbers", constant)
 
 
-@pytest.mark.parametrize("kind", ["labels", "numbers"])
-def test_a_conversion_says_how_much_is_not_annotated(listed, tmp_path, kind):
-    source = listed(kind, lambda rows: [*rows[:-1], [*rows[-1][:2], "", "", ""]])
-    result = darkroom.convert(source, tmp_path, options=ConversionOptions(**OPTIONS[kind]))
-    count = {"labels": "8 records are not annotated (train 6, eval 2)", "numbers": "1 record is"}
-    assert f"\nUnknown    {count[kind]}" in format_conversion(result)
-    assert "no labels" not in f"{result!r} {format_conversion(result)}"
+def test_a_conversion_says_how_much_is_not_annotated():
+    classes = {"train": {"": 6, "big": 1}, "eval": {"": 2, "big": 2}}
+    labels = ConversionResult("out", 11, 11, labels=("big",), classes=classes)
+    text = "Unknown    8 records are not annotated (train 6, eval 2)"
+    assert text in format_conversion(labels)
+    numbers = ConversionResult("out", 9, 9, numbers=("w",), classes={"train": {"": 1}})
+    assert "Unknown    1 record is not annotated (train 1)" in format_conversion(numbers)
+    assert "no labels" not in f"{numbers!r} {format_conversion(numbers)}"
