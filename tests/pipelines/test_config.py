@@ -11,6 +11,7 @@ import pytest
 from darkroom.cli import main
 from darkroom.cli.parser import build_parser
 from darkroom.errors import DarkroomError, UsageError
+from darkroom.options.input import choose_augmentation
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
 
@@ -66,7 +67,7 @@ def test_a_root_that_beam_would_take_for_a_pattern_is_refused(tmp_path, capsys):
 def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
     config = PipelineConfig(data="images.csv", root="/run")
     assert config.training == TrainingOptions(image_size=config.image_size)
-    assert config.training.augment == "flip"
+    assert choose_augmentation(config.training, "label").augment == "flip"
 
 
 @pytest.mark.parametrize(

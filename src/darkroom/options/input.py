@@ -247,7 +247,7 @@ class InputOptions(ReadingFields):
     @property
     def augmentation(self) -> Augmentation:
         """The augmentation of training images, as values."""
-        return parse_augmentation(self.augment or USUAL_AUGMENTATION)
+        return parse_augmentation(USUAL_AUGMENTATION if self.augment is None else self.augment)
 
 
 # Of a mark that is not a type, `typing.get_type_hints` of Python 3.10 makes an error.
@@ -256,7 +256,9 @@ del InputOptions.__annotations__["_"]
 
 def choose_augmentation(options: _Options, kind: str) -> _Options:
     """Returns options with the augmentation that fits a kind of target, if none is named."""
-    return replace(options, augment=options.augment or find_kind(kind).augmentation)
+    if options.augment is not None:
+        return options
+    return replace(options, augment=find_kind(kind).augmentation)
 
 
 def choose_short_side(image_size: tuple[int, int]) -> int:
