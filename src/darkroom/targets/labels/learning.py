@@ -23,16 +23,13 @@ class LabelsLearning:
     def describe(self, size: int) -> Mapping[str, Any]:
         """Returns the numbers, and whether they are known."""
         return {
-            LABEL_NUMBER: tf.io.RaggedFeature(tf.int64),
+            LABEL_NUMBER: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
             LABELS_KNOWN: tf.io.FixedLenFeature([], tf.int64),
         }
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
         """Returns the vector of a record."""
-        numbers = features[LABEL_NUMBER]
-        vector = tf.tensor_scatter_nd_update(
-            tf.zeros(size), numbers[:, None], tf.ones_like(numbers, tf.float32)
-        )
+        vector = tf.reduce_sum(tf.one_hot(features[LABEL_NUMBER], size), axis=0)
         return tf.where(features[LABELS_KNOWN] > 0, vector, np.nan)
 
     def make_array(self, values: Sequence[Sequence[int] | None], size: int) -> np.ndarray[Any, Any]:
