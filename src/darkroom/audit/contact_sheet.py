@@ -7,6 +7,7 @@ import csv
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,9 +37,10 @@ SHEET_FILE = "contact-sheet.png"
 CSV_FILE = "records.csv"
 _COLUMNS = 8
 _TILE_PIXELS = 128
-_CAPTION_PIXELS = 16
+_LINE_PIXELS = 13
 _MARGIN_PIXELS = 8
-_MAX_CAPTION = 20
+_MAX_CAPTION = 60
+_LINE_CHARACTERS = 20
 # Of a contact sheet that a notebook keeps in itself.
 _MAX_SHOWN_BYTES = 8 << 20
 # A spreadsheet would run a cell that starts with one of these.
@@ -166,23 +168,31 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     """Returns a PNG with the images of records in rows, and below each what it is labelled with."""
     columns = max(1, min(_COLUMNS, len(records)))
     rows = -(-len(records) // columns) or 1
-    step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + _CAPTION_PIXELS + _MARGIN_PIXELS
+    captions = [
+        textwrap.wrap(make_visible(kind.show(kind.decode(record)), _MAX_CAPTION), _LINE_CHARACTERS)
+        for record in records
+    ]
+    caption_pixels = 3 + _LINE_PIXELS * max(map(len, captions), default=1)
+    step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + caption_pixels + _MARGIN_PIXELS
     size = (columns * step_x + _MARGIN_PIXELS, rows * step_y + _MARGIN_PIXELS)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    for place, (tile, caption) in enumerate(_make_tile(record, kind) for record in records):
+    for place, (record, lines) in enumerate(zip(records, captions, strict=True)):
+        tile = _make_tile(record)
         x = place % columns * step_x + _MARGIN_PIXELS
         y = place // columns * step_y + _MARGIN_PIXELS
         left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2
         sheet.paste(tile, (x + left, y + top))
-        indent = max(0, round((_TILE_PIXELS - draw.textlength(caption)) / 2))
-        draw.text((x + indent, y + _TILE_PIXELS + 2), caption, fill="black")
+        for number, line in enumerate(lines):
+            indent = max(0, round((_TILE_PIXELS - draw.textlength(line)) / 2))
+            below = y + _TILE_PIXELS + 2 + _LINE_PIXELS * number
+            draw.text((x + indent, below), line, fill="black")
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def _make_tile(record: Features, kind: Kind) -> tuple[Image.Image, str]:
+def _make_tile(record: Features) -> Image.Image:
     stored = io.BytesIO(encode_stored(record))
     with Image.open(stored, formats=("JPEG", "PNG")) as image:
         tile = image.convert("RGB")
@@ -190,5 +200,4 @@ def _make_tile(record: Features, kind: Kind) -> tuple[Image.Image, str]:
     size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
     # Small images are enlarged without smoothing, which would blur them.
     resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
-    caption = kind.show(kind.decode(record))
-    return tile.resize(size, resample), make_visible(caption, _MAX_CAPTION)
+    return tile.resize(size, resample)

@@ -12,7 +12,8 @@ from darkroom.targets.description import Chart
 _WIDTH, _HEIGHT = 320, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 8, 8, 24
 _MAX_POINTS = 500
-_VIEW = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}
+# Of a chart whose axes are equally long.
+_SQUARE = _WIDTH - _LEFT - _RIGHT + _TOP + _BOTTOM
 
 
 def make_curve(history: Sequence[HistoryEntry], name: str, best_epoch: int) -> Html | None:
@@ -49,33 +50,34 @@ def make_curve(history: Sequence[HistoryEntry], name: str, best_epoch: int) -> H
         x = f"{_scale_x((best_epoch - 1) / (last - 1)):.1f}"
         mark = element("line", x1=x, x2=x, y1=str(_TOP), y2=str(_HEIGHT - _BOTTOM), class_="mark")
     axes = _make_axes(
-        [(low, f"{low:.2g}"), (high, f"{high:.3g}")], low, high, "epoch", f"{last:.0f}"
+        [(low, f"{low:.2g}"), (high, f"{high:.3g}")], _HEIGHT, ("1", "epoch", f"{last:.0f}")
     )
     caption = element(
         "figcaption",
-        f"{name.capitalize()}: ",
+        f"{name.capitalize().replace('_', ' ')}: ",
         element("span", "train", class_="key train"),
         " ",
         element("span", "eval", class_="key eval"),
         f", epoch {best_epoch} is exported" if best_epoch else None,
     )
     ends = ", ".join(f"{key} {points[-1][1]:.4f}" for key, points in lines.items() if points)
-    chart = element(
-        "svg", *axes, mark, *drawn, role="img", aria_label=f"at the end {ends}", **_VIEW
-    )
+    chart = _make_svg(_HEIGHT, f"at the end {ends}", *axes, mark, *drawn)
     return element("figure", caption, chart, class_="chart")
 
 
 def make_chart(chart: Chart) -> Html:
     """Returns a chart of points with its diagonal."""
     low, high = chart.low, chart.high
-    points = [(_scale_x((x - low) / (high - low)), _scale_y(y, low, high)) for x, y in chart.points]
+    points = [
+        (_scale_x((x - low) / (high - low)), _scale_y(y, low, high, _SQUARE))
+        for x, y in chart.points
+    ]
     most = max(chart.counts, default=0)
     bars = [
         element(
             "rect",
             x=f"{x - 4:.1f}",
-            y=f"{_HEIGHT - _BOTTOM - 40 * count / most:.1f}",
+            y=f"{_SQUARE - _BOTTOM - 40 * count / most:.1f}",
             width="8",
             height=f"{40 * count / most:.1f}",
         )
@@ -84,15 +86,16 @@ def make_chart(chart: Chart) -> Html:
     ideal = element(
         "line",
         x1=str(_LEFT),
-        y1=str(_HEIGHT - _BOTTOM),
+        y1=str(_SQUARE - _BOTTOM),
         x2=str(_WIDTH - _RIGHT),
         y2=str(_TOP),
-        class_="mark",
+        class_="ideal",
     )
     values = (low, (low + high) / 2, high)
-    axes = _make_axes([(x, f"{x:.3g}") for x in values], low, high, chart.axis, f"{high:.3g}")
+    ticks = [(value, f"{value:.3g}") for value in values]
+    axes = _make_axes(ticks, _SQUARE, (ticks[0][1], chart.axis, ticks[-1][1]))
     drawn = _draw_line(points, "eval") if chart.counts else _draw_dots(points, "eval")
-    drawing = element("svg", *bars, *axes, ideal, drawn, role="img", aria_label=chart.said, **_VIEW)
+    drawing = _make_svg(_SQUARE, chart.said, *bars, *axes, drawn, ideal)
     return element("figure", element("figcaption", chart.caption), drawing, class_="chart")
 
 
@@ -100,8 +103,13 @@ def _scale_x(share: float) -> float:
     return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
 
 
-def _scale_y(value: float, low: float, high: float) -> float:
-    return _HEIGHT - _BOTTOM - (value - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+def _scale_y(value: float, low: float, high: float, height: int = _HEIGHT) -> float:
+    return height - _BOTTOM - (value - low) / (high - low) * (height - _TOP - _BOTTOM)
+
+
+def _make_svg(height: int, said: str, *parts: Html | None) -> Html:
+    view = {"viewBox": f"0 0 {_WIDTH} {height}"}
+    return element("svg", *parts, role="img", aria_label=said, **view)
 
 
 def _draw_line(points: Sequence[tuple[float, float]], kind: str) -> Html:
@@ -117,17 +125,18 @@ def _draw_dots(points: Sequence[tuple[float, float]], kind: str) -> Html:
 
 
 def _make_axes(
-    ticks: Sequence[tuple[float, str]], low: float, high: float, name: str, last: str
+    ticks: Sequence[tuple[float, str]], height: int, foot: tuple[str, str, str]
 ) -> list[Html]:
+    """Returns lines with their texts, from the lowest to the highest, and what is below them."""
     made = []
+    low, high = ticks[0][0], ticks[-1][0]
     for value, text in ticks:
-        y = _scale_y(value, low, high)
+        y = _scale_y(value, low, high, height)
         ends = {"x1": str(_LEFT), "x2": str(_WIDTH - _RIGHT), "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
         made.append(element("line", class_="grid", **ends))
         place = {"x": str(_LEFT - 6), "y": f"{y + 4:.1f}", "text-anchor": "end"}
         made.append(element("text", text, **place))
-    foot = {"y": str(_HEIGHT - 6)}
-    made.append(element("text", name, x=str(_LEFT), **foot))
-    end = {"x": str(_WIDTH - _RIGHT), "text-anchor": "end", **foot}
-    made.append(element("text", last, **end))
+    for share, anchor, text in zip((0, 0.5, 1), ("start", "middle", "end"), foot, strict=True):
+        place = {"x": f"{_scale_x(share):.0f}", "y": str(height - 6), "text-anchor": anchor}
+        made.append(element("text", text, **place))
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,13 +23,17 @@ _PART = "evaluation"
 _CELL = 26
 _MARGIN = 110
 _IMAGE = 128
-_CAPTION = 28
+_LINE = 13
 _MAX_IMAGES = 12
 _MAX_CHARACTERS = 17
+# Below an image, where texts are wrapped.
+_CAPTION_CHARACTERS = 60
+_LINE_CHARACTERS = 20
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
 _RIGHT, _WRONG = (47, 143, 87), (208, 68, 58)
 
 _Pixels = npt.NDArray[np.uint8]
+_Color = tuple[int, int, int]
 
 
 def write_summaries(folder: str, found: Evaluation, gallery: Gallery, step: int) -> None:
@@ -84,27 +89,45 @@ def draw_images(numbers: Sequence[int], gallery: Gallery) -> _Pixels:
     An image that could not be read is left out.
     """
     known = [number for number in numbers if number in gallery.thumbnails][:_MAX_IMAGES]
-    drawn = [_draw_image(gallery.view.captions[n], gallery.thumbnails[n]) for n in known]
-    return np.stack(drawn) if drawn else np.zeros((0, _IMAGE + _CAPTION, _IMAGE, 3), np.uint8)
+    captions = [_list_lines(gallery.view.captions[n]) for n in known]
+    height = _IMAGE + 2 + _LINE * max(map(len, captions), default=0)
+    drawn = [
+        _draw_image(lines, gallery.thumbnails[n], height)
+        for n, lines in zip(known, captions, strict=True)
+    ]
+    return np.stack(drawn) if drawn else np.zeros((0, height, _IMAGE, 3), np.uint8)
 
 
-def _draw_image(said: Caption, uri: str) -> _Pixels:
-    picture = Image.new("RGB", (_IMAGE, _IMAGE + _CAPTION), _WHITE)
+def _list_lines(said: Caption) -> list[tuple[str, _Color]]:
+    """Returns the lines below an image, with their colors: its target, and what the model says."""
+    parts = (
+        (said.truth, _BLACK),
+        (f"{said.score} {said.answer}".strip(), _RIGHT if said.is_right else _WRONG),
+    )
+    return [
+        (line, color)
+        for text, color in parts
+        for line in textwrap.wrap(_shorten(text, _CAPTION_CHARACTERS), _LINE_CHARACTERS)
+    ]
+
+
+def _draw_image(lines: Sequence[tuple[str, _Color]], uri: str, height: int) -> _Pixels:
+    picture = Image.new("RGB", (_IMAGE, height), _WHITE)
     with Image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))) as thumbnail:
         scale = _IMAGE / max(thumbnail.size)
-        width, height = (max(1, round(side * scale)) for side in thumbnail.size)
-        resized = thumbnail.convert("RGB").resize((width, height))
-    picture.paste(resized, ((_IMAGE - width) // 2, (_IMAGE - height) // 2))
+        size = [max(1, round(side * scale)) for side in thumbnail.size]
+        resized = thumbnail.convert("RGB").resize(size)
+    picture.paste(resized, ((_IMAGE - size[0]) // 2, (_IMAGE - size[1]) // 2))
     draw = ImageDraw.Draw(picture)
-    draw.text((2, _IMAGE + 1), _shorten(said.truth), fill=_BLACK)
-    answer = f"{said.score} {_shorten(said.answer)}".strip()
-    draw.text((2, _IMAGE + 14), answer, fill=_RIGHT if said.is_right else _WRONG)
+    for number, (text, color) in enumerate(lines):
+        draw.text((2, _IMAGE + 1 + _LINE * number), text, fill=color)
     return np.asarray(picture)
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
     # Pillow's own font of older versions knows no other letters.
-    return make_visible(text, _MAX_CHARACTERS).encode("latin-1", "replace").decode("latin-1")
+    shown = make_visible(text, max_characters).replace("…", "...")
+    return shown.encode("latin-1", "replace").decode("latin-1")
 
 
 def _mix(color: tuple[int, int, int], share: float) -> tuple[int, ...]:

@@ -141,8 +141,8 @@ class LabelsScoring(Scoring):
         wrong = np.where(has, 1 - answers, answers)
         surest = np.where(has != says, wrong, -1).max(axis=1)
         mistakes = [n for n in known[np.argsort(-surest[known], kind="stable")] if surest[n] >= 0]
-        distance = np.abs(answers - np.asarray(learned.thresholds)).min(axis=1)
-        closest = known[np.argsort(distance[known], kind="stable")]
+        distance = np.abs(answers - np.asarray(learned.thresholds))
+        closest = known[np.argsort(distance.min(axis=1)[known], kind="stable")]
         groups = (
             Images(
                 "Worst mistakes",
@@ -161,10 +161,11 @@ class LabelsScoring(Scoring):
                 KIND.show([learned.names[label] for label in np.flatnonzero(row)])
                 for row in (says[n], has[n])
             )
-            label = int(np.where(has[n] != says[n], wrong[n], -1).argmax())
             is_right = said == true
-            score = "" if is_right else f"({learned.names[label]} {answers[n, label]:.2f})"
-            return Caption(said, score, true, is_right)
+            # The worst mistake, or the label that was nearly one.
+            worth = -distance[n] if is_right else np.where(has[n] != says[n], wrong[n], -1)
+            label = int(worth.argmax())
+            return Caption(said, f"({learned.names[label]} {answers[n, label]:.2f})", true, is_right)
 
         return View({n: caption(n) for group in groups for n in group.numbers}, groups)
 

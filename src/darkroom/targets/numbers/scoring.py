@@ -165,8 +165,8 @@ def _make_chart(name: str, answers: Floats, truth: Floats) -> Chart:
     values = np.concatenate((answers[has], truth[has])).astype(np.float64)
     low, high = float(values.min()), float(values.max())
     return Chart(
-        f"{make_visible(name)}: predicted numbers above true ones. On the dashed line, they are "
-        "equal.",
+        f"{make_visible(name)}: true numbers to the right, predicted ones upwards. On the dashed "
+        "line, they are equal.",
         f"{name}: {len(has):,} images, from {low:.4g} to {high:.4g}",
         "true",
         [*zip(truth[shown].tolist(), answers[shown].tolist(), strict=True)],

@@ -183,8 +183,8 @@ def _make_classes(report: DatasetReport) -> Html:
     more = len(labels) - MAX_CLASSES
     return element(
         "section",
-        element("h2", "Splits and classes"),
-        make_table(["class", *splits], rows, "bars"),
+        element("h2", "Splits and classes" if labels else "Splits"),
+        make_table(["class" if labels else "", *splits], rows, "bars"),
         make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
         _make_rows(round_summary(report), {}) if report.summary else None,
         element("p", unknown, class_="note")

@@ -76,7 +76,7 @@ def encode_markdown(report: DatasetReport) -> str:
         format_header_only(report),
         "## Findings" if report.findings else "",
         *(_encode_finding(finding) for finding in report.findings),
-        "## Splits and classes",
+        "## Splits and classes" if report.list_classes() else "## Splits",
         _encode_classes(report),
         _encode_rows(round_summary(report)),
         escape_markdown(format_unannotated(report.unannotated)),
@@ -115,7 +115,7 @@ def _encode_classes(report: DatasetReport) -> str:
     for label in labels[:MAX_CLASSES]:
         counts = (report.classes[split].get(label, 0) for split in splits)
         rows.append([label or "(no label)", *(f"{count:,}" for count in counts)])
-    table = make_markdown_table(["class", *splits], rows)
+    table = make_markdown_table(["class" if labels else "", *splits], rows)
     more = len(labels) - MAX_CLASSES
     return table if more <= 0 else f"{table}\n\n… and {more:,} more: all are in {REPORT_JSON}."
 
