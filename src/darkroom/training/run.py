@@ -45,7 +45,7 @@ from darkroom.training.recipe.fine_tuning import (
 )
 from darkroom.training.recipe.hints import list_hints
 from darkroom.training.recipe.optimizer import set_place
-from darkroom.training.recipe.targets import list_targets
+from darkroom.training.recipe.targets import check_annotated, list_targets
 from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Budget, Phase, count_epochs, is_head, next_step
 from darkroom.training.state.history import ALL, MONITOR, TOP, Exported, History, format_epoch
@@ -130,8 +130,8 @@ def train(
         learned: What the model is to learn; None: what the datasets say.
 
     Raises:
-        DataError: An image of a list cannot be decoded, or no epoch has a finite loss on the eval
-            split.
+        DataError: An image of a list cannot be decoded, no image of a split is annotated, or no
+            epoch has a finite loss on the eval split.
         OutputError: `run_dir` has the checkpoint of another training.
         UsageError: The model cannot be built.
     """
@@ -148,7 +148,10 @@ def train(
     state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes), images)
     head = make_head(learned, list_targets(training, input_options), options.balance)
     balance = None
-    if head.counts_labels:
+    if not head.counts_labels:
+        check_annotated(training, TRAIN, input_options)
+        check_annotated(evaluation, EVAL, input_options)
+    else:
         balance = make_balance(options.balance, training, evaluation, input_options, head.size)
     prior = balance.prior_counts if balance else None
     with use_precision(options.precision):

@@ -88,7 +88,9 @@ def augment_batch(
         others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
         images = tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
         vectors = tf.one_hot(labels, num_classes) if labels.dtype.is_integer else labels
-        labels = vectors * shares[:, None] + tf.roll(vectors, 1, 0) * (1 - shares)[:, None]
+        # One share an image, whatever number of values it has.
+        own_values = tf.reshape(shares, [-1, *[1] * (len(vectors.shape) - 1)])
+        labels = vectors * own_values + tf.roll(vectors, 1, 0) * (1 - own_values)
     return images, labels, matrix
 
 

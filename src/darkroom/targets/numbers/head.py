@@ -60,11 +60,13 @@ class KnownR2(keras.metrics.Metric):
         self._sums.assign_add(ops.stack([ops.sum(part, axis=0) for part in parts]))
 
     def result(self) -> Any:
-        """Returns the mean over the numbers."""
+        """Returns the mean over the numbers that differ between images."""
         ops = keras.ops
         count, total, squares, errors = ops.unstack(self._sums, 4)
         variance = squares - total * total / ops.maximum(count, 1.0)
-        return ops.mean(1 - errors / ops.maximum(variance, keras.config.epsilon()))
+        differs = variance > keras.config.epsilon() * squares
+        found = ops.where(differs, 1 - errors / ops.where(differs, variance, 1.0), 0.0)
+        return ops.sum(found) / ops.maximum(ops.sum(ops.cast(differs, "float32")), 1.0)
 
 
 class NumbersHead(Head):

@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from darkroom.errors import DataError
 from darkroom.input.source import ImageSource
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.runtime import progress
 from darkroom.targets.head import Array
 
 _BATCH_RECORDS = 1024
+
+
+def check_annotated(source: ImageSource, split: str, options: InputOptions) -> None:
+    """Checks that an image is annotated. It reads records until there is one.
+
+    Args:
+        source: The images of a split.
+        split: Its name.
+        options: How they are read.
+
+    Raises:
+        DataError: None is.
+    """
+    if not any((~np.isnan(each)).any() for each in list_targets(source, options)):
+        raise DataError(
+            f"No image of the {split} split is annotated.",
+            "Annotate some, or say with --empty-labels none that an empty cell means no label.",
+        )
 
 
 def list_targets(source: ImageSource, options: InputOptions) -> Iterator[Array]:
