@@ -38,6 +38,11 @@ class LabelsPrediction(Prediction):
     labels: tuple[str, ...]
     scores: tuple[float, ...]
 
+    def list_cells(self) -> Mapping[str, Sequence[str] | str]:
+        """Returns the labels, and one text of the scores: no conversion takes lists of numbers."""
+        scores = (format(each, LabelsScoring.number_format) for each in self.scores)
+        return {"labels": self.labels, "scores": ";".join(scores)}
+
     def list_names(self) -> Sequence[str]:
         """Returns the labels."""
         return self.labels
