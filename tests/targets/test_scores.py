@@ -163,8 +163,8 @@ def test_numbers_are_evaluated(served, datasets, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("kind", "head", "cells", "values", "line"),
     [
-        ("labels", ["labels", "scores"], ["big", "0.750000"], {"labels": ["big"], "scores": "0.750000"},
-         "big 0.7500"),
+        ("labels", ["labels", "scores"], ["big", "0.750000"],
+         {"labels": ["big"], "scores": "0.750000"}, "big 0.7500"),
         ("numbers", ["h", "w"], ["80", "12"], {"h": 80.0, "w": 12.0}, "h 80, w 12"),
     ],
 )  # fmt: skip
