@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import darkroom
@@ -16,6 +17,7 @@ from darkroom.errors import DataError
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.result import Evaluation
+from darkroom.options.conversion import ConversionOptions
 from darkroom.targets.labels.metrics import measure as measure_labels
 from darkroom.targets.numbers.metrics import measure as measure_numbers
 
@@ -161,8 +163,8 @@ def test_numbers_are_evaluated(served, datasets, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("kind", "head", "cells", "values", "line"),
     [
-        ("labels", ["labels", "scores"], ["big", "0.750000"], {"labels": ["big"], "scores": [0.75]},
-         "big 0.7500"),
+        ("labels", ["labels", "scores"], ["big", "0.750000"],
+         {"labels": ["big"], "scores": "0.750000"}, "big 0.7500"),
         ("numbers", ["h", "w"], ["80", "12"], {"h": 80.0, "w": 12.0}, "h 80, w 12"),
     ],
 )  # fmt: skip
@@ -176,6 +178,13 @@ def test_predictions_are_written(served, listed, tmp_path, capsys, kind, head, c
             assert rows == [["image_uri", *head], [image, *cells]]
         else:
             assert json.loads(path.read_text()) == {"image_uri": image, **values}
+        more = {"label_kind": "labels"} if kind == "labels" else {"target_columns": ("h", "w")}
+        if ending == "csv" and kind == "labels":
+            more["label_separator"] = ";"
+        options = ConversionOptions(**more)
+        darkroom.convert(path, tmp_path / ending, options=options)
+        [row] = pq.read_table(tmp_path / ending / "index").to_pylist()
+        assert row["label"] == (["big"] if kind == "labels" else [80.0, 12.0])
     capsys.readouterr()
     assert main(["predict", served(kind), image]) == 0
     assert capsys.readouterr().out == f"{line}  {image}\n"

@@ -186,8 +186,7 @@ def encode_predictions(path: str, predictions: Sequence[Prediction], number_form
             return text if is_csv else float(text)
         if isinstance(cell, str):
             return cell
-        parts = [*map(encode, cell)]
-        return ";".join(parts) if is_csv else parts
+        return ";".join(cell) if is_csv else [*cell]
 
     base = f"{path.rpartition('/')[0]}/"
     text = io.StringIO(newline="")

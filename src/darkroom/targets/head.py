@@ -21,6 +21,7 @@ class Head(Protocol):
     """The end of a model: its last layers, its loss and its metrics.
 
     Attributes:
+        kind: The kind of target.
         size: How many numbers the model gives for an image: labels of the map, or numbers.
         metric: The metric of an epoch that is shown and judged; the higher the better.
         balances: The ways to balance labels, of the option `balance`, that make sense.
@@ -28,6 +29,7 @@ class Head(Protocol):
         activation: What the last layer of a user's model must be, as part of a sentence.
     """
 
+    kind: ClassVar[str]
     size: int
     metric: ClassVar[str]
     balances: ClassVar[Sequence[str]]
@@ -35,13 +37,16 @@ class Head(Protocol):
     activation: ClassVar[str]
 
     @classmethod
-    def fit(cls, size: int, targets: Iterable[Array], balance: str) -> Head:
+    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> Head:
         """Returns the head for training images.
 
         Args:
-            size: See above.
+            names: The labels of the map, or the names of the numbers.
             targets: Their targets, in arrays of many; read only where they are needed.
             balance: As in `TrainingOptions`.
+
+        Raises:
+            DataError: There is nothing to learn for a name.
         """
 
     def pool(self, features: Any) -> Any:
@@ -121,6 +126,12 @@ class KnownLoss(keras.losses.Loss):
         raise NotImplementedError
 
 
+def find_head(kind: str) -> type[Any]:
+    """Returns the class of the heads of a kind."""
+    found: type[Any] = import_module(f"darkroom.targets.{kind}.head").HEAD
+    return found
+
+
 def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = NO_BALANCE) -> Head:
     """Returns the head for what a model is to learn.
 
@@ -133,11 +144,11 @@ def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = NO
         DataError: There is nothing to learn.
         UsageError: Targets of this kind cannot be balanced so.
     """
-    made: type[Any] = import_module(f"darkroom.targets.{learned.kind}.head").HEAD
+    made = find_head(learned.kind)
     if balance not in made.balances:
         raise UsageError(
             f"balance is {balance!r}, which does not go with {learned.kind}.",
             f"Use {' or '.join(made.balances)}.",
         )
-    head: Head = made.fit(len(learned.names), targets, balance)
+    head: Head = made.fit(learned.names, targets, balance)
     return head

@@ -57,6 +57,8 @@ class Scoring(Protocol):
         records_key: The output of the signature for records.
         number_format: How files show a number of a prediction.
         scalars: The fields of `metrics` that a UI shows. The first one decides.
+        has_recalls: Whether the labels have a recall each, which may have a bound.
+        agree_on: What `agree` compares; empty for a kind whose answers are never the same.
     """
 
     metrics: type[Any]
@@ -67,6 +69,7 @@ class Scoring(Protocol):
     number_format: str
     scalars: tuple[str, ...]
     has_recalls: bool = False
+    agree_on: str = ""
 
     def match(self, truth: Any, places: Ints, size: int) -> Any:
         """Returns what images are labelled with in the numbers of the model.
@@ -88,6 +91,16 @@ class Scoring(Protocol):
         Raises:
             DataError: The answers are not what they should be.
         """
+
+    def agree(self, answers: Floats, others: Floats, learned: Learned) -> float | None:
+        """Returns the share of images for which two models say the same; None if none can.
+
+        Args:
+            answers: What `check` returns for one, [N, C].
+            others: The same for the other.
+            learned: What both answer.
+        """
+        return None
 
     def measure(self, answers: Floats, truth: Any, learned: Learned) -> Any:
         """Compares answers with the truth; images that are not annotated do not count.

@@ -25,6 +25,7 @@ from darkroom.options.training import (
 )
 from darkroom.runtime.functions import describe_failure, load_function
 from darkroom.targets.head import Head
+from darkroom.targets.learned import Learned
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.keras_weights import load_keras_weights
@@ -56,7 +57,7 @@ def build_model(
             takes the torch file (`.pth`) of its package, and without a path does so itself. Or
             the folder of an earlier training; or `imagenet`, for `keras.applications`.
         labels: The labels or the names of the numbers, for weights of an earlier training: its
-            head is taken over if they are the same.
+            head is taken over if they are the same, and of the same kind.
 
     Returns:
         A Keras model: uint8 [B, height, width, 3] to answers float32 [B, size]. It is compiled
@@ -71,7 +72,7 @@ def build_model(
     check_model(spec, weights)
     if weights is not None and storage.is_folder(storage.expand_home(weights)):
         model = _build(spec, head, image_size, _NO_WEIGHTS)
-        load_training(model, read_training(weights, spec), labels)
+        load_training(model, read_training(weights, spec), Learned(head.kind, tuple(labels)))
         return model
     return _build(spec, head, image_size, weights)
 

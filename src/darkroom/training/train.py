@@ -147,12 +147,15 @@ def train_datasets(
     found = find_data(data, eval_data)
     options = choose_augmentation(options, found.splits[TRAIN].target.kind)
     if tune:
+        from darkroom.targets.head import find_head
+
         options = choose_options(
             options,
             found.identity,
             folder,
             tune,
             lambda tried, place: _train_model(found, tried, place).history,
+            find_head(found.splits[TRAIN].target.kind).metric,
         )
     # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}

@@ -41,6 +41,7 @@ class LabelHead(Head):
     Targets are numbers, int64 [B]; with mixup shares, float32 [B, C].
     """
 
+    kind = "label"
     metric = "accuracy"
     balances = ("none", "weights", "sampling", "prior")
     counts_labels = True
@@ -50,9 +51,9 @@ class LabelHead(Head):
         self.size = size
 
     @classmethod
-    def fit(cls, size: int, targets: Iterable[Array], balance: str) -> LabelHead:
+    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> LabelHead:
         """Returns the head; it depends on no target."""
-        return cls(size)
+        return cls(len(names))
 
     def add(self, vectors: Any) -> Any:
         """Returns probabilities."""

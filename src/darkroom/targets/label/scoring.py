@@ -50,6 +50,7 @@ class LabelScoring(Scoring):
     records_key = "probabilities"
     number_format = ".6f"
     scalars = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
+    agree_on = "same label"
 
     def match(self, truth: Ints, places: Ints, size: int) -> Ints:
         """Returns the numbers of the labels, int64 [N]."""
@@ -58,6 +59,10 @@ class LabelScoring(Scoring):
     def check(self, answers: Floats, folder: str, *, from_logits: bool) -> Floats:
         """Returns the probabilities."""
         return make_probabilities(answers, folder, from_logits=from_logits)
+
+    def agree(self, answers: Floats, others: Floats, learned: Learned) -> float:
+        """Compares the most likely labels."""
+        return float((answers.argmax(axis=1) == others.argmax(axis=1)).mean())
 
     def measure(self, answers: Floats, truth: Ints, learned: Learned) -> LabelMetrics:
         """Compares the most likely labels with the true ones."""

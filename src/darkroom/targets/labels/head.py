@@ -66,6 +66,7 @@ class LabelsHead(Head):
         weights: How much an image with a label counts for it, float32 [C]; None: all count 1.
     """
 
+    kind = "labels"
     metric = "average_precision"
     balances = ("none", "weights")
     activation = "a sigmoid"
@@ -76,8 +77,9 @@ class LabelsHead(Head):
         self._weights = np.ones(size, np.float32) if weights is None else weights
 
     @classmethod
-    def fit(cls, size: int, targets: Iterable[Array], balance: str) -> LabelsHead:
+    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> LabelsHead:
         """Returns the head, where images with a label count as much as those without it."""
+        size = len(names)
         if balance == "none":
             return cls(size)
         have, known = np.zeros(size), 0

@@ -38,6 +38,11 @@ class LabelsPrediction(Prediction):
     labels: tuple[str, ...]
     scores: tuple[float, ...]
 
+    def list_cells(self) -> Mapping[str, Sequence[str] | str]:
+        """Returns the labels, and one text of the scores: no conversion takes lists of numbers."""
+        scores = (format(each, LabelsScoring.number_format) for each in self.scores)
+        return {"labels": self.labels, "scores": ";".join(scores)}
+
     def list_names(self) -> Sequence[str]:
         """Returns the labels."""
         return self.labels
@@ -58,6 +63,7 @@ class LabelsScoring(Scoring):
     records_key = "probabilities"
     number_format = ".6f"
     scalars = ("mean_average_precision", "micro_f1", "macro_f1", "exact")
+    agree_on = "same labels"
 
     def match(self, truth: Floats, places: Ints, size: int) -> Floats:
         """Returns 1 for each label of an image, else 0, float [N, C]; no image has other labels."""
@@ -82,6 +88,11 @@ class LabelsScoring(Scoring):
                 "from_logits=True.",
             )
         return np.exp(-np.logaddexp(0, -answers)) if from_logits else answers
+
+    def agree(self, answers: Floats, others: Floats, learned: Learned) -> float:
+        """Compares the labels whose scores reach their thresholds."""
+        says, say = (find_labels(each, learned.thresholds) for each in (answers, others))
+        return float((says == say).all(axis=1).mean())
 
     def measure(self, answers: Floats, truth: Floats, learned: Learned) -> LabelsMetrics:
         """Compares labels whose scores reach their thresholds with the true ones."""

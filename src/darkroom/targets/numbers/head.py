@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from darkroom.errors import DataError
+from darkroom.runtime.text import list_first
 from darkroom.targets.head import Array, Head, KnownLoss
 from darkroom.targets.learned import Learned
 
@@ -80,6 +82,7 @@ class NumbersHead(Head):
         spreads: Its standard deviation, float32 [K].
     """
 
+    kind = "numbers"
     metric = "r2"
     balances = ("none",)
     activation = "a linear layer"
@@ -88,8 +91,9 @@ class NumbersHead(Head):
         self.size, self._means, self._spreads = size, means, spreads
 
     @classmethod
-    def fit(cls, size: int, targets: Iterable[Array], balance: str) -> NumbersHead:
+    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> NumbersHead:
         """Returns the head for numbers with the means and standard deviations of the targets."""
+        size, images = len(names), 0
         count, mean, squares = np.zeros(size), np.zeros(size), np.zeros(size)
         for each in islice(targets, _MOST_BATCHES):
             known = (~np.isnan(each)).sum(axis=0)
@@ -101,6 +105,14 @@ class NumbersHead(Head):
             squares += (apart**2).sum(axis=0) + part**2 * count * known / total
             mean += part * known / total
             count += known
+            images += len(each)
+        if images and not count.all():
+            lost = [name for name, known in zip(names, count, strict=True) if not known]
+            raise DataError(
+                f"None of the {images:,} images of the train split has {list_first(lost)}.",
+                "Add images whose numbers are known, or leave the column out of --target-columns "
+                "(target_columns= in Python).",
+            )
         spreads = np.sqrt(squares / np.maximum(count, 1))
         # A constant has no spread, and nothing to learn.
         spreads = np.where(spreads > 0, spreads, 1)

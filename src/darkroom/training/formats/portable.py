@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from darkroom import storage
 from darkroom.data.open import open_data
+from darkroom.data.splits import describe_target
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.scores.serving import find_model
+from darkroom.evaluation.scores.serving import find_model, read_learned
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -30,7 +31,8 @@ from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import copies, ledger
-from darkroom.targets.label.probabilities import make_probabilities
+from darkroom.targets.learned import Learned
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.formats import converter
 
 if TYPE_CHECKING:
@@ -57,15 +59,16 @@ class Export:
         format: One of `FORMATS`.
         path: The file.
         size_bytes: Its length.
-        max_difference: Largest difference of a probability.
-        agreement: Share of the images for which both have the same most likely label.
+        max_difference: Largest difference of a probability, or of a number in its unit.
+        agreement: Share of the images for which both have the same most likely label, or the same
+            labels that reach their thresholds; None for numbers.
     """
 
     format: str
     path: str
     size_bytes: int
     max_difference: float
-    agreement: float
+    agreement: float | None
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class ExportResult:
         image_size: (height, width) in pixels that all formats take.
         resize: How images become that size.
         exports: Each format.
+        agree_on: What `agreement` counts; empty for numbers.
     """
 
     model_dir: str
@@ -87,6 +91,7 @@ class ExportResult:
     image_size: tuple[int, int]
     resize: str
     exports: tuple[Export, ...]
+    agree_on: str
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
@@ -107,7 +112,8 @@ def export(
 ) -> ExportResult:
     """Writes a trained model in other formats, and compares their answers with its own.
 
-    Each takes pixels, uint8 [N, height, width, 3], RGB, and returns probabilities, float32 [N, C].
+    Each takes pixels, uint8 [N, height, width, 3], RGB, and returns float32 [N, C]: probabilities,
+    or numbers.
     Scaling is part of the model; decoding and resizing are not.
 
     Args:
@@ -115,15 +121,15 @@ def export(
         records: The data of its training: folders that `darkroom.convert` wrote, or patterns of
             such folders; or one list or folder of images. Answers are compared on the eval split,
             and the 8-bit format takes its ranges from the train split.
-        output_dir: Local folder for the files and the label map.
+        output_dir: Local folder for the files and the label map, or the names of the numbers.
         formats: Some of `tflite`, `tflite-float16`, `tflite-dynamic`, `tflite-int8` and `onnx`.
 
     Returns:
         The files, with sizes and differences.
 
     Raises:
-        DataError: A split is missing, or its labels differ from the model's, or the model does not
-            give probabilities.
+        DataError: A split is missing, or it is not labelled with what the model answers, or the
+            model answers with something else.
         UsageError: A format is unknown, or there is no model.
         MissingExtraError: The extra `tf` or `onnx` is not installed.
         StorageError: A format cannot be made.
@@ -139,10 +145,13 @@ def export(
 
     from darkroom.input.opening import open_splits
 
+    learned = read_learned(folder)
+    scoring = find_scoring(learned.kind)
     data = open_data(named, manifest=ManifestOptions(label_kind=ONE_LABEL))
-    sources = open_splits({name: data.find_split(name) for name in (TRAIN, EVAL)})
+    splits = {name: data.find_split(name) for name in (TRAIN, EVAL)}
+    _check_target(folder, learned, describe_target(splits[EVAL]))
+    sources = open_splits(splits)
     with copies.use_local_copy(folder) as local:
-        _check_labels(local, data.labels, folder)
         served = tf.saved_model.load(local)
         if not hasattr(served, "classify"):
             raise UsageError(
@@ -163,10 +172,9 @@ def export(
             pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")
             batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
             answers = np.concatenate([served.classify(tf.constant(each)) for each in batches])
-            expected = make_probabilities(answers, folder, from_logits=False)
-            made = [
-                _make(local, each, scratch, expected, output) for each in dict.fromkeys(formats)
-            ]
+            expected = scoring.check(answers, folder, from_logits=False)
+            kinds = dict.fromkeys(formats)
+            made = [_make(local, each, scratch, expected, output, learned) for each in kinds]
         contents = {Path(each.path).name: data for each, data in made}
         contents[LABELS_FILE] = Path(local, "assets", LABELS_FILE).read_bytes()
         ledger.write_files(output, contents)
@@ -177,19 +185,21 @@ def export(
             (height, width),
             options.resize,
             tuple(each for each, _ in made),
+            scoring.agree_on,
         )
 
 
 def format_export(result: ExportResult) -> str:
     """Returns the result as lines for a person."""
-    head = f"{'format':15} {'size':>10}  {'difference':>10}  {'same label':>10}  file"
+    head = f"{'format':15} {'size':>10}  {'difference':>10}  {result.agree_on or '-':>11}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
     for each in result.exports:
         size = f"{each.size_bytes / 1e6:,.1f} MB"
-        difference, same = f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
+        difference = f"{each.max_difference:.1e}"
+        same = "-" if each.agreement is None else f"{each.agreement:.1%}"
         rows.append((each.format, size, difference, same, each.path))
     lines = [
-        f"{name:15} {size:>10}  {difference:>10}  {same:>10}  {path}"
+        f"{name:15} {size:>10}  {difference:>10}  {same:>11}  {path}"
         for name, size, difference, same, path in rows
     ]
     height, width = result.image_size
@@ -211,14 +221,14 @@ def _check_formats(formats: Sequence[str]) -> None:
                 raise build_missing_extra_error("The format onnx", "onnx")
 
 
-def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
-    path = Path(local, "assets", LABELS_FILE)
-    own = path.read_text("utf-8").splitlines() if path.is_file() else []
-    if own != list(labels):
+def _check_target(folder: str, learned: Learned, data: Learned) -> None:
+    if (learned.kind, learned.names) != (data.kind, data.names):
+        what = find_scoring(learned.kind).names_are
         raise DataError(
-            f"The labels of the model in {folder} differ from the data's: {len(own)} and "
-            f"{len(labels)}, or in another order.",
-            "Give the data that it was trained on, or data with the same label map.",
+            f"The {what} of the model in {folder} differ from the data's: {len(learned.names)} "
+            f"of the kind {learned.kind}, and {len(data.names)} of {data.kind}, or in another "
+            "order.",
+            f"Give the data that it was trained on, or data with the same {what}.",
         )
 
 
@@ -233,7 +243,12 @@ def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> npt.N
 
 
 def _make(
-    local: str, kind: str, scratch: str, expected: npt.NDArray[Any], output: str
+    local: str,
+    kind: str,
+    scratch: str,
+    expected: npt.NDArray[Any],
+    output: str,
+    learned: Learned,
 ) -> tuple[Export, bytes]:
     """Makes one format in a separate process.
 
@@ -259,5 +274,5 @@ def _make(
         storage.join(output, path.name),
         len(data),
         float(np.abs(found - expected).max()),
-        float((found.argmax(axis=1) == expected.argmax(axis=1)).mean()),
+        find_scoring(learned.kind).agree(found, expected, learned),
     ), data

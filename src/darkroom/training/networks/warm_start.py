@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ from darkroom.errors import DataError, UsageError, is_environment
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.runtime import progress
 from darkroom.storage import copies
+from darkroom.targets.learned import Learned
+from darkroom.targets.scoring import find_scoring
 from darkroom.training.networks.keras_weights import are_finite
 from darkroom.training.networks.weights import EarlierTraining
 
@@ -20,15 +21,16 @@ from darkroom.training.networks.weights import EarlierTraining
 _KEY = "model_variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -> None:
+def load_training(model: Any, earlier: EarlierTraining, learned: Learned) -> None:
     """Gives a model the weights of an earlier training of the same model.
 
-    Its last layer keeps the weights that it has if the labels are others, and progress says so.
+    Its last layer keeps the weights that it has if the kind or the names are others, and progress
+    says so.
 
     Args:
         model: A Keras model that ends in the layer for the labels.
         earlier: The training.
-        labels: The labels of the model in the order of their numbers, or the names of its numbers.
+        learned: What the model is to learn.
 
     Raises:
         DataError: The files of its weights are damaged, or a weight is not a finite number.
@@ -42,7 +44,8 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
     if len(values) != len(model.variables):
         raise _build_misfit(earlier, model)
     kept = {id(weight) for weight in model.weights}
-    if is_new := tuple(labels) != earlier.labels:
+    before = earlier.learned
+    if is_new := (learned.kind, learned.names) != (before.kind, before.names):
         last = next(layer for layer in reversed(model.layers) if layer.weights)
         kept -= {id(weight) for weight in last.weights}
     for variable, value in zip(model.variables, values, strict=True):
@@ -50,9 +53,10 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
             if tuple(variable.shape) != np.shape(value):
                 raise _build_misfit(earlier, model)
             variable.assign(value)
+    what = find_scoring(before.kind).names_are
     progress.note(
         f"Starts from the weights of {earlier.folder}"
-        + (", with a new head, because its labels are others." if is_new else ".")
+        + (f", with a new head, because its {what} are others." if is_new else ".")
     )
 
 

@@ -6,11 +6,11 @@ import os
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset.labels import read_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER, read_learned
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
+from darkroom.targets.learned import Learned
 from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
 from darkroom.training.state.folder import RESULT_FILE
 
@@ -25,12 +25,12 @@ class EarlierTraining(NamedTuple):
     Attributes:
         folder: Its folder.
         model: The model, as its option named it.
-        labels: The labels in the order of their numbers.
+        learned: What it answers.
     """
 
     folder: str
     model: str
-    labels: tuple[str, ...]
+    learned: Learned
 
 
 def check_weights(weights: str | None, model: str) -> None:
@@ -106,7 +106,7 @@ def read_training(weights: str, model: str) -> EarlierTraining:
             f"weights is {weights!r}, a training of {found}, but the model is {model}.",
             f"Use --model {found}.",
         )
-    return EarlierTraining(folder, model, tuple(read_labels(labels)))
+    return EarlierTraining(folder, model, read_learned(storage.join(folder, MODEL_FOLDER)))
 
 
 def find_state_file(weights: str) -> str:

@@ -26,7 +26,12 @@ _CHOSEN_FILE = "chosen.json"
 
 
 def choose_options(
-    options: TrainingOptions, identity: Mapping[str, object], folder: str, tune: int, train: Train
+    options: TrainingOptions,
+    identity: Mapping[str, object],
+    folder: str,
+    tune: int,
+    train: Train,
+    metric: str = "accuracy",
 ) -> TrainingOptions:
     """Searches for the best options of a training.
 
@@ -40,6 +45,7 @@ def choose_options(
         folder: The folder of the training; trials are in its folder `tuning`.
         tune: Number of trials.
         train: Trains with options in a folder, and returns the history.
+        metric: The metric of the eval split by which trials are compared.
 
     Returns:
         The options of the best trial. A training in the folder with others was deleted.
@@ -62,11 +68,11 @@ def choose_options(
     storage.make_folder(folder)
     with FolderLock(folder):
         claim_folder(folder)
-        trials = Trials(inside, plan, options).search(
-            tune, lambda tried, place: _train_trial(train, tried, place)
+        trials = Trials(inside, plan, options, metric).search(
+            tune, lambda tried, place: _train_trial(train, tried, place, metric)
         )
         best = find_best(trials)
-        _report(trials, best)
+        _report(trials, best, metric)
         chosen = replace(options, **best.values)
         path = storage.join(inside, _CHOSEN_FILE)
         content = (json.dumps(chosen.to_dict(), indent=1) + "\n").encode()
@@ -76,7 +82,9 @@ def choose_options(
     return chosen
 
 
-def _train_trial(train: Train, options: TrainingOptions, folder: str) -> tuple[float, int]:
+def _train_trial(
+    train: Train, options: TrainingOptions, folder: str, metric: str
+) -> tuple[float, int]:
     import keras
 
     storage.make_folder(folder)
@@ -90,12 +98,12 @@ def _train_trial(train: Train, options: TrainingOptions, folder: str) -> tuple[f
         return 0.0, 0
     best = find_best_epoch(history)
     entry = history[best - 1]
-    if "val_accuracy" not in entry:
+    if f"val_{metric}" not in entry:
         raise UsageError(
-            f"--tune compares val_accuracy, and {options.model} has no metric accuracy.",
-            "Compile it with metrics=['accuracy'].",
+            f"--tune compares val_{metric}, and {options.model} has no metric {metric}.",
+            f"Compile it with metrics=[{metric!r}].",
         )
-    score = entry["val_accuracy"]
+    score = entry[f"val_{metric}"]
     return (score if math.isfinite(score) else 0.0), best
 
 
@@ -109,12 +117,12 @@ def _has_diverged(error: DataError, folder: str) -> bool:
     return bool(history) and not find_best_epoch(history)
 
 
-def _report(trials: Sequence[Trial], best: Trial) -> None:
+def _report(trials: Sequence[Trial], best: Trial, metric: str) -> None:
     first = trials[0]
     several = format_count(len(trials), "trial")
     same = best.trial == first.trial
     compared = "that is yours" if same else f"with your options it is {first.score:.4f}"
     progress.note(
-        f"Best of {several}: {best.trial} with {format_values(best.values)}. Its val_accuracy is "
+        f"Best of {several}: {best.trial} with {format_values(best.values)}. Its val_{metric} is "
         f"{best.score:.4f}; {compared}."
     )

@@ -30,7 +30,7 @@ class Trial:
     Attributes:
         trial: Its number, from 1; the first one has the options that were given.
         values: The options that were tried, by name.
-        score: Accuracy on the eval split of the best epoch, 0 to 1; 0 if the loss was not finite.
+        score: The metric on the eval split of the best epoch; 0 if the loss was not finite.
         epoch: That epoch, from 1; 0 if none is known.
     """
 
@@ -48,7 +48,7 @@ class _Saved:
     trials: tuple[Trial, ...]
 
 
-# Trains with some options in a folder, and returns accuracy and number of the best epoch.
+# Trains with some options in a folder, and returns score and number of the best epoch.
 TrainTrial = Callable[[TrainingOptions, str], tuple[float, int]]
 
 
@@ -59,10 +59,17 @@ class Trials:
         folder: The folder of the trials.
         plan: Values for JSON that decide the result of a trial.
         options: The options that were given.
+        metric: The metric that is the score.
     """
 
-    def __init__(self, folder: str, plan: Mapping[str, Any], options: TrainingOptions) -> None:
-        self._folder, self._options = folder, options
+    def __init__(
+        self,
+        folder: str,
+        plan: Mapping[str, Any],
+        options: TrainingOptions,
+        metric: str = "accuracy",
+    ) -> None:
+        self._folder, self._options, self._metric = folder, options, metric
         self._plan = {**plan, "space": make_space(options)}
         self._found = self._read()
 
@@ -92,13 +99,14 @@ class Trials:
             if (found.trial, found.values) == (trial, values):
                 return found
         folder = storage.join(self._folder, f"trial-{trial:03}")
-        best = max((each.score for each in self._found), default=0.0)
         with progress.step(f"Trial {trial}/{number}"):
             with progress.fold():
                 score, epoch = train(replace(self._options, **values), folder)
             found = Trial(trial, values, score, epoch)
-            progress.remark(format_trial(found) + (", the best so far" if score > best else ""))
-        self._found.append(found)
+            self._found.append(found)
+            is_best = epoch and find_best(self._found) == found
+            said = format_trial(found, self._metric)
+            progress.remark(said + (", the best so far" if is_best else ""))
         content = {"plan": self._plan, "trials": [asdict(each) for each in self._found]}
         text = json.dumps(content, indent=1) + "\n"
         storage.write_bytes(storage.join(self._folder, TRIALS_FILE), text.encode())
@@ -122,7 +130,8 @@ class Trials:
 
 def find_best(trials: list[Trial]) -> Trial:
     """Returns the trial with the best score; the first one of equals."""
-    return max(trials, key=lambda each: each.score)
+    # R² may be less than the 0 of a trial that failed.
+    return max(trials, key=lambda each: (each.epoch > 0, each.score))
 
 
 def _make_oracle(space: Space, seed: int, number: int, scratch: str) -> Any:
@@ -152,9 +161,9 @@ def _make_oracle(space: Space, seed: int, number: int, scratch: str) -> Any:
     return oracle
 
 
-def format_trial(trial: Trial) -> str:
+def format_trial(trial: Trial, metric: str = "accuracy") -> str:
     """Returns the result of a trial, and with which options."""
-    result = f"val_accuracy {trial.score:.4f} in epoch {trial.epoch}"
+    result = f"val_{metric} {trial.score:.4f} in epoch {trial.epoch}"
     if not trial.epoch:
         result = "the loss was not a finite number"
     return f"{result}: {format_values(trial.values)}"
