@@ -83,7 +83,7 @@ LAYERS = [
     ),
     Layer(
         "audit",
-        "errors, runtime, storage, dataset, targets, options, images, validation",
+        "errors, runtime, storage, dataset, targets, options, images",
         "checks of a finished dataset: damage, duplicates, a contact sheet",
     ),
     Layer(

@@ -126,7 +126,7 @@ def test_several_labels_are_evaluated(served, datasets, tmp_path, capsys):
     page = (report / "model.html").read_text()
     for text in ("Mean average precision 0.444 on the eval split", "Labels", "Worst mistakes"):
         assert text in page
-    assert '<b class="no">big</b> (big 0.75), is <b>round</b>' in page
+    assert '<b class="no">big</b> (big 0.75)<span class="truth">is <b>round</b></span>' in page
     assert (
         "| red | 0.333 | - | 0.000 | 0.000 | 0.500 | 0 | 2 |" in (report / "model.md").read_text()
     )
@@ -150,9 +150,9 @@ def test_numbers_are_evaluated(served, datasets, tmp_path, capsys):
     assert "Note       Missing, and not scored: h of 1 records." in lines
     assert "Note       The predictions are not better than always the mean." in lines
     page = (report / "model.html").read_text()
-    assert "w: predicted numbers above true ones." in page
+    assert "w: true numbers to the right, predicted ones upwards." in page
     assert page.count("<circle") == 23 + 24
-    assert '<b class="no">h 80, w 12</b>, is <b>h 100, w 0</b>' in page
+    assert '<b class="no">h 80, w 12</b><span class="truth">is <b>h 100, w 0</b></span>' in page
     found = darkroom.evaluate(served("numbers"), datasets["numbers"], "train")
     assert found.metrics.numbers[1].mae == pytest.approx(6.25)
     assert found.score == pytest.approx(sum(each.r2 for each in found.metrics.numbers) / 2)

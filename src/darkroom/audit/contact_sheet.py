@@ -9,8 +9,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -23,15 +22,13 @@ from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import UsageError
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.kind import Kind, find_kind
-from darkroom.validation.judge import count_files
-from darkroom.validation.report.dataset_report import DatasetCounts
 
 SHEET_FILE = "contact-sheet.png"
 CSV_FILE = "records.csv"
@@ -57,26 +54,17 @@ class Inspection:
         sheet: Path of the contact sheet; None if the records have no images.
         csv: Path of the table of features, without the image bytes.
         records: Number of records in both.
-        counts: What all records are labelled with; None where the index is damaged or not on a
-            disk.
     """
 
     sheet: str | None
     csv: str
     records: int
-    counts: DatasetCounts | None = field(default=None, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result as values that JSON knows."""
-        found = {name: value for name, value in vars(self).items() if name != "counts"}
-        shown = ("splits", "classes", "numbers", "summary", "unannotated") if self.counts else ()
-        return found | {name: getattr(self.counts, name) for name in shown}
 
     def _repr_html_(self) -> str:
         """Returns the contact sheet as a notebook shows it; it is read for that."""
         picture = _make_picture(self.sheet) if self.sheet else None
         return cards.make_card(
-            f"The first {format_count(self.records, 'record')}", self.to_dict(), picture
+            f"The first {format_count(self.records, 'record')}", asdict(self), picture
         )
 
 
@@ -98,7 +86,7 @@ def inspect(
     n: int = 32,
     output_dir: str | os.PathLike[str] = "inspection",
 ) -> Inspection:
-    """Writes the first records of a split as a contact sheet and as a table, and counts all.
+    """Writes the first records of a split as a contact sheet and as a table.
 
     Records are in random order, so the first ones are a random sample.
 
@@ -137,10 +125,7 @@ def inspect(
     if example.IMAGE_ENCODED in dataset.features:
         contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.target.kind))
     csv_path, *sheets = ledger.write_files(target, contents)
-    counts = None
-    with suppress(DataError, OSError):
-        counts = None if storage.is_remote(source) else count_files(source, dataset)
-    return Inspection(sheets[0] if sheets else None, csv_path, len(found), counts)
+    return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 
 
 def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.dataset.layout import INDEX_FOLDER, REJECTS_FILE
 from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
@@ -33,7 +32,7 @@ from darkroom.validation.counts import (
     fetch_rejects,
     fetch_samples,
 )
-from darkroom.validation.report.dataset_report import DatasetCounts, DatasetReport
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
 
 
@@ -95,23 +94,6 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             samples=fetch_samples(connection),
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
         )
-
-
-def count_files(root: str, dataset: Dataset) -> DatasetCounts:
-    """Counts the records and rejects of a finished dataset, and judges nothing.
-
-    Raises:
-        DataError: Its index or rejects are missing or damaged.
-        StorageError: They cannot be read.
-    """
-    paths = storage.join(root, INDEX_FOLDER), storage.join(root, REJECTS_FILE)
-    with (
-        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        _open_views(
-            JudgedFiles(*paths, dataset), find_kind(dataset.target.kind), scratch
-        ) as connection,
-    ):
-        return count_dataset(connection, dataset)
 
 
 @contextmanager

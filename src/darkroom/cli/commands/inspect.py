@@ -11,9 +11,7 @@ from darkroom.cli.shared.flags import add_command, parse_int
 
 def add(commands: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        commands, "inspect", "Show records as a contact sheet and a CSV, and count all."
-    )
+    parser = add_command(commands, "inspect", "Show records as a contact sheet and a CSV.")
     parser.add_argument("directory", metavar="DIR", help="A dataset")
     parser.add_argument(
         "--split",
@@ -40,15 +38,12 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.audit.contact_sheet import inspect
-    from darkroom.validation.report.dataset_report import format_contents
 
     found = inspect(
         arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
     )
     if arguments.json:
-        print(json.dumps(found.to_dict()))
+        print(json.dumps({"sheet": found.sheet, "csv": found.csv, "records": found.records}))
     else:
         print("\n".join(path for path in (found.sheet, found.csv) if path))
-        if found.counts:
-            print("\n".join(format_contents(found.counts)))
     return 0

@@ -173,8 +173,10 @@ def export(
             batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
             answers = np.concatenate([served.classify(tf.constant(each)) for each in batches])
             expected = scoring.check(answers, folder, from_logits=False)
-            kinds = dict.fromkeys(formats)
-            made = [_make(local, each, scratch, expected, output, learned) for each in kinds]
+            made = [
+                _make(local, each, scratch, expected, output, learned)
+                for each in dict.fromkeys(formats)
+            ]
         contents = {Path(each.path).name: data for each, data in made}
         contents[LABELS_FILE] = Path(local, "assets", LABELS_FILE).read_bytes()
         ledger.write_files(output, contents)
