@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 import darkroom
 from darkroom.errors import DataError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.formats import portable
@@ -21,17 +23,17 @@ pytestmark = pytest.mark.tensorflow
 
 @pytest.fixture(scope="module")
 def trained(datasets, tmp_path_factory):
-    """The training of each kind."""
+    """A function that returns the training of a kind."""
     root = tmp_path_factory.mktemp("trained")
     options = TrainingOptions(epochs=1, image_size=(8, 8), augment="none", profile_input=False)
-    return {kind: darkroom.train(datasets[kind], root / kind, options=options) for kind in OPTIONS}
+    return cache(lambda kind: darkroom.train(datasets[kind], root / kind, options=options))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "agree_on", "answers"),
     [
-        ("label", "same label", {"label", "score"}),
+        pytest.param("label", "same label", {"label", "score"}, marks=pytest.mark.long),
         ("labels", "same labels", {"labels", "scores"}),
         ("numbers", "-", {"w", "h"}),
     ],
@@ -39,7 +41,7 @@ def trained(datasets, tmp_path_factory):
 def test_every_command_takes_a_model_of_every_kind(
     trained, datasets, listed, warm_python, monkeypatch, tmp_path, kind, agree_on, answers
 ):
-    result = trained[kind]
+    result = trained(kind)
     folder, scoring = Path(result.checkpoint_dir), find_scoring(kind)
     assert {"training.json", "model.html", "model.keras"} <= {
         each.name for each in folder.iterdir()
@@ -77,8 +79,6 @@ def test_nothing_to_learn_is_an_error(listed, tmp_path, kind, cells):
         for row in rows[:24]:
             row[place] = [text] * 2 if isinstance(place, slice) else text
         return rows
-
-    from darkroom.options.conversion import ConversionOptions
 
     darkroom.convert(
         listed(kind, change), tmp_path / "data", options=ConversionOptions(**OPTIONS[kind])

@@ -42,7 +42,9 @@ def list_images(
         if not manifest.has_images or not manifest.has_labels:
             missing = "labels" if manifest.has_images else "images"
             raise DataError(
-                f"The source has no {missing}.", "Training needs an image and a label in each row."
+                f"The source has no {missing}.",
+                "Training needs an image and a label in each row. To learn numbers, convert the "
+                "list first, with --target-columns.",
             )
         if manifest.rejected > max_rejects * manifest.rows:
             hint = format_hint(count_rejects(folder))

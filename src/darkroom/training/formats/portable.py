@@ -193,7 +193,8 @@ def export(
 
 def format_export(result: ExportResult) -> str:
     """Returns the result as lines for a person."""
-    head = f"{'format':15} {'size':>10}  {'difference':>10}  {result.agree_on or '-':>11}  file"
+    same_title = f"{result.agree_on or '-':>10}"
+    head = f"{'format':15} {'size':>10}  {'difference':>10}  {same_title}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
     for each in result.exports:
         size = f"{each.size_bytes / 1e6:,.1f} MB"
@@ -201,7 +202,7 @@ def format_export(result: ExportResult) -> str:
         same = "-" if each.agreement is None else f"{each.agreement:.1%}"
         rows.append((each.format, size, difference, same, each.path))
     lines = [
-        f"{name:15} {size:>10}  {difference:>10}  {same:>11}  {path}"
+        f"{name:15} {size:>10}  {difference:>10}  {same:>{len(same_title)}}  {path}"
         for name, size, difference, same, path in rows
     ]
     height, width = result.image_size
