@@ -124,7 +124,9 @@ def test_several_labels_are_evaluated(served, datasets, tmp_path, capsys):
     page = (report / "model.html").read_text()
     for text in ("Mean average precision 0.444 on the eval split", "Labels", "Worst mistakes"):
         assert text in page
-    assert '<b class="no">big</b> (big 0.75), is <b>round</b>' in page
+    assert '<b class="no">big</b> (big 0.75)<span class="truth">is <b>round</b></span>' in page
+    # Of a right image, the label that is closest to its threshold is named.
+    assert '<b class="yes">big</b> (red 0.25)' in page
     assert (
         "| red | 0.333 | - | 0.000 | 0.000 | 0.500 | 0 | 2 |" in (report / "model.md").read_text()
     )
@@ -148,13 +150,15 @@ def test_numbers_are_evaluated(served, datasets, tmp_path, capsys):
     assert "Note       Missing, and not scored: h of 1 records." in lines
     assert "Note       The predictions are not better than always the mean." in lines
     page = (report / "model.html").read_text()
-    assert "w: predicted numbers above true ones." in page
+    assert "w: true numbers to the right, predicted ones upwards." in page
     assert page.count("<circle") == 23 + 24
-    assert '<b class="no">h 80, w 12</b>, is <b>h 100, w 0</b>' in page
+    said = '<b class="no">h 80, w 12</b><span class="truth">is <b>h 100, w 0</b></span>'
+    assert said in page
     found = darkroom.evaluate(served("numbers"), datasets["numbers"], "train")
     assert found.metrics.numbers[1].mae == pytest.approx(6.25)
     assert found.score == pytest.approx(sum(each.r2 for each in found.metrics.numbers) / 2)
     assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert ">R² -2.3379 on the train split" in found._repr_html_()
 
 
 @pytest.mark.tensorflow

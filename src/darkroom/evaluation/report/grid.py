@@ -69,7 +69,9 @@ def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
 def _make_figure(number: int, gallery: Gallery) -> Html:
     name, said = gallery.names.get(number, ""), gallery.view.captions[number]
     answer = element("b", said.answer, class_="yes" if said.is_right else "no")
-    truth = None if said.is_right else element("span", "is ", element("b", said.truth), class_="truth")
+    truth = (
+        None if said.is_right else element("span", "is ", element("b", said.truth), class_="truth")
+    )
     caption = element(
         "figcaption",
         join_html(answer, f" {said.score}" if said.score else None, truth),

@@ -164,7 +164,9 @@ class LabelsScoring(Scoring):
             # The worst mistake, or the label that was nearly one.
             worth = -distance[n] if is_right else np.where(has[n] != says[n], wrong[n], -1)
             label = int(worth.argmax())
-            return Caption(said, f"({learned.names[label]} {answers[n, label]:.2f})", true, is_right)
+            return Caption(
+                said, f"({learned.names[label]} {answers[n, label]:.2f})", true, is_right
+            )
 
         return View({n: caption(n) for group in groups for n in group.numbers}, groups)
 
