@@ -12,6 +12,7 @@ from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.targets.kind import find_kind
+from darkroom.targets.labels.kind import LABELS_KNOWN
 
 
 def test_the_table_has_the_features_without_the_image(jpeg_set, converted_jpegs, tmp_path):
@@ -52,6 +53,19 @@ def test_a_label_is_centred_below_its_image():
         caption = np.asarray(sheet.convert("L"))[136:152]
     dark = np.flatnonzero((caption < 128).any(axis=0))
     assert abs((dark[0] + dark[-1]) / 2 - (8 + 64)) < 4
+
+
+def test_a_long_caption_is_wrapped():
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(buffer, "PNG")
+    names = [b"circle", b"square", b"triangle", b"star"]
+    known = {LABELS_KNOWN: [1], "image/class/text": names}
+    record = {"image/encoded": [buffer.getvalue()], **known}
+    with Image.open(io.BytesIO(draw_sheet([record], find_kind("labels")))) as sheet:
+        lines = np.asarray(sheet.convert("L"))[136:165]
+    assert sheet.height == 8 + 128 + 16 + 13 + 8
+    assert (lines[:15] < 128).any()
+    assert (lines[16:] < 128).any()
 
 
 def test_a_small_image_is_enlarged_without_smoothing():

@@ -199,8 +199,40 @@ def test_the_page_requests_nothing_and_has_no_markup_of_the_user():
     assert page.text.count("<script>alert(1)</script>") >= 6  # as text
 
 
-def test_the_style_has_a_dark_form():
-    assert "@media (prefers-color-scheme:dark)" in make_page()
+def get_luminance(color):
+    parts = [part / 255 for part in color]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def parse_color(text):
+    digits = text.removeprefix("#")
+    digits = "".join(each * 2 for each in digits) if len(digits) == 3 else digits
+    return np.array([*bytes.fromhex(digits)])
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_texts_differ_enough_from_what_is_below_them(is_dark):
+    page = make_page()
+    colors = {}
+    for dark, rules in re.findall(
+        r"(@media \(prefers-color-scheme:dark\)\{)?:root\{(.*?)\}", page, re.S
+    ):
+        if is_dark or not dark:
+            colors |= dict(re.findall(r"--([\w-]+):([^;}]+)", rules))
+
+    def find(name):
+        value = colors[name].strip()
+        return find(value[6:-1]) if value.startswith("var(--") else parse_color(value)
+
+    def mix(name):  # The color of a cell with all images of its row.
+        return 0.7 * find(name) + 0.3 * find("tint")
+
+    pairs = [("ink", mix("right")), ("ink", mix("wrong")), ("soft", find("card"))]
+    pairs += [(name, find("card")) for name in ("train", "good", "bad")]
+    for name, below in pairs:
+        light, dark = sorted((get_luminance(find(name)), get_luminance(below)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, name
 
 
 def test_the_same_model_gives_the_same_page():

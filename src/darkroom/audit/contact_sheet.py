@@ -157,7 +157,7 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
         textwrap.wrap(make_visible(kind.show(kind.decode(record)), _MAX_CAPTION), _LINE_CHARACTERS)
         for record in records
     ]
-    caption_pixels = 3 + _LINE_PIXELS * max(map(len, captions), default=1)
+    caption_pixels = 3 + _LINE_PIXELS * max([1, *map(len, captions)])
     step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + caption_pixels + _MARGIN_PIXELS
     size = (columns * step_x + _MARGIN_PIXELS, rows * step_y + _MARGIN_PIXELS)
     sheet = Image.new("RGB", size, "white")

@@ -120,13 +120,13 @@ class Evaluation:
     def _repr_html_(self) -> str:
         """Returns the numbers and tables as a notebook shows them."""
         summary = self.summarize()
-        (_, title), *numbers = summary.numbers
+        first, *numbers = summary.numbers
         tables = {
             each.title: [dict(zip(each.header, row, strict=True)) for row in each.rows]
             for each in (summary.table, *summary.more_tables, list_slices(self))
         }
         places = {"model": self.model_dir, "page": self.report_path}
-        return cards.make_card(title, {**dict(numbers), **places, **tables}, *self.notes)
+        return cards.make_card(" ".join(first), {**dict(numbers), **places, **tables}, *self.notes)
 
 
 def format_evaluation(found: Evaluation) -> str:

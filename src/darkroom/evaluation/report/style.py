@@ -7,7 +7,7 @@ from darkroom.validation.report.style import STYLE
 PAGE_STYLE = (
     STYLE
     + """
-:root{--train:#3a6ea5;--right:var(--good);--wrong:var(--bad)}
+:root{--train:#3a6ea5;--right:var(--good);--wrong:#cf5a52}
 @media (prefers-color-scheme:dark){:root{--train:#7fb0dc;--right:#2f7d4f;--wrong:#a8362f}}
 .chart svg{height:auto}
 .chart text{fill:var(--soft);font-size:11px}

@@ -152,12 +152,7 @@ def export(
     _check_target(folder, learned, describe_target(splits[EVAL]))
     sources = open_splits(splits)
     with copies.use_local_copy(folder) as local:
-        served = tf.saved_model.load(local)
-        if not hasattr(served, "classify"):
-            raise UsageError(
-                f"{folder} was written by another version of darkroom, or by another program.",
-                "Run its training again: it is complete, and only exports the model.",
-            )
+        served = _load(local, folder)
         [spec] = served.classify.input_signature
         height, width = spec.shape[1:3]
         options = InputOptions(
@@ -189,6 +184,23 @@ def export(
             tuple(each for each, _ in made),
             scoring.agree_on,
         )
+
+
+def _load(local: str, folder: str) -> Any:
+    """Loads the SavedModel of a folder from its local copy.
+
+    Raises:
+        UsageError: It lacks the function that other formats are made of.
+    """
+    import tensorflow as tf
+
+    served = tf.saved_model.load(local)
+    if not hasattr(served, "classify"):
+        raise UsageError(
+            f"{folder} was written by another version of darkroom, or by another program.",
+            "Run its training again: it is complete, and only exports the model.",
+        )
+    return served
 
 
 def format_export(result: ExportResult) -> str:
