@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import darkroom
@@ -16,6 +17,7 @@ from darkroom.errors import DataError
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.result import Evaluation
+from darkroom.options.conversion import ConversionOptions
 from darkroom.targets.labels.metrics import measure as measure_labels
 from darkroom.targets.numbers.metrics import measure as measure_numbers
 
@@ -152,21 +154,19 @@ def test_numbers_are_evaluated(served, datasets, tmp_path, capsys):
     page = (report / "model.html").read_text()
     assert "w: true numbers to the right, predicted ones upwards." in page
     assert page.count("<circle") == 23 + 24
-    said = '<b class="no">h 80, w 12</b><span class="truth">is <b>h 100, w 0</b></span>'
-    assert said in page
+    assert '<b class="no">h 80, w 12</b><span class="truth">is <b>h 100, w 0</b></span>' in page
     found = darkroom.evaluate(served("numbers"), datasets["numbers"], "train")
     assert found.metrics.numbers[1].mae == pytest.approx(6.25)
     assert found.score == pytest.approx(sum(each.r2 for each in found.metrics.numbers) / 2)
     assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    assert ">R² -2.3379 on the train split" in found._repr_html_()
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("kind", "head", "cells", "values", "line"),
     [
-        ("labels", ["labels", "scores"], ["big", "0.750000"], {"labels": ["big"], "scores": [0.75]},
-         "big 0.7500"),
+        ("labels", ["labels", "scores"], ["big", "0.750000"],
+         {"labels": ["big"], "scores": "0.750000"}, "big 0.7500"),
         ("numbers", ["h", "w"], ["80", "12"], {"h": 80.0, "w": 12.0}, "h 80, w 12"),
     ],
 )  # fmt: skip
@@ -180,6 +180,13 @@ def test_predictions_are_written(served, listed, tmp_path, capsys, kind, head, c
             assert rows == [["image_uri", *head], [image, *cells]]
         else:
             assert json.loads(path.read_text()) == {"image_uri": image, **values}
+        more = {"label_kind": "labels"} if kind == "labels" else {"target_columns": ("h", "w")}
+        if ending == "csv" and kind == "labels":
+            more["label_separator"] = ";"
+        options = ConversionOptions(**more)
+        darkroom.convert(path, tmp_path / ending, options=options)
+        [row] = pq.read_table(tmp_path / ending / "index").to_pylist()
+        assert row["label"] == (["big"] if kind == "labels" else [80.0, 12.0])
     capsys.readouterr()
     assert main(["predict", served(kind), image]) == 0
     assert capsys.readouterr().out == f"{line}  {image}\n"
