@@ -153,7 +153,7 @@ def test_what_is_not_a_model_is_named(model_dir, images, tmp_path):
 
 def test_other_labels_are_an_error(images, tmp_path):
     export_model(_build(3), ["a", "b", "c"], SIZE, str(tmp_path / "model"))
-    with pytest.raises(DataError, match="differ from the data's: 3 of the kind label, and 2"):
+    with pytest.raises(DataError, match="differ from the data's: 3 and 2"):
         export(tmp_path, images, tmp_path / "out")
 
 

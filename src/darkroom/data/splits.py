@@ -104,19 +104,6 @@ class RecordSplit:
         known = [counts[label] for label in self.labels]
         return known if sum(known) == total else None
 
-    @property
-    def has_annotated(self) -> bool:
-        """Whether the indexes of its datasets have an image that is annotated."""
-        for root, dataset in self.commits.items():
-            try:
-                found = count_classes(storage.join(root, INDEX_FOLDER), ()) if dataset else {}
-            except (*storage.UNUSABLE, ValueError):
-                return True
-            for name, split in dataset.splits.items() if dataset else ():
-                if self.name in (name, ALL) and found.get(name, {}).get("", 0) < split.records:
-                    return True
-        return False
-
 
 @dataclass(frozen=True)
 class ImageSplit:
@@ -144,11 +131,6 @@ class ImageSplit:
     def data(self) -> list[DataPart]:
         """The list or folder. The fingerprint is that of these images alone."""
         return [{"name": self.source, "fingerprint": self.identify(), "records": len(self.uris)}]
-
-    @property
-    def has_annotated(self) -> bool:
-        """Whether an image is annotated."""
-        return any(number is not None for number in self.numbers)
 
     @functools.cached_property
     def label_counts(self) -> Sequence[int]:

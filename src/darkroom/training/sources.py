@@ -22,7 +22,7 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
 
     Raises:
         DataError: No folder matches, one is not a dataset, records have no labels, all have the
-            same, or a split has no records, or none that is annotated.
+            same, or a split has no records.
     """
     opened = open_data(data, eval_data)
     for name in (TRAIN, EVAL):
@@ -39,19 +39,10 @@ def check_data(splits: Mapping[str, Split], labels: Sequence[str]) -> None:
         labels: Their label map.
 
     Raises:
-        DataError: Records have no labels, all have the same, the label map has too few, or no
-            image of a split is annotated.
+        DataError: Records have no labels, all have the same, or the label map has too few.
     """
     training = splits[TRAIN]
     if training.target != ONE_LABEL:
-        for name, split in splits.items():
-            if name in (TRAIN, EVAL) and not split.has_annotated:
-                raise DataError(
-                    f"None of the images of the {name} split is annotated.",
-                    "Annotate some, or move images that are into it. If empty cells mean that an "
-                    "image has no label, convert with --empty-labels none (empty_labels= in "
-                    "Python).",
-                )
         return
     for split in splits.values():
         for root, dataset in split.commits.items() if isinstance(split, RecordSplit) else ():

@@ -112,8 +112,7 @@ def export(
 ) -> ExportResult:
     """Writes a trained model in other formats, and compares their answers with its own.
 
-    Each takes pixels, uint8 [N, height, width, 3], RGB, and returns float32 [N, C]: probabilities,
-    or numbers.
+    Each takes pixels, uint8 [N, height, width, 3], RGB, and returns the answers, float32 [N, C].
     Scaling is part of the model; decoding and resizing are not.
 
     Args:
@@ -128,8 +127,7 @@ def export(
         The files, with sizes and differences.
 
     Raises:
-        DataError: A split is missing, or it is not labelled with what the model answers, or the
-            model answers with something else.
+        DataError: A split is missing, or labels or answers are not what the model has learned.
         UsageError: A format is unknown, or there is no model.
         MissingExtraError: The extra `tf` or `onnx` is not installed.
         StorageError: A format cannot be made.
@@ -146,7 +144,6 @@ def export(
     from darkroom.input.opening import open_splits
 
     learned = read_learned(folder)
-    scoring = find_scoring(learned.kind)
     data = open_data(named, manifest=ManifestOptions(label_kind=ONE_LABEL))
     splits = {name: data.find_split(name) for name in (TRAIN, EVAL)}
     _check_target(folder, learned, describe_target(splits[EVAL]))
@@ -167,11 +164,9 @@ def export(
             pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")
             batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
             answers = np.concatenate([served.classify(tf.constant(each)) for each in batches])
-            expected = scoring.check(answers, folder, from_logits=False)
-            made = [
-                _make(local, each, scratch, expected, output, learned)
-                for each in dict.fromkeys(formats)
-            ]
+            expected = find_scoring(learned.kind).check(answers, folder, from_logits=False)
+            kinds = dict.fromkeys(formats)
+            made = [_make(local, each, scratch, expected, output, learned) for each in kinds]
         contents = {Path(each.path).name: data for each, data in made}
         contents[LABELS_FILE] = Path(local, "assets", LABELS_FILE).read_bytes()
         ledger.write_files(output, contents)
@@ -182,7 +177,7 @@ def export(
             (height, width),
             options.resize,
             tuple(each for each, _ in made),
-            scoring.agree_on,
+            find_scoring(learned.kind).agree_on,
         )
 
 
@@ -237,12 +232,16 @@ def _check_formats(formats: Sequence[str]) -> None:
 
 
 def _check_target(folder: str, learned: Learned, data: Learned) -> None:
-    if (learned.kind, learned.names) != (data.kind, data.names):
-        what = find_scoring(learned.kind).names_are
+    what = find_scoring(learned.kind).names_are
+    if learned.kind != data.kind:
         raise DataError(
-            f"The {what} of the model in {folder} differ from the data's: {len(learned.names)} "
-            f"of the kind {learned.kind}, and {len(data.names)} of {data.kind}, or in another "
-            "order.",
+            f"The model in {folder} answers with {learned.kind}, and the data has {data.kind}.",
+            "Give the data that it was trained on.",
+        )
+    if learned.names != data.names:
+        raise DataError(
+            f"The {what} of the model in {folder} differ from the data's: {len(learned.names)} and "
+            f"{len(data.names)}, or in another order.",
             f"Give the data that it was trained on, or data with the same {what}.",
         )
 

@@ -29,8 +29,9 @@ def check_annotated(source: ImageSource, split: str, options: InputOptions) -> N
     """
     if not any((~np.isnan(each)).any() for each in list_targets(source, options)):
         raise DataError(
-            f"No image of the {split} split is annotated.",
-            "Annotate some, or say with --empty-labels none that an empty cell means no label.",
+            f"None of the images of the {split} split is annotated.",
+            "Annotate some, or move images that are into it. If empty cells mean that an image has "
+            "no label, convert with --empty-labels none (empty_labels= in Python).",
         )
 
 
