@@ -182,3 +182,23 @@ def test_a_model_that_the_store_has_lost(cluster, given):
     done = cluster.run("evaluate_classifier", given)
     assert (done.code, done.error["code"]) == (3, "environment")
     assert given["model"].uri in done.error["message"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "name"), [("labels", "mean_average_precision"), ("numbers", "r2")]
+)
+def test_a_model_of_another_kind_is_trained_and_evaluated(cluster, datasets, kind, name):  # noqa: F811
+    given = {"dataset_uri": str(datasets[kind])}
+    done = cluster.run("train_classifier", epochs=1, image_size=[8, 8], **given)
+    assert done.parameters["accuracy"] == -1
+    facts = done.artifacts["trained_model"].metadata
+    assert facts["score"] == done.parameters["score"]
+    assert facts[kind] == {"labels": 3, "numbers": 2}[kind]
+    numbers = done.artifacts["training_metrics"].metadata
+    assert numbers[f"eval_{name}"] == done.parameters["score"]
+    model = {"model": done.artifacts["trained_model"]}  # noqa: F811
+    again = cluster.run("evaluate_classifier", model, split="eval", **given)
+    assert again.parameters == {"passed": True, **done.parameters}
+    page = cluster.find(again.artifacts["evaluation_page"]).read_text()
+    assert "is not known" not in page
