@@ -23,7 +23,6 @@ from darkroom.targets.learning import find_learning
 from darkroom.targets.scoring import find_scoring
 
 _MEASURED = "_measured"
-_FEATURES, _PREDICTIONS = tfma.FEATURES_KEY, tfma.PREDICTIONS_KEY
 
 
 class KindMetric(metric_types.Metric):
@@ -74,7 +73,7 @@ def fit_config(config: tfma.EvalConfig, learned: Learned) -> tfma.EvalConfig:
         threshold = metric.per_slice_thresholds.add(slicing_specs=[tfma.SlicingSpec()]).threshold
         threshold.CopyFrom(bound.threshold)
         least = threshold.value_threshold.lower_bound
-        # 0 is no bound, and R² may be below it. Without any, TFX blesses no model.
+        # 0 stands for none, and R² may be below it. Without a bound, TFX blesses nothing.
         least.value = least.value or -sys.float_info.max
     kept = [each for each in found.slicing_specs if example.LABEL_TEXT not in each.feature_keys]
     del found.slicing_specs[:]
@@ -86,18 +85,19 @@ def _make_computations(
     name: str, learned: str, model_names: list[str] | None = None
 ) -> list[metric_types.MetricComputation | metric_types.DerivedMetricComputation]:
     made: list[Any] = []
+    answered = decode_learned(learned.encode())
     for model in model_names or [""]:
         # TFMA computes this once, whatever metrics take from it.
         base = metric_types.MetricKey(name=_MEASURED, model_name=model)
         key = metric_types.MetricKey(name=name, model_name=model)
         wanted = metric_types.StandardMetricInputsPreprocessor(
             include_filter={
-                tfma.FEATURES_KEY: {each: {} for each in find_kind(decode(learned).kind).features},
+                tfma.FEATURES_KEY: {each: {} for each in find_kind(answered.kind).features},
                 tfma.PREDICTIONS_KEY: {},
             },
             include_default_inputs=False,
         )
-        combiner = _Measure(base, decode(learned))
+        combiner = _Measure(base, answered)
 
         def take(values: dict[Any, Any], base: Any = base, key: Any = key) -> dict[Any, float]:
             return {key: values[base][key.name]}
@@ -107,11 +107,6 @@ def _make_computations(
             metric_types.DerivedMetricComputation([key], take),
         ]
     return made
-
-
-def decode(learned: str) -> Learned:
-    """Returns what a model answers from its text."""
-    return decode_learned(learned.encode())
 
 
 class _Measure(beam.CombineFn):

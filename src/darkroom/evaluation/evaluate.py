@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.data.splits import ALL, Split
+from darkroom.data.splits import ALL, Split, describe_target
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
@@ -177,14 +177,15 @@ def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Eva
     from darkroom.input.opening import open_splits
 
     learned = model.learned
-    if named.target.kind != learned.kind:
+    data = describe_target(named)
+    if data.kind != learned.kind:
         raise DataError(
-            f"The images are labelled with {named.target.kind}, but the model in {model.folder} "
+            f"The images are labelled with {data.kind}, but the model in {model.folder} "
             f"answers with {learned.kind}.",
             "Evaluate it on a dataset of the kind that it was trained on.",
         )
     [source] = open_splits({named.name: named}).values()
-    scored = score_split(model, source, named.target.names or named.labels)
+    scored = score_split(model, source, data.names)
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),

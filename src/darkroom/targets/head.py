@@ -104,6 +104,11 @@ class Head(Protocol):
         return False
 
 
+def is_half(outputs: Any) -> bool:
+    """Tells whether a model gives numbers of half the precision."""
+    return keras.backend.standardize_dtype(outputs.dtype) in ("float16", "bfloat16")
+
+
 class KnownLoss(keras.losses.Loss):
     """The mean of a loss over all values that are known; NaN says that one is not.
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from darkroom.targets.head import Array, Head
+from darkroom.targets.head import Array, Head, is_half
 from darkroom.targets.label.probabilities import are_probabilities
 from darkroom.targets.learned import Learned
 
@@ -87,8 +87,7 @@ class LabelHead(Head):
         if from_logits:
             return tf.nn.softmax(scores)
         # Probabilities of half the precision do not add up to one.
-        is_half = outputs.dtype in (tf.float16, tf.bfloat16)
-        return scores / tf.reduce_sum(scores, -1, keepdims=True) if is_half else scores
+        return scores / tf.reduce_sum(scores, -1, keepdims=True) if is_half(outputs) else scores
 
     def name_answers(self, answers: Any, learned: Learned) -> Mapping[str, Any]:
         """Returns the most likely label, its probability, and all probabilities."""

@@ -123,7 +123,11 @@ def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> LabelMetrics:
     predicted = scores.argmax(axis=1)
     is_right = predicted == truth
     confusion = count_confusions(truth, predicted, len(labels))
-    classes = tuple(_measure_class(confusion, n, label) for n, label in enumerate(labels))
+    counts = confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)
+    classes = tuple(
+        ClassScore(label, *count_class(*map(int, each)))
+        for label, *each in zip(labels, *counts, strict=True)
+    )
     known = [each for each in classes if each.support]
     bins = measure_calibration(scores.max(axis=1), is_right)
     majority = max(known, key=lambda each: each.support)
@@ -198,16 +202,22 @@ def measure_calibration(confidence: Floats, is_right: npt.NDArray[np.bool_]) -> 
     return tuple(found)
 
 
-def _measure_class(confusion: Ints, number: int, label: str) -> ClassScore:
-    right = int(confusion[number, number])
-    support, predicted = int(confusion[number].sum()), int(confusion[:, number].sum())
-    return ClassScore(
-        label=label,
-        support=support,
-        predicted=predicted,
-        precision=right / predicted if predicted else None,
-        recall=right / support if support else None,
-        f1=2 * right / (support + predicted) if support else None,
+def count_class(
+    right: int, support: int, predicted: int
+) -> tuple[int, int, float | None, float | None, float | None]:
+    """Returns the fields of a `ClassScore` after its label.
+
+    Args:
+        right: Number of records of which the model says rightly that they have the label.
+        support: Number of records that have it.
+        predicted: Number of records of which the model says so.
+    """
+    return (
+        support,
+        predicted,
+        right / predicted if predicted else None,
+        right / support if support else None,
+        2 * right / (support + predicted) if support else None,
     )
 
 

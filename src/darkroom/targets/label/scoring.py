@@ -9,7 +9,7 @@ from typing import Any
 from darkroom.runtime.text import list_first, make_visible
 from darkroom.targets.description import Summary, Table, View
 from darkroom.targets.label.confusion import MATRIX_PROPERTY
-from darkroom.targets.label.metrics import MAX_CONFUSIONS, LabelMetrics, measure
+from darkroom.targets.label.metrics import MAX_CONFUSIONS, ClassScore, LabelMetrics, measure
 from darkroom.targets.label.probabilities import make_probabilities
 from darkroom.targets.label.view import make_view
 from darkroom.targets.learned import Learned
@@ -147,6 +147,19 @@ def _make_confusions(metrics: LabelMetrics) -> Table:
     )
 
 
+def note_missing(classes: Sequence[ClassScore], where: str) -> list[str]:
+    """Returns a note on labels that no image has; none if there are none."""
+    missing = [each.label for each in classes if not each.support]
+    return [f"No record of {where} has the label {list_first(missing)}."] if missing else []
+
+
+def note_lost(classes: Sequence[ClassScore]) -> list[str]:
+    """Returns a note on labels of which no image is found; none if there are none."""
+    lost = [each.label for each in classes if each.support and not each.recall]
+    said = f"The recall is 0 for {list_first(lost)}: not one of their images is found."
+    return [said] if lost else []
+
+
 def _list_notes(metrics: LabelMetrics, where: str) -> list[str]:
     notes = []
     with_records = [each for each in metrics.classes if each.support]
@@ -155,10 +168,9 @@ def _list_notes(metrics: LabelMetrics, where: str) -> list[str]:
             f"All records have the label {make_visible(with_records[0].label)}, so the accuracy is "
             "the recall of that class alone."
         )
-    elif missing := [each.label for each in metrics.classes if not each.support]:
-        notes.append(f"No record of {where} has the label {list_first(missing)}.")
-    if lost := [each.label for each in with_records if not each.recall]:
-        notes.append(f"The recall is 0 for {list_first(lost)}: not one of their images is found.")
+    else:
+        notes += note_missing(metrics.classes, where)
+    notes += note_lost(metrics.classes)
     if len(with_records) > 1 and metrics.interval[0] <= metrics.majority_accuracy:
         notes.append(
             "The accuracy is not surely better than that of always predicting "

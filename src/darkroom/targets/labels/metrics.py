@@ -12,33 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from darkroom.targets.scoring import Floats, find_annotated
+from darkroom.targets.label.metrics import ClassScore, count_class
+from darkroom.targets.scoring import Floats, Ints, find_annotated
 
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class LabelScore:
-    """How well the images that have a label are told from the others.
+class LabelScore(ClassScore):
+    """How well the images that have a label are told from the others; see `ClassScore`.
 
     Attributes:
-        label: The label.
-        support: Number of images that have it.
-        predicted: Number of images of which the model says so.
-        precision: Share of those predictions that are right; None if there are none.
-        recall: Share of its images that are found; None if there are none.
-        f1: Harmonic mean of both; None if no image has it.
         average_precision: Mean precision over its images, each at the score of that image; None if
             no image has it.
         threshold: The score from which the model says so.
     """
 
-    label: str
-    support: int
-    predicted: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
     average_precision: float | None
     threshold: float
 
@@ -88,12 +77,8 @@ def measure(
     right, support, predicted = (each.sum(axis=0) for each in (has & says, has, says))
     labels = tuple(
         LabelScore(
-            label=name,
-            support=int(support[n]),
-            predicted=int(predicted[n]),
-            precision=float(right[n] / predicted[n]) if predicted[n] else None,
-            recall=float(right[n] / support[n]) if support[n] else None,
-            f1=float(2 * right[n] / (support[n] + predicted[n])) if support[n] else None,
+            name,
+            *count_class(int(right[n]), int(support[n]), int(predicted[n])),
             average_precision=measure_precision(scores[:, n], has[:, n]) if support[n] else None,
             threshold=float(thresholds[n]),
         )
@@ -126,9 +111,23 @@ def measure_precision(scores: Floats, has: Bools) -> float:
         scores: [N], its score for each image.
         has: [N], whether the image has it.
     """
-    order = np.argsort(-scores, kind="stable")
-    scores, found = scores[order], np.cumsum(has[order])
-    # Images with equal scores are found together.
-    last = np.flatnonzero(np.append(scores[:-1] > scores[1:], True))
+    _, found, is_last = rank_images(scores, has)
+    last = np.flatnonzero(is_last)
     gained = np.diff(found[last], prepend=0)
     return float((gained * found[last] / (last + 1)).sum() / found[-1])
+
+
+def rank_images(scores: Floats, has: Bools) -> tuple[Floats, Ints, Bools]:
+    """Ranks images by the score of a label, the highest first.
+
+    Args:
+        scores: [N], its score for each image.
+        has: [N], whether the image has it.
+
+    Returns:
+        The scores; how many images up to each one have the label; whether it is the last one with
+        its score: images with equal scores are found together.
+    """
+    order = np.argsort(-scores, kind="stable")
+    scores = scores[order]
+    return scores, np.cumsum(has[order]), np.append(scores[:-1] > scores[1:], True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkroom.errors import DataError
-from darkroom.runtime.text import list_first, make_visible
+from darkroom.runtime.text import make_visible
 from darkroom.targets.description import Caption, Images, Summary, Table, View
+from darkroom.targets.label.scoring import note_lost, note_missing
 from darkroom.targets.labels.kind import KIND
 from darkroom.targets.labels.metrics import LabelsMetrics, find_labels, measure
 from darkroom.targets.learned import Learned
@@ -197,10 +198,7 @@ class LabelsScoring(Scoring):
 
 def _list_notes(metrics: LabelsMetrics, where: str) -> list[str]:
     notes = count_unannotated(metrics.unannotated, where)
-    if missing := [each.label for each in metrics.labels if not each.support]:
-        notes.append(f"No record of {where} has the label {list_first(missing)}.")
-    if lost := [each.label for each in metrics.labels if each.support and not each.recall]:
-        notes.append(f"The recall is 0 for {list_first(lost)}: not one of their images is found.")
+    notes += note_missing(metrics.labels, where) + note_lost(metrics.labels)
     if metrics.mean_average_precision <= metrics.baseline:
         notes.append("The mean average precision is not better than that of chance.")
     return notes

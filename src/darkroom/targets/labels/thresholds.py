@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from darkroom.targets.labels.metrics import Bools, rank_images
+from darkroom.targets.scoring import Floats
 
 # A label with fewer images, or that fewer images lack, has the threshold of all labels together.
 _LEAST = 10
 _UNKNOWN = 0.5
-
-Floats = npt.NDArray[np.floating[Any]]
 
 
 def choose_thresholds(scores: Floats, truth: Floats) -> tuple[float, ...]:
@@ -33,15 +31,12 @@ def choose_thresholds(scores: Floats, truth: Floats) -> tuple[float, ...]:
     )
 
 
-def _find_best(scores: Floats, has: npt.NDArray[np.bool_]) -> float:
+def _find_best(scores: Floats, has: Bools) -> float:
     """Returns the threshold with the highest F1, in the middle between two scores."""
     if not has.any():
         return _UNKNOWN
-    order = np.argsort(-scores, kind="stable")
-    scores, found = scores[order].astype(np.float64), np.cumsum(has[order])
+    scores, found, is_last = rank_images(scores.astype(np.float64), has)
     f1 = 2 * found / (np.arange(1, len(scores) + 1) + has.sum())
-    # Equal scores are taken together.
-    is_last = np.append(scores[:-1] > scores[1:], True)
     best = int(np.where(is_last, f1, -1).argmax())
     following = scores[best + 1] if best + 1 < len(scores) else 0.0
     return round(float((scores[best] + following) / 2), 6)

@@ -8,11 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.errors import UsageError
-from darkroom.targets.head import Head
+from darkroom.targets.head import Head, is_half
+from darkroom.targets.label.probabilities import SUM_TOLERANCE
 
 _NUM_IMAGES = 2
-# How far the sum of probabilities may be from 1; that of float16 is less exact.
-_TOLERANCE, _HALF_TOLERANCE = 1e-3, 1e-2
+# The sum of float16 probabilities is less exact.
+_HALF_TOLERANCE = 1e-2
 
 
 def check_answers(
@@ -45,7 +46,7 @@ def check_answers(
             f"{name} gives {shown} for one image, expected [1, {head.size}].",
             f"End the model with a layer of {head.size} units, one for each label or number.",
         )
-    tolerance = _HALF_TOLERANCE if is_half(given) else _TOLERANCE
+    tolerance = _HALF_TOLERANCE if is_half(given) else SUM_TOLERANCE
     scores = tf.cast(given, tf.float32).numpy()
     # Values that are not finite are found where they are scored.
     if not np.isfinite(scores).all() or head.are_answers(
@@ -57,8 +58,3 @@ def check_answers(
         f"{scores[0, :5].tolist()}... for an image of noise.",
         "Leave out from_logits." if from_logits else f"End the model with {head.activation}{more}.",
     )
-
-
-def is_half(scores: Any) -> bool:
-    """Tells whether a model gives numbers of half the precision."""
-    return bool(scores.dtype in (tf.float16, tf.bfloat16))
