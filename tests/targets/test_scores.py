@@ -19,6 +19,7 @@ from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.options.conversion import ConversionOptions
 from darkroom.targets.labels.metrics import measure as measure_labels
+from darkroom.targets.labels.thresholds import choose_thresholds
 from darkroom.targets.numbers.metrics import measure as measure_numbers
 
 from .served import write_model
@@ -88,6 +89,57 @@ def test_chance_and_perfection_are_the_ends_of_the_scale():
     assert none.mean_average_precision == 0
     with pytest.raises(DataError, match="None of the 4 images to score is annotated"):
         measure_labels(truth, truth * np.nan, ["a", "b"], (0.5, 0.5))
+
+
+def count_f1(scores, has, threshold):
+    says = scores >= threshold
+    return 2 * (says & has).sum() / (says.sum() + has.sum())
+
+
+def test_a_threshold_is_that_with_the_highest_f1_of_all():
+    rng = np.random.default_rng(9)
+    scores = (rng.integers(1, 40, (80, 3)) / 40).astype(np.float32)  # with ties
+    truth = (
+        rng.random((80, 3)) < np.stack([scores[:, 0], 1 - scores[:, 1], 0.1 * scores[:, 2]], 1)
+    ).astype(np.float32)
+    assert truth[:, 2].sum() < 10
+    chosen = choose_thresholds(
+        np.vstack([scores, scores[:3]]), np.vstack([truth, truth[:3] * np.nan])
+    )
+    # The third label is too rare to choose by, so it has the threshold of all labels together.
+    parts = [
+        (scores[:, 0], truth[:, 0] > 0),
+        (scores[:, 1], truth[:, 1] > 0),
+        (scores.ravel(), truth.ravel() > 0),
+    ]
+    for threshold, (each, has) in zip(chosen, parts, strict=True):
+        best = max(count_f1(each, has, limit) for limit in np.unique(each))
+        assert count_f1(each, has, threshold) == best
+        # In the middle between two scores, so that no rounding of a server decides.
+        assert np.abs(each - threshold).min() > 0.01
+
+
+def test_without_any_image_of_a_label_the_threshold_is_a_half():
+    assert choose_thresholds(np.full((30, 2), 0.9), np.zeros((30, 2))) == (0.5, 0.5)
+
+
+@pytest.mark.tensorflow
+def test_the_metric_of_training_is_the_mean_average_precision():
+    from darkroom.targets.labels.head import KnownAveragePrecision
+
+    rng = np.random.default_rng(4)
+    scores = rng.random((400, 3)).astype(np.float32)
+    truth = (rng.random((400, 3)) < scores).astype(np.float32)
+    truth[::7] = np.nan
+    metric = KnownAveragePrecision(3)
+    for part in range(0, 400, 100):
+        metric.update_state(truth[part : part + 100], scores[part : part + 100])
+    exact = measure_labels(scores, truth, list("abc"), (0.5, 0.5, 0.5)).mean_average_precision
+    # Keras counts at 200 thresholds.
+    assert float(metric.result()) == pytest.approx(exact, abs=0.01)
+    plain = KnownAveragePrecision(3)
+    plain.update_state(np.nan_to_num(truth), scores)
+    assert abs(float(plain.result()) - exact) > 0.03
 
 
 def test_numbers_are_measured_as_by_hand():
