@@ -29,7 +29,13 @@ class LabelsLearning:
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
         """Returns the vector of a record."""
-        vector = tf.reduce_sum(tf.one_hot(features[LABEL_NUMBER], size), axis=0)
+        # One operation, which is called for every image.
+        vector = tf.raw_ops.DenseBincount(
+            input=features[LABEL_NUMBER],
+            size=tf.constant(size, tf.int64),
+            weights=tf.constant([], tf.float32),
+            binary_output=True,
+        )
         return tf.where(features[LABELS_KNOWN] > 0, vector, np.nan)
 
     def make_array(self, values: Sequence[Sequence[int] | None], size: int) -> np.ndarray[Any, Any]:
