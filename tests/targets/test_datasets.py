@@ -160,9 +160,9 @@ def test_numbers_that_say_nothing_or_too_much_are_found(listed, tmp_path):
     change = _set(3, lambda number, _: 1e6 if number == 5 else 7 + number % 3)
     found = _validate(listed, tmp_path, "numbers", change)
     [outlier] = found["outlying_numbers"].rows
-    assert (outlier["number"], outlier["value"]) == (1, 1e6)
+    assert (outlier["name"], outlier["value"]) == ("w", 1e6)
     shifted = found["shifted_numbers"].rows
-    assert {(row["split"], row["number"]) for row in shifted} == {("eval", 2)}
+    assert {(row["split"], row["name"]) for row in shifted} == {("eval", "h")}
     constant = _set(3, lambda *_: 4)
     other = tmp_path / "constant"
     other.mkdir()

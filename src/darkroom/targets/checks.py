@@ -16,8 +16,9 @@ class TargetCheck(NamedTuple):
         policy: The default: `fail`, `warn` or `off`.
         title: What it looks for.
         sql: Gives a row for each fault. It reads the view `records`, with what images are labelled
-            with as text in `label` and as a list in `label_list`, and `named`, with a row for each
-            label of an image.
+            with as text in `label` and as a list in `label_list`; `named`, with a row for each
+            label of an image; and `fields`, with `number` (from 1) and `name` of each number of the
+            dataset. A column `detail` is for people.
         message: What was found, with `{count}`.
         hint: What to do.
     """

@@ -31,8 +31,7 @@ class Kind(Protocol):
         names: SQL that makes a row of each name in the column `{column}`; None without a label map.
         augmentation: The random augmentation of training images where none is named.
         summary: SQL of a table for people, besides the number of images of each name: it reads
-            the view `records`, as that of a `TargetCheck`, and gets the names of the dataset's
-            numbers; None for no table.
+            what that of a `TargetCheck` reads; None for no table.
     """
 
     name: str

@@ -24,7 +24,7 @@ def count_dataset(
     """Counts records by split and label, and rejects by reason.
 
     Args:
-        connection: Has the views `records`, `named` and `rejects`.
+        connection: Has the views `records`, `named`, `fields` and `rejects`.
         source: Has the number of rows, of deduplicated rows, and the label map.
     """
     found: dict[str, dict[str, int]] = {}
@@ -49,7 +49,7 @@ def count_dataset(
         rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
         splits=splits,
         classes=classes,
-        summary=fetch_rows(connection, kind.summary, [list(names)]) if kind.summary else (),
+        summary=fetch_rows(connection, kind.summary) if kind.summary else (),
         unannotated=dict(unknown),
         numbers=names,
     )

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.dataset.commit import Dataset
+from darkroom.dataset.commit import Dataset, Target
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.errors import DataError
@@ -74,7 +74,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
     kind = find_kind(source.target.kind)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        _open_views(files, kind, scratch) as connection,
+        _open_views(files, source.target, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
         context = Context(connection, counts, files.anomalies, options)
@@ -98,14 +98,15 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
 
 @contextmanager
 def _open_views(
-    files: JudgedFiles, kind: Kind, scratch: str
+    files: JudgedFiles, target: Target, scratch: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database with the views `records`, `named`, `rejects` and `manifest`."""
+    """Opens a database with `records`, `named`, `fields`, `rejects` and `manifest`."""
     index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
         create_view(connection, "records", index, scratch, _RECORD_COLUMNS)
-        connection.execute(_name_labels(kind))
+        connection.execute(_name_labels(find_kind(target.kind)))
+        connection.execute(_CREATE_FIELDS, [list(target.names)])
         create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
         if isinstance(files.source, str):
             manifest = [storage.join(files.source, table.MANIFEST_FILE)]
@@ -145,4 +146,8 @@ _RECORD_COLUMNS = {
     "luminance": "DOUBLE",
 }
 
+_CREATE_FIELDS = """
+CREATE TABLE fields AS SELECT unnest(range(1, len(names) + 1)) AS number, unnest(names) AS name
+FROM (SELECT ?::VARCHAR[] AS names)
+"""
 _NO_MANIFEST = "CREATE VIEW manifest AS SELECT row, uri, split, label, key FROM records WHERE false"

@@ -10,11 +10,11 @@ WITH numbers AS (
     SELECT row, uri, split, unnest(label_list)::DOUBLE AS value,
         unnest(range(1, len(label_list) + 1)) AS number
     FROM records
-), found AS (SELECT * FROM numbers WHERE NOT isnan(value))
+), found AS (SELECT * FROM numbers JOIN fields USING (number) WHERE NOT isnan(value))
 """
 _CONSTANT = f"""{_VALUES}
-SELECT number, any_value(value) AS value, count(*) AS records FROM found
-GROUP BY number HAVING min(value) = max(value) AND count(*) > 1 ORDER BY number
+SELECT name, any_value(value) AS value, count(*) AS records FROM found
+GROUP BY number, name HAVING min(value) = max(value) AND count(*) > 1 ORDER BY number
 """
 # By the median and the mean distance from it, which outliers do not move much. 1.4826 times the
 # median distance is the standard deviation of a normal distribution.
@@ -24,20 +24,22 @@ _OUTLIERS = f"""{_VALUES}, middles AS (
     SELECT number, any_value(middle) AS middle, 1.4826 * median(abs(value - middle)) AS spread
     FROM found JOIN middles USING (number) GROUP BY number
 )
-SELECT row, uri, split, number, value, round(abs(value - middle) / spread, 1) AS z
+SELECT row, uri, split, name, value, round(abs(value - middle) / spread, 1) AS z,
+    printf('%s is %g', name, value) AS detail
 FROM found JOIN spreads USING (number)
 WHERE spread > 0 AND abs(value - middle) > 10 * spread ORDER BY z DESC, row
 """
 _SHIFTED = f"""{_VALUES}, splits AS (
-    SELECT number, split, avg(value) AS mean, stddev_samp(value) AS spread, count(*) AS records
-    FROM found GROUP BY number, split
+    SELECT number, name, split, avg(value) AS mean, stddev_samp(value) AS spread,
+        count(*) AS records
+    FROM found GROUP BY number, name, split
 )
-SELECT other.split AS split, one.number AS number, other.mean AS mean, one.mean AS train_mean
+SELECT other.split AS split, one.name AS name, other.mean AS mean, one.mean AS train_mean
 FROM splits AS one JOIN splits AS other USING (number)
 WHERE one.split = 'train' AND other.split <> 'train' AND one.records > 1
     AND abs(one.mean - other.mean) > 5 * one.spread / sqrt(other.records)
     AND abs(one.mean - other.mean) > 0.25 * one.spread
-ORDER BY split, number
+ORDER BY split, one.number
 """
 
 CHECKS = (

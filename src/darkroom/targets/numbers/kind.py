@@ -24,10 +24,9 @@ WITH numbers AS (
         unnest(label_list)::DOUBLE AS found, CASE WHEN NOT isnan(found) THEN found END AS value
     FROM records
 )
-SELECT any_value((?::VARCHAR[])[number]) AS name, split, count(value) AS records,
-    count(*) - count(value) AS missing,
+SELECT name, split, count(value) AS records, count(*) - count(value) AS missing,
     min(value) AS min, median(value) AS median, avg(value) AS mean, max(value) AS max
-FROM numbers GROUP BY number, split
+FROM numbers JOIN fields USING (number) GROUP BY number, name, split
 ORDER BY number, list_position(['train', 'eval', 'test'], split)
 """
 
