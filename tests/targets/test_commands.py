@@ -64,7 +64,7 @@ def test_every_command_takes_a_model_of_every_kind(
     names = {"label": ["even", "odd"], "labels": ["big", "red", "round"], "numbers": ["w", "h"]}
     assert (tmp_path / "out/labels.txt").read_text().split() == names[kind]
     other = datasets["label" if kind == "numbers" else "numbers"]
-    with pytest.raises(DataError, match=f"answers with {kind}, and the data has"):
+    with pytest.raises(DataError, match=f"answers with {kind}, and the images are labelled with"):
         darkroom.export(folder, other, tmp_path / "other", ["tflite"])
 
 

@@ -12,13 +12,14 @@ from darkroom.data.splits import ALL, Split, describe_target
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice, describe_use
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
 from darkroom.evaluation.scores.scoring import Scored, score_split
 from darkroom.evaluation.scores.serving import (
     ServedModel,
+    check_kind,
     find_model,
     identify_model,
     load_model,
@@ -178,12 +179,7 @@ def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Eva
 
     learned = model.learned
     data = describe_target(named)
-    if data.kind != learned.kind:
-        raise DataError(
-            f"The images are labelled with {data.kind}, but the model in {model.folder} "
-            f"answers with {learned.kind}.",
-            "Evaluate it on a dataset of the kind that it was trained on.",
-        )
+    check_kind(model.folder, learned, data.kind)
     [source] = open_splits({named.name: named}).values()
     scored = score_split(model, source, data.names)
     found = Evaluation(

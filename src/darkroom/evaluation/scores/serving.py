@@ -151,6 +151,20 @@ def read_learned(folder: str) -> Learned:
     raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
 
 
+def check_kind(folder: str, learned: Learned, kind: str) -> None:
+    """Checks that a model answers with what images are labelled with.
+
+    Raises:
+        DataError: It does not.
+    """
+    if learned.kind != kind:
+        raise DataError(
+            f"The model in {folder} answers with {learned.kind}, and the images are labelled with "
+            f"{kind}.",
+            "Give images that are labelled as those that it was trained on.",
+        )
+
+
 def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
     """Loads a SavedModel.
 

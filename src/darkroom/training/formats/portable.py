@@ -21,7 +21,7 @@ from darkroom.data.splits import describe_target
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.scores.serving import find_model, read_learned
+from darkroom.evaluation.scores.serving import check_kind, find_model, read_learned
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -232,13 +232,9 @@ def _check_formats(formats: Sequence[str]) -> None:
 
 
 def _check_target(folder: str, learned: Learned, data: Learned) -> None:
-    what = find_scoring(learned.kind).names_are
-    if learned.kind != data.kind:
-        raise DataError(
-            f"The model in {folder} answers with {learned.kind}, and the data has {data.kind}.",
-            "Give the data that it was trained on.",
-        )
+    check_kind(folder, learned, data.kind)
     if learned.names != data.names:
+        what = find_scoring(learned.kind).names_are
         raise DataError(
             f"The {what} of the model in {folder} differ from the data's: {len(learned.names)} and "
             f"{len(data.names)}, or in another order.",
