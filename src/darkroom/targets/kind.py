@@ -23,7 +23,8 @@ class Kind(Protocol):
 
     Attributes:
         name: Its name, in `dataset.json`.
-        column: Type of the column `label` in manifest and index.
+        column: Type of the column `label` in manifest and index. It tells the kind, so no two kinds
+            have the same. TFDV has no statistics of bool: take int64.
         features: Types of its features in a record, by name.
         shown: The one of them that has what the column has.
         says: SQL of the text that all rows of an image must have in common, of the column `label`;

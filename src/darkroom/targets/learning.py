@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Learning(Protocol):
     """How a kind of target is read and learned.
 
-    Its tensor is one value an image, or a vector of `size` values: one for each label of the label
-    map, or for each number.
+    Its tensor is one value an image, [] and so [B] in a batch, or a vector of `size` values: one
+    for each label of the label map, or for each number. A yes or no is [], too, not [1].
 
     Attributes:
         required: The features that every record has.
