@@ -91,7 +91,7 @@ def test_it_contains_the_packages_of_the_lock_and_darkroom(run: Run) -> None:
         re.sub(r"[-_.]+", "-", name).lower(): version
         for name, version in (each.split("==") for each in found.stdout.split())
     }
-    assert installed.pop("darkroom") == darkroom.__version__
+    assert installed.pop("darkroom-data") == darkroom.__version__
     assert installed == pins
 
 
