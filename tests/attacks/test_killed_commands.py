@@ -86,7 +86,7 @@ def check_kills(runner, made, tmp_path, arguments, num_steps: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["validate", "inspect"])
 def test_a_killed_command_leaves_nothing_half_written(name, runner, made, tmp_path):
     check_kills(runner, made, tmp_path, COMMANDS[name], num_steps=1)
 

@@ -218,7 +218,7 @@ def test_a_defect_of_ours_is_seventy_and_says_so(tmp_path, capsys, monkeypatch, 
     assert error["hint"] == "This is a bug in darkroom: please report it with the lines above."
 
 
-@pytest.mark.parametrize("error", [UsageError("odd", ""), RuntimeError("odd")])
+@pytest.mark.parametrize("error", [SystemExit(143), UsageError("odd", ""), RuntimeError("odd")])
 def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
     jpeg_set, tmp_path, capsys, monkeypatch, error
 ):
@@ -234,15 +234,12 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
     assert capsys.readouterr().err.splitlines()[-1] == "Ended by SIGTERM; run it again."
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
     image_set, tmp_path, number, code, light_beam
 ):
-    for copy in range(400):
+    for copy in range(800):
         name = f"copy-{copy}.png"
         os.link(image_set.folder / f"{copy % 40:02d}.png", image_set.folder / name)
         image_set.add("TRAIN", name, "cat", None)

@@ -76,9 +76,8 @@ def _interrupt(
     return lambda: _write(begun[0])
 
 
-@pytest.mark.parametrize(
-    "client", ["another", *(pytest.param(n, marks=pytest.mark.long) for n in ("this one", "ended"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["another", "this one", "ended"])
 def test_a_run_says_that_the_client_of_an_earlier_one_is_there(source, monkeypatch, client):
     """Only a process that goes on can still write, and this one's earlier run has ended."""
     _interrupt(source, monkeypatch, 1)

@@ -98,20 +98,21 @@ def write_old_dataset(source: str, root: str, made: dict[str, dict[str, bytes]])
         storage.write_bytes(f"{root}/{name}", data)
 
 
-def _name(request: str, state: str, **options: Any) -> Any:
+def _name(request: str, state: str) -> Any:
     """Returns a fault of a request, with the name of the state that it leaves."""
-    return pytest.param((request, state), id=state, **options)
+    return pytest.param((request, state), id=state)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fault",
     [
-        _name("/journal.json", "nothing was written", marks=pytest.mark.long),
-        _name("/Split-test", "no shard is there", marks=pytest.mark.long),
-        _name("/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
-        _name("PUT /photos/data/data-", "the journal is there", marks=pytest.mark.long),
+        _name("/journal.json", "nothing was written"),
+        _name("/Split-test", "no shard is there"),
+        _name("/rejects.jsonl", "all shards are there"),
+        _name("PUT /photos/data/data-", "the journal is there"),
         _name("PUT /photos/data/dataset.json", "all but the commit is there"),
-        _name("/photos?delete", "the old dataset is not deleted", marks=pytest.mark.long),
+        _name("/photos?delete", "the old dataset is not deleted"),
     ],
 )
 def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made):

@@ -13,6 +13,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.storage import copies
 
 from ..pictures import encode
 
@@ -39,7 +40,7 @@ def records(store, tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encode(np.full((8, 8, 3), 100 * (n % 2) + 4 * n, np.uint8), "JPEG"))
     darkroom.convert(tmp_path / "images", tmp_path / "records")
-    darkroom.convert(tmp_path / "images", f"{store[1]}/records")
+    copies.copy_folder(str(tmp_path / "records"), f"{store[1]}/records")
     return str(tmp_path / "records"), f"{store[1]}/records"
 
 
@@ -69,7 +70,8 @@ def test_one_label_only_is_found_in_the_index_in_a_store(store, tmp_path, capsys
         folder.mkdir(parents=True)
         pixels = np.full((8, 8, 3), ord(label) + len(split), np.uint8)
         (folder / "1.png").write_bytes(encode(pixels))
-    darkroom.convert(tmp_path / "images", f"{store[1]}/records")
+    darkroom.convert(tmp_path / "images", tmp_path / "records")
+    copies.copy_folder(str(tmp_path / "records"), f"{store[1]}/records")
     command = ["train", "--data", f"{store[1]}/records", "--checkpoint-dir"]
     assert main([*command, str(tmp_path / "run")]) == 1
     assert "All 1 images of the train split have the label a" in capsys.readouterr().err
