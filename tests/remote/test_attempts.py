@@ -178,7 +178,8 @@ def test_a_shard_that_changed_before_the_commit_stops_it(source, s3, monkeypatch
     (name,) = _list_data()
 
     def change(attempt: Attempt) -> None:
-        storage.write_bytes(f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003", b"other")
+        path = f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003"
+        storage.write_bytes(path, bytes(len(storage.read_bytes(path))))
 
     monkeypatch.setattr(Attempt, "check_current", change)
     with pytest.raises(OSError, match=r"00001-of-00003 is not as its worker wrote it"):

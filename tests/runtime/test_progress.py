@@ -89,6 +89,15 @@ def test_plain_lines_show_steps_and_counts(plain):
             id="what an earlier run has done is not part of the rate",
         ),
         pytest.param(
+            # An engine takes a while before it begins.
+            [(16, 70, 120, "rows", 70), (4, 120, 120, "rows", 70)],
+            [
+                *("A 70/120 rows", "A 120/120 rows 12/s"),
+                "A done in 20.0 s, 120 rows, 50 of them new, 2.5/s",
+            ],
+            id="the last rate belongs to the time that is shown",
+        ),
+        pytest.param(
             [(0, 5, 5, "rows", 5), (4, 5, 5, "rows", 5)],
             ["A 5/5 rows", "A done in 4.0 s, 5 rows, 0 of them new"],
             id="a step with nothing new has no rate",
