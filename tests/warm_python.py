@@ -32,6 +32,8 @@ import pytest
 
 _IMPORTED = (
     "tensorflow",
+    "darkroom.cli.parser",
+    "darkroom.conversion.beam.transforms",
     "darkroom.training.run",
     "darkroom.components.model_report.executor",
     "darkroom.components.image_validator.executor",

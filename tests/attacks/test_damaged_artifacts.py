@@ -52,7 +52,7 @@ def test_damaged_files_are_made_again(small_run: SmallRun, capsys):
             if not damage(root / name, kind):
                 continue
             found = small_run.run()
-            text = small_run.commands.output
+            text = small_run.runner.output
             where = (name, kind, text[-2000:])
             assert "Traceback" not in text, where
             if found["code"]:

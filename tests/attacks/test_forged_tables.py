@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -168,13 +169,6 @@ def list_forgeries(made: Path, name: str) -> dict[str, Callable[[Path], None]]:
     return found
 
 
-def choose(forgeries: dict[str, Callable[[Path], None]]) -> dict[str, Callable[[Path], None]]:
-    """Returns the forgeries of whole files, and every second one of a column: of another column."""
-    columns = itertools.cycle(("key", "split", "label", "row", "height"))
-    names = {f"{next(columns)}: {kind}" for kind in [*COLUMN_FORGERIES][::2]}
-    return {name: forge for name, forge in forgeries.items() if ": " not in name or name in names}
-
-
 def attack(made: Path, tmp_path: Path, forgeries, capsys) -> Counter[tuple[str, int]]:
     """Lets all readers read all forgeries; returns how often each ended with which code."""
     counts: Counter[tuple[str, int]] = Counter()
@@ -200,10 +194,11 @@ def test_the_tables_themselves_are_read(root, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [INDEX, REJECTS])
 def test_a_forged_table_is_an_error_of_the_data_or_is_read(name, made, tmp_path, capsys):
-    attack(made, tmp_path, choose(list_forgeries(made, name)), capsys)
+    forgeries = [*list_forgeries(made, name).items()]
+    attack(made, tmp_path, dict(random.Random(name).sample(forgeries, 4)), capsys)
 
 
-@pytest.mark.parametrize("kind", [*FILE_FORGERIES, *TABLE_FORGERIES])
+@pytest.mark.parametrize("kind", ["no bytes", "text", "no rows", "one row too few", "rows turned"])
 def test_a_forged_index_is_found(kind, root, made, capsys):
     list_forgeries(made, INDEX)[kind](root)
     assert main(["verify", str(root)]) == 1

@@ -178,8 +178,8 @@ def _pick(steps: int, count: int, seed: int) -> list[int]:
 @pytest.mark.parametrize(
     ("place", "at_most", "random_pairs", "options"),
     [
-        ("on_disk", 8, 8, _OTHER),
-        ("on_disk", 2, 2, _SAME),
+        ("on_disk", 1, 2, _OTHER),
+        pytest.param("on_disk", 2, 2, _SAME, marks=pytest.mark.long),
         pytest.param("on_s3", 0, 1, _OTHER, marks=pytest.mark.long),
         *(
             pytest.param(place, 1_000, pairs, options, marks=pytest.mark.long)

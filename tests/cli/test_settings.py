@@ -95,3 +95,7 @@ def test_a_credential_is_not_shown(capsys):
     assert token not in capsys.readouterr().err
     assert main([*COMPILE, f"--set=env.TOKEN={token}"]) == 2
     assert token not in capsys.readouterr().err
+    assert main(["submit", "--target", "kubeflow", "--token", token]) == 2
+    said = capsys.readouterr().err
+    assert "A wrong argument looks like a credential: GitHub token." in said
+    assert token not in said

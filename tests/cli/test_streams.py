@@ -19,19 +19,12 @@ def run(arguments: str, streams: str, folder: Path) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize(
-    "streams",
-    [">&- 2>&- <&-", ">/dev/full", "2>&1 | true"],
-)
 @pytest.mark.usefixtures("light_beam")
-def test_a_conversion_is_done(streams, tmp_path):
+def test_a_conversion_is_done(tmp_path):
     write_label_folders(tmp_path / "photos", 4)
-    done = run("convert photos --output-dir out", streams, tmp_path)
-    assert done.returncode == 0
+    done = run("convert photos --output-dir out", ">&- 2>&- <&-", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "out/dataset.json").is_file()
-    assert "Traceback" not in done.stdout + done.stderr
-    said = "Standard output cannot be written: No space left on device.\n"
-    assert done.stderr.endswith(said) == (streams == ">/dev/full")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +33,7 @@ def test_a_conversion_is_done(streams, tmp_path):
         ("--version", ">&-", 0),
         ("verify . --json", "2>&-", 1),
         ("verify . --json", ">/dev/full", 1),
+        ("verify . --json", "2>&1 | true", 1),
     ],
 )
 def test_the_exit_code_is_that_of_the_command(arguments, streams, code, tmp_path):

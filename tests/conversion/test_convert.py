@@ -35,7 +35,6 @@ from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions, RecordOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
-from darkroom.storage.locks import FolderLock
 from darkroom.storage.stores import retries
 
 from ..pictures import encode
@@ -86,40 +85,28 @@ def test_every_row_is_written_rejected_or_counted_as_a_duplicate(faulty_set, tmp
     assert read_index(result.index_dir).num_rows == result.written
 
 
-def test_records_hold_the_files_and_what_is_known_of_them(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out")
-    records = _read(result)
-    expected = {name: (split, label) for split, name, label in jpeg_set.rows}
-    for split, found in records.items():
-        for record in found:
-            name = record["image/filename"][0].decode()
-            declared, label = expected.pop(name)
-            assert {"TRAIN": "train", "VALIDATION": "eval"}[declared] == split
-            assert record["image/encoded"] == [(jpeg_set.folder / name).read_bytes()]
-            assert record["image/class/text"] == [label.encode()]
-            assert result.labels[record["image/class/label"][0]] == label
-            assert record["image/height"] == [9]
-            assert record["image/width"] == [7]
-            assert record["image/channels"] == [3]
-            assert record["image/format"] == [b"jpeg"]
-    assert expected == {}
-
-
-def test_the_index_has_a_row_for_each_record_in_place(jpeg_set, tmp_path):
+def test_records_hold_the_files_and_the_index_has_a_row_for_each(jpeg_set, tmp_path):
     result = convert(jpeg_set.csv, tmp_path / "out", num_shards=3)
-    records = {
-        (split, number): [decode_example(record) for record in read_records(str(path))]
-        for split in ("train", "eval")
-        for number, path in enumerate(sorted(Path(result.output_dir, f"Split-{split}").iterdir()))
-    }
-    assert len(records) == 6
-    for row in read_index(result.index_dir).to_pylist():
-        record = records[row["split"], row["shard"]][row["position"]]
+    rows = read_index(result.index_dir).to_pylist()
+    assert len({(row["split"], row["shard"]) for row in rows}) == 6
+    expected = {name: (split, label) for split, name, label in jpeg_set.rows}
+    for row in rows:
+        path = f"{result.output_dir}/Split-{row['split']}/data_tfrecord-0000{row['shard']}-of-00003"
+        record = decode_example(list(read_records(path))[row["position"]])
+        name = record["image/filename"][0].decode()
+        declared, label = expected.pop(name)
+        data = (jpeg_set.folder / name).read_bytes()
+        assert {"TRAIN": "train", "VALIDATION": "eval"}[declared] == row["split"]
+        assert record["image/encoded"] == [data]
+        assert record["image/class/text"] == [label.encode()]
+        assert result.labels[record["image/class/label"][0]] == label
+        assert [record[f"image/{n}"] for n in ("height", "width", "channels")] == [[9], [7], [3]]
+        assert record["image/format"] == [b"jpeg"]
         assert record["image/source_id"] == [row["key"].encode()]
         assert record["image/key/sha256"] == [row["sha256"].encode()]
-        assert jpeg_set.rows[row["row"] - 1][1] == record["image/filename"][0].decode()
-        assert row["size_bytes"] == len(record["image/encoded"][0])
-        assert row["uri"] == str(jpeg_set.folder / record["image/filename"][0].decode())
+        assert jpeg_set.rows[row["row"] - 1][1] == name
+        assert (row["size_bytes"], row["uri"]) == (len(data), str(jpeg_set.folder / name))
+    assert expected == {}
 
 
 @pytest.fixture
@@ -127,7 +114,7 @@ def reference(converted_jpegs) -> dict[str, bytes]:
     return _fixed_files(converted_jpegs)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference, light_beam):
     environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
     code = (
@@ -139,19 +126,6 @@ def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, refere
     environment = {**os.environ, **environment}
     subprocess.run([*command, tmp_path / "other"], env=environment, check=True, capture_output=True)
     assert _fixed_files(tmp_path / "other") == reference
-
-
-def test_nothing_is_left_behind(converted_jpegs):
-    assert sorted(path.name for path in converted_jpegs.iterdir()) == [
-        "SHA256SUMS",
-        "Split-eval",
-        "Split-train",
-        "dataset.json",
-        "index",
-        "labels.txt",
-        "rejects.jsonl",
-        "rejects.parquet",
-    ]
 
 
 def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tmp_path):
@@ -225,14 +199,15 @@ def _read_times(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
 
 
-def test_a_second_run_touches_nothing(jpeg_set, tmp_path):
-    first = convert(jpeg_set.csv, tmp_path / "out")
-    before = _read_times(tmp_path / "out")
-    second = convert(jpeg_set.csv, tmp_path / "out")
-    assert second.already_complete
-    assert not first.already_complete
-    assert second.fingerprint == first.fingerprint
-    assert _read_times(tmp_path / "out") == before
+@pytest.mark.parametrize("seconds", [None, 7])
+def test_a_second_run_touches_nothing_also_with_other_patience(converted_jpegs, seconds):
+    before = _read_times(converted_jpegs)
+    options = ConversionOptions(store_patience_seconds=seconds) if seconds else None
+    source = converted_jpegs.parent / "images" / "images.csv"
+    again = convert(source, converted_jpegs, options=options)
+    assert again.already_complete
+    assert again.fingerprint == datasets.read_dataset(str(converted_jpegs)).fingerprint
+    assert _read_times(converted_jpegs) == before
 
 
 def test_a_second_run_judges_the_rejects_by_its_own_share(faulty_set, tmp_path):
@@ -271,58 +246,42 @@ def test_images_that_can_be_read_now_are_converted(jpeg_set, reference, tmp_path
     assert _fixed_files(tmp_path / "out") == reference
 
 
-def _relabel(images) -> None:
-    images.rows[0] = (*images.rows[0][:2], "owl")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "options"),
-    [(_relabel, None), (lambda images: None, ConversionOptions(compression="gzip"))],
-    ids=["label", "option"],
-)
-def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, options):
-    convert(jpeg_set.csv, tmp_path / "out")
-    before = _fixed_files(tmp_path / "out")
-    change(jpeg_set)
+def test_another_source_or_option_needs_overwrite(jpeg_set, jpeg_records):
+    before = _fixed_files(jpeg_records)
+    options = ConversionOptions(compression="gzip")
     with pytest.raises(OutputError, match="holds another dataset"):
-        convert(jpeg_set.csv, tmp_path / "out", options=options)
-    assert _fixed_files(tmp_path / "out") == before
-    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, options=options)
-    convert(jpeg_set.csv, tmp_path / "fresh", options=options)
-    assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
+        convert(jpeg_set.csv, jpeg_records, options=options)
+    jpeg_set.rows[0] = (*jpeg_set.rows[0][:2], "owl")
+    with pytest.raises(OutputError, match="holds another dataset"):
+        convert(jpeg_set.csv, jpeg_records)
+    assert _fixed_files(jpeg_records) == before
+    assert convert(jpeg_set.csv, jpeg_records, overwrite=True, options=options).written == 40
+    assert all(name.endswith(".gz") for name in _fixed_files(jpeg_records) if "tfrecord" in name)
 
 
-def test_a_damaged_output_does_not_count_as_finished(converted_jpegs, jpeg_records):
-    source = converted_jpegs.parent / "images" / "images.csv"
-    shard = next((jpeg_records / "Split-eval").iterdir())
-    shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(DataError, match=f"{shard} is damaged"):
-        convert(source, jpeg_records)
+SHARD = "Split-eval/data_tfrecord-00000-of-00001"
 
 
 @pytest.mark.parametrize(
-    "name", ["labels.txt", "SHA256SUMS", "index/index-00000-of-00003.parquet", "rejects.jsonl"]
+    ("name", "change"),
+    [
+        (SHARD, lambda data: data[:-1]),
+        ("labels.txt", lambda data: b"other"),
+        ("SHA256SUMS", lambda data: b"other"),
+        ("index/index-00000-of-00003.parquet", lambda data: None),
+        ("rejects.jsonl", lambda data: None),
+    ],
 )
-@pytest.mark.parametrize("damage", [b"other", None])
 def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
-    converted_jpegs, jpeg_records, name, damage
+    converted_jpegs, jpeg_records, name, change
 ):
     path = jpeg_records / name
+    data = change(path.read_bytes())
     path.unlink()
-    if damage is not None:
-        path.write_bytes(damage)
+    if data is not None:
+        path.write_bytes(data)
     with pytest.raises(DataError, match=name):
         convert(converted_jpegs.parent / "images" / "images.csv", jpeg_records)
-
-
-def test_an_output_that_is_held_is_an_error_with_the_holder(jpeg_set, tmp_path):
-    (tmp_path / "out").mkdir()
-    with (
-        FolderLock(str(tmp_path / "out")),
-        pytest.raises(OutputError, match=f"written by process {os.getpid()} on"),
-    ):
-        convert(jpeg_set.csv, tmp_path / "out")
 
 
 def test_of_two_runs_at_once_one_commits(jpeg_set, tmp_path, reference):
@@ -394,27 +353,18 @@ def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
     ("options", "message"),
     [
         ({"image_check": "some"}, "image_check is 'some', expected one of full, header"),
-        ({"compression": "zip"}, "compression is 'zip', expected one of none, gzip"),
         ({"num_shards": 0.5}, "num_shards"),
         ({"max_rejects": 7}, "share from 0 to 1"),
-        ({"max_rejects": "few"}, "share from 0 to 1, got 'few'"),
-        ({"seed": "x"}, "seed is 'x', expected a whole number"),
         ({"resize_short_side": "x"}, "resize_short_side is 'x', expected a whole number"),
         ({"jpeg_quality": 80}, "80, but no image is stored as a reduced JPEG"),
         ({"jpeg_quality": 80, "resize_short_side": 8, "encoding": "raw"}, "as a reduced JPEG"),
-        (
-            {"jpeg_quality": 0, "resize_short_side": 8},
-            "jpeg_quality is 0, expected",
-        ),
-        ({"split_ratios": (8, 1, 1)}, "split_ratios must be text"),
-        ({"label_map": [1, 2]}, "label_map must be a list of labels"),
-        ({"label_map": 5}, "label_map must be a list of labels"),
         ({"split_ratios": "1/2"}, "three numbers"),
         ({"runner": "Direkt"}, "Unknown runner"),
         ({"project": "p"}, "DataflowRunner"),
         ({"beam_options": {"direct_num_worker": 2}}, "Did you mean direct_num_workers"),
         ({"beam_options": ["direct_num_workers=2"]}, "beam_options must map names to values"),
         ({"columns": "{"}, "is not JSON"),
+        ({"label_map": 5}, "label_map must be a list of labels"),
         ({"label_map": []}, "is empty"),
     ],
 )
@@ -484,9 +434,3 @@ def test_the_client_and_each_worker_hold_out_for_a_store(jpeg_set, tmp_path, mon
     assert written
     assert {limits[:2] for limits in written} == {(7, math.inf)}
     assert known_to == "worker" or retries._shared == before
-
-
-def test_patience_is_not_part_of_the_dataset(converted_jpegs):
-    source = converted_jpegs.parent / "images" / "images.csv"
-    again = convert(source, converted_jpegs, options=ConversionOptions(store_patience_seconds=7))
-    assert again.already_complete

@@ -1,13 +1,8 @@
 """A run that is killed anywhere: the next one ends with the bytes of an undisturbed run."""
 
-import contextlib
-import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,55 +14,17 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 
 from ..image_set import make_images
+from ..interrupted_runs import Runner
+
+pytestmark = pytest.mark.slow
 
 SHARDS = "3"
-REJECTED_ROWS = 3
-
-
-class Runner:
-    """Runs the command line in processes that may end early; see `interrupted_runs`."""
-
-    def __init__(self, folder: Path, light_beam_path: Path) -> None:
-        self._folder = folder
-        self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("interrupted_runs.py")],
-            env={**os.environ, "PYTHONPATH": str(light_beam_path)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *argv, kill_after: float | None = None, **request) -> int:
-        """Returns the exit code; -9 when the process group was killed."""
-        log = self._folder / "log.txt"
-        text = json.dumps({"argv": [str(a) for a in argv], "log": str(log), **request})
-        print(text, file=self._process.stdin, flush=True)
-        child = int(self._process.stdout.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)
-            # It may not have made its group yet, or have ended.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-        code = int(self._process.stdout.readline())
-        self.output = log.read_text() if log.exists() else ""
-        return code
-
-    def count_steps(self, *argv, **request) -> int:
-        """Runs undisturbed; returns the number of steps."""
-        path = self._folder / "steps"
-        assert self.run(*argv, steps=str(path), **request) == 0, self.output
-        return int(path.read_text())
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
+REJECTED_ROWS = 1
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory, light_beam_path):
-    runner = Runner(tmp_path_factory.mktemp("runner"), light_beam_path)
-    yield runner
-    runner.close()
+def runner(warm_python, tmp_path_factory) -> Runner:
+    return Runner(warm_python, tmp_path_factory.mktemp("runner"))
 
 
 @pytest.fixture(scope="module")
@@ -240,27 +197,17 @@ def check_full_disks(runner, source, whole, tmp_path, num_steps):
     return len(steps)
 
 
-@pytest.mark.slow
-def test_a_killed_run_is_resumed(runner, source, whole, tmp_path):
-    check_kills(runner, source, whole, tmp_path, num_steps=3, num_moments=0)
-
-
-@pytest.mark.slow
 def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, source, old, tmp_path):
-    check_kills_of_replacements(runner, source, old, tmp_path, num_steps=2)
+    check_kills_of_replacements(runner, source, old, tmp_path, num_steps=1)
 
 
-@pytest.mark.slow
 def test_a_killed_replacement_in_place_is_resumed(runner, source, old, tmp_path):
-    check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_steps=2)
+    check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_steps=1)
 
 
-@pytest.mark.slow
-def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, whole, tmp_path):
-    check_full_disks(runner, source, whole, tmp_path, num_steps=2)
-
-
-def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, whole, tmp_path):
+def test_a_killed_run_is_resumed_and_what_changed_since_is_written_again(
+    runner, source, whole, tmp_path
+):
     """It has the same length, so only its hash tells: a shard, another one's index, a report."""
     out = tmp_path / "out"
     argv = arguments(source, out)
@@ -273,15 +220,20 @@ def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, whole
         if not (report := ShardReport.parse(path.read_bytes())).rejected
     }
     first, second, third = list(reports)[:3]
+    kept = list_finished(out)
     [index] = out.glob(f"index/index-{reports[second].number:05}-*")
     rng = random.Random(7)
     for path in (out / reports[first].file, index, third):
         data = bytearray(path.read_bytes())
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
+    for report in (first, second, third):
+        kept.pop(out / reports[report].file, None)
+    assert kept
     assert runner.run(*argv) == 0, runner.output
     assert read_files(out) == expected
     assert verify(out).findings == ()
+    assert {path: path.stat().st_ino for path in kept} == kept
 
 
 EVERYWHERE = 10_000

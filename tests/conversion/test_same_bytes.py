@@ -143,7 +143,7 @@ def test_the_commit_is_the_same_whatever_writes_the_files_beside_the_shards(tmp_
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_portable_runner_writes_the_same_bytes(images, tmp_path):
     """As Flink and Spark do it: workers get a serialised job, and find the manifest by its path."""
     options = {"max_rejects": 0.5, "num_shards": 5}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+
+from .processes import find_free_port, is_open, wait_until
 
 _PACKAGE = "github.com/apache/beam/sdks/v2/go/cmd/prism"
 _POOL = ("-m", "apache_beam.runners.worker.worker_pool_main")
@@ -35,11 +35,6 @@ def make_prism() -> Path:
     return folder / "prism"
 
 
-def _find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 @contextmanager
 def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
     """Starts a pool of workers, which are processes of their own.
@@ -53,7 +48,7 @@ def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
     """
     folder.mkdir(parents=True)
     (folder / "sitecustomize.py").write_text(startup)
-    port = _find_free_port()
+    port = find_free_port()
     with (folder / "pool.log").open("wb") as log:
         pool = subprocess.Popen(
             [sys.executable, *_POOL, f"--service_port={port}"],
@@ -69,20 +64,10 @@ def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
             start_new_session=True,
         )
     try:
-        _wait_for(port, pool)
+        wait_until(lambda: is_open("127.0.0.1", port), "the pool", 60)
         yield {"environment_type": "EXTERNAL", "environment_config": f"localhost:{port}"}
     finally:
         kill_group(pool)
-
-
-def _wait_for(port: int, pool: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end and pool.poll() is None:
-        with suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"The pool does not listen; it returned {pool.poll()}.")
 
 
 def kill_group(process: subprocess.Popen) -> None:

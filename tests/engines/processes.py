@@ -23,6 +23,12 @@ def wait_until(is_done: Callable[[], Any], what: str, seconds: float = 120) -> A
     raise AssertionError(f"Nothing after {seconds} s: {what}.")
 
 
+def find_free_port() -> int:
+    """Returns the number of a port of this machine at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 def is_open(address: str, port: int) -> bool:
     """Whether something listens there."""
     with suppress(OSError):

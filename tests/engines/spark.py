@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from .parts import Parts
-from .processes import Processes, wait_until
+from .processes import Processes, find_free_port, wait_until
 
 _DEPLOY = "org.apache.spark.deploy"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -28,7 +27,7 @@ class Spark(Processes):
         super().__init__(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.parts = parts
-        self._port, self._page = _find_free_port(), _find_free_port()
+        self._port, self._page = find_free_port(), find_free_port()
 
     @property
     def url(self) -> str:
@@ -82,8 +81,3 @@ class Spark(Processes):
 
     def _list_workers(self) -> set[str]:
         return {each["id"] for each in self.ask()["workers"] if each["state"] == "ALIVE"}
-
-
-def _find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]

@@ -9,14 +9,11 @@ from pathlib import Path
 import apache_beam
 import grpc
 import pytest
-from tests.pictures import write_label_folders
 
 from darkroom.conversion.beam.runners import build_options, list_choices
-from darkroom.conversion.convert import convert
 from darkroom.engines import checks
 from darkroom.engines.checks import check_engine
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.conversion import ConversionOptions
 
 FLINK = list_choices("flink_version")[-1]
 JAR = f"beam-runners-flink-{{}}-job-server-{apache_beam.__version__}.jar"
@@ -118,11 +115,3 @@ def test_a_missing_jar_and_a_missing_java_are_named(tmp_path, java, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StorageError, match="The job server of Spark needs Java"):
         _check("SparkRunner")
-
-
-def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, tmp_path):
-    options = ConversionOptions(beam_options={"job_endpoint": closed})
-    write_label_folders(tmp_path / "src", 1)
-    with pytest.raises(StorageError, match=closed):
-        convert(tmp_path / "src", tmp_path / "out", runner="portablerunner", options=options)
-    assert not (tmp_path / "out").exists()

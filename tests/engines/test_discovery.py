@@ -268,9 +268,3 @@ def test_a_command_converts_on_what_it_finds(flink, tmp_path, capfd):
     # The embedded job service stands for the job server.
     assert main([*place, *engine, "--beam-option", "job_endpoint=embed"]) == 0
     assert (tmp_path / "out/dataset.json").exists()
-    convert(tmp_path / "src", tmp_path / "here")
-    for path in (tmp_path / "here").rglob("*"):
-        if path.is_file():
-            assert (tmp_path / "out" / path.relative_to(tmp_path / "here")).read_bytes() == (
-                path.read_bytes()
-            )

@@ -77,11 +77,6 @@ SAID = {
         "A worker of the engine does not have darkroom: ModuleNotFoundError: No module named ",
         3,
     ),
-    "a worker without Beam": (
-        "/usr/bin/python: No module named apache_beam",
-        "A worker of the engine does not have darkroom: ",
-        3,
-    ),
     "a worker with another version of darkroom": (
         TRACEBACK.format("cloudpickle.py") +
         "ModuleNotFoundError: No module named 'darkroom.conversion.beam.versions'\n",
@@ -145,19 +140,6 @@ SAID = {
         "A worker of the engine began, and did not connect for data: RuntimeException: No client ",
         3,
     ),
-    "a lost executor of Spark": (
-        "org.apache.spark.SparkException: Job aborted due to stage failure: ExecutorLostFailure "
-        "(executor 1 exited caused by one of the running tasks)",
-        "The engine lost a worker: SparkException: ",
-        3,
-    ),
-    "a program that is not there, on Spark, after a task that went on": (
-        "WARN org.apache.spark.scheduler.TaskSetManager - Lost task 1.0 in stage 0.0 (TID 1): "
-        "java.lang.NoSuchMethodError: 'void com.google.common.base.Preconditions.checkState'\n"
-        + JAVA + 'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such\n',
-        'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
-        3,
-    ),
     "Spark's job server with Java 17": (
         "java.lang.IllegalAccessError: class org.apache.spark.storage.StorageUtils$ cannot access "
         "class sun.nio.ch.DirectBuffer: java.base does not export sun.nio.ch to unnamed module",
@@ -167,23 +149,6 @@ SAID = {
     "memory of Java": (
         "Caused by: java.lang.OutOfMemoryError: Java heap space",
         "A process of the engine had too little memory: OutOfMemoryError: Java heap space.",
-        3,
-    ),
-    "memory of Python": (
-        TRACEBACK.format("darkroom/images/decoders.py") + "MemoryError: \n",
-        "A process of the engine had too little memory: ",
-        3,
-    ),
-    "a worker that was killed": (
-        "java.lang.IllegalStateException: Process died with exit code 137",
-        "A process of the engine had too little memory: IllegalStateException: Process died",
-        3,
-    ),
-    "a program that is not there": (
-        "java.lang.RuntimeException: failed\n" + JAVA +
-        'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such file\n' +
-        JAVA + "Caused by: java.io.IOException: error=2, No such file or directory",
-        'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
         3,
     ),
     "a program that is not there, after which Flink's client fails, too": (

@@ -129,7 +129,7 @@ def test_a_job_that_goes_on_is_named_with_the_command_that_stops_it(flink):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd):
     flink.when_cancelled = _send(signal.SIGTERM)
     fail(_send(signal.SIGINT))
@@ -137,7 +137,7 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may still run."]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, capfd):
     fail(_fail)
     assert _run(source, flink) == 3
@@ -290,26 +290,29 @@ def test_nothing_stays_of_a_job_that_ended_well(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_job_server_that_is_not_ours_is_told_to_cancel():
-    told = _end(job_endpoint="jobs:8099")
-    assert told.startswith(f"The job server at jobs:8099 was told to cancel the job {NAME}. If ")
-
-
-def test_a_job_server_that_does_not_cancel_is_named():
-    told = _end(ConnectionError("gone"), job_endpoint="jobs:8099")
-    assert told.startswith(f"The job {NAME} could not be cancelled: the job server at jobs:8099")
-
-
 @pytest.mark.parametrize(
-    "options",
+    ("options", "error", "told"),
     [
-        {},
-        {"flink_master": "[local]"},
-        {"spark_master_url": "spark://s:1"},
+        *(
+            ({"job_endpoint": "jobs:8099"}, error, told)
+            for error, told in (
+                (None, f"The job server at jobs:8099 was told to cancel the job {NAME}. If "),
+                (
+                    ConnectionError("gone"),
+                    f"The job {NAME} could not be cancelled: the job server ",
+                ),
+            )
+        ),
+        # These end with their client.
+        ({}, None, ""),
+        ({"flink_master": "[local]"}, None, ""),
+        ({"spark_master_url": "spark://s:1"}, None, ""),
     ],
 )
-def test_a_job_that_ends_with_its_client_needs_no_word(options):
-    assert _end(**options) == ""
+def test_what_is_told_of_a_job_when_its_client_ends(options, error, told):
+    said = _end(error, **options)
+    assert said.startswith(told)
+    assert bool(said) == bool(told)
 
 
 def test_a_job_that_was_not_submitted_needs_no_word(flink):

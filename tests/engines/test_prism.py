@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.trees import read_files
 from darkroom.conversion.convert import convert
 
 from .prism import find_missing, kill_group, make_prism, start_pool
+from .processes import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(find_missing()), reason=find_missing())]
 
@@ -168,12 +168,5 @@ def _wait_for_shards(out: Path, count: int) -> dict[Path, int]:
     def find() -> list[Path]:
         return list(out.glob(".attempt/**/shard-*[0-9].json"))
 
-    _wait_until(lambda: len(find()) >= count)
+    wait_until(lambda: len(find()) >= count, "shards")
     return {path: path.stat().st_mtime_ns for path in out.glob("Split-*/data_tfrecord-*")}
-
-
-def _wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)

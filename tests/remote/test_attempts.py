@@ -17,7 +17,7 @@ from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.output.attempts import Attempt, current_path, read_record
+from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
 
@@ -30,6 +30,23 @@ def source(s3) -> str:
     rows = "".join(f"TRAIN,{'ab'[n % 2]},{n}\n" for n in range(12))
     storage.write_bytes("s3://photos/rows.csv", f"split,label,x\n{rows}".encode())
     return "s3://photos/rows.csv"
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, bytes]:
+    """The objects of a dataset, once a test has converted it."""
+    return {}
+
+
+@pytest.fixture
+def fingerprint(source, made) -> str:
+    """Puts a dataset into the output, and returns its fingerprint."""
+    if not made:
+        darkroom.convert(source, OUTPUT, **TABLE)
+        made.update({n: storage.read_bytes(f"{OUTPUT}/{n}") for n in storage.look_up_files(OUTPUT)})
+    for name, data in made.items():
+        storage.write_bytes(f"{OUTPUT}/{name}", data)
+    return read_dataset(OUTPUT).fingerprint
 
 
 def _write(write: WriteDataset, shards: int = 3) -> None:
@@ -59,9 +76,8 @@ def _interrupt(
     return lambda: _write(begun[0])
 
 
-@pytest.mark.parametrize(
-    "client", ["another", "this one", pytest.param("ended", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["another", "this one", "ended"])
 def test_a_run_says_that_the_client_of_an_earlier_one_is_there(source, monkeypatch, client):
     """Only a process that goes on can still write, and this one's earlier run has ended."""
     _interrupt(source, monkeypatch, 1)
@@ -91,29 +107,24 @@ def _list(capsys: pytest.CaptureFixture, *more: str) -> list[dict]:
     return json.loads(capsys.readouterr().out)["attempts"]
 
 
-def test_finished_shards_are_copied_within_the_store(source, s3, monkeypatch):
+def test_finished_shards_are_copied_within_the_store_but_for_damaged_ones(source, s3, monkeypatch):
     _interrupt(source, monkeypatch, shards=2)
     (old,) = _list_data()
+    damaged, whole = (f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(2))
+    data = storage.read_bytes(f"{OUTPUT}/{old}/{damaged}")
+    storage.write_bytes(f"{OUTPUT}/{old}/{damaged}", bytes(len(data)))
     s3.requests.clear()
     result = darkroom.convert(source, OUTPUT, **TABLE)
-    local = [f"/{old}/Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
-    assert [s3.count(f"GET /photos/out{name}") for name in local] == [1, 1, 0]  # for their hashes
+    new = result.data_dir.rpartition("/")[2]
+    # Both are read for their hashes.
+    assert [s3.count(f"GET /photos/out/{old}/{name}") for name in (damaged, whole)] == [1, 1]
+    assert storage.read_bytes(f"{result.data_dir}/{damaged}") == data
     assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
-    assert result.data_dir in [f"{OUTPUT}/{name}" for name in _list_data()]
+    assert new in _list_data()
     # What the job may still write is proven by its journal.
     left = {n for n in storage.look_up_files(OUTPUT) if n.startswith(old)}
     work = f"{old}/.attempt/{old[-8:]}"
     assert left == {f"{work}/journal.json", f"{work}/attempt.json"}
-
-
-def test_a_damaged_shard_of_an_earlier_attempt_is_not_copied(source, s3, monkeypatch):
-    _interrupt(source, monkeypatch, shards=2)
-    (old,) = _list_data()
-    shard = f"{OUTPUT}/{old}/Split-train/data_tfrecord-00000-of-00003"
-    data = storage.read_bytes(shard)
-    storage.write_bytes(shard, bytes(len(data)))
-    result = darkroom.convert(source, OUTPUT, **TABLE)
-    assert storage.read_bytes(f"{result.data_dir}{shard[len(OUTPUT) + 1 + len(old) :]}") == data
 
 
 def test_a_job_ends_after_another_run(source, s3, monkeypatch, capsys):
@@ -167,7 +178,8 @@ def test_a_shard_that_changed_before_the_commit_stops_it(source, s3, monkeypatch
     (name,) = _list_data()
 
     def change(attempt: Attempt) -> None:
-        storage.write_bytes(f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003", b"other")
+        path = f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003"
+        storage.write_bytes(path, bytes(len(storage.read_bytes(path))))
 
     monkeypatch.setattr(Attempt, "check_current", change)
     with pytest.raises(OSError, match=r"00001-of-00003 is not as its worker wrote it"):
@@ -175,24 +187,25 @@ def test_a_shard_that_changed_before_the_commit_stops_it(source, s3, monkeypatch
     assert not storage.exists(f"{OUTPUT}/dataset.json")
 
 
-def test_readers_keep_the_old_dataset_until_the_new_one_is_complete(source, s3, monkeypatch):
-    old = darkroom.convert(source, OUTPUT, **TABLE)
+def test_readers_keep_the_old_dataset_until_the_new_one_is_complete(
+    source, fingerprint, monkeypatch
+):
+    (old,) = _list_data()
     _interrupt(source, monkeypatch, shards=2, seed=5, overwrite=True)
-    assert darkroom.verify(OUTPUT).fingerprint == old.fingerprint
+    assert darkroom.verify(OUTPUT).fingerprint == fingerprint
     new = darkroom.convert(source, OUTPUT, **TABLE, seed=5, overwrite=True)
     assert darkroom.verify(OUTPUT).fingerprint == new.fingerprint
-    assert not storage.exists(old.data_dir)
+    assert not storage.exists(f"{OUTPUT}/{old}")
 
 
-def test_a_dataset_whose_name_is_lost_is_not_removed(source, s3, capsys):
-    result = darkroom.convert(source, OUTPUT, **TABLE)
+def test_a_dataset_whose_name_is_lost_is_not_removed(fingerprint, capsys):
     storage.delete_file(f"{OUTPUT}/dataset.json")
     (left,) = _list(capsys, "--remove")
     assert (left["state"], left["why"]) == (
         "unknown",
         f"{OUTPUT} has lost its dataset.json, which named it",
     )
-    assert darkroom.verify(result.data_dir).findings == ()
+    assert darkroom.verify(f"{OUTPUT}/{_list_data()[0]}").findings == ()
 
 
 _CHANGES = (
@@ -205,54 +218,44 @@ _CHANGES = (
 )
 
 
-def test_a_commit_that_names_no_dataset_is_damaged(source, s3):
-    darkroom.convert(source, OUTPUT, **TABLE)
+def test_a_commit_that_names_no_dataset_is_damaged(fingerprint):
     path = f"{OUTPUT}/dataset.json"
     fields = json.loads(storage.read_bytes(path))
     for change, what in _CHANGES:
         storage.write_bytes(path, json.dumps({**fields, **change}).encode())
         with pytest.raises(DataError, match=rf"{path} .*{re.escape(what)}"):
             read_dataset(OUTPUT)
-        found = darkroom.verify(OUTPUT)
-        assert [each.path for each in found.findings] == ["dataset.json"]
-        assert what in found.findings[0].what
+    (found,) = darkroom.verify(OUTPUT).findings
+    assert (found.path, what in found.what) == ("dataset.json", True)
 
 
-def test_a_copy_on_a_disk_is_read_and_replaced(source, s3, tmp_path):
-    result = darkroom.convert(source, OUTPUT, **TABLE)
-    for name in storage.look_up_files(OUTPUT):
+def test_a_copy_on_a_disk_is_read_and_replaced(source, fingerprint, made, tmp_path):
+    for name, data in made.items():
         path = tmp_path / "copy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(storage.read_bytes(f"{OUTPUT}/{name}"))
-    assert darkroom.verify(tmp_path / "copy").fingerprint == result.fingerprint
+        path.write_bytes(data)
+    assert darkroom.verify(tmp_path / "copy").fingerprint == fingerprint
     darkroom.convert(source, tmp_path / "copy", **TABLE, overwrite=True)
-    assert darkroom.verify(tmp_path / "copy").fingerprint == result.fingerprint
+    assert darkroom.verify(tmp_path / "copy").fingerprint == fingerprint
     assert not [*(tmp_path / "copy").glob("data-*")]
 
 
-def test_a_store_that_knows_no_conditions_is_written(source, s3, monkeypatch):
+def test_a_store_that_knows_no_conditions_is_written(s3, monkeypatch):
     """Some stores answer that they do not implement them."""
-    from darkroom.storage.stores.s3 import S3Store
+    from botocore.exceptions import ClientError
 
-    original = S3Store.replace
-    seen = []
+    from darkroom.storage.requests import open_store
 
-    def refuse(self, bucket, name, data, version):
-        put = self._client.put_object
+    client = open_store(OUTPUT)._client
+    put, seen = client.put_object, []
 
-        def put_object(**arguments):
-            seen.append(sorted(arguments))
-            if {"IfMatch", "IfNoneMatch"} & arguments.keys():
-                from botocore.exceptions import ClientError
+    def put_object(**arguments):
+        seen.append("IfNoneMatch" in arguments)
+        if {"IfMatch", "IfNoneMatch"} & arguments.keys():
+            raise ClientError({"Error": {"Code": "NotImplemented"}}, "PutObject")
+        return put(**arguments)
 
-                raise ClientError({"Error": {"Code": "NotImplemented"}}, "PutObject")
-            return put(**arguments)
-
-        monkeypatch.setattr(self._client, "put_object", put_object)
-        original(self, bucket, name, data, version)
-
-    monkeypatch.setattr(S3Store, "replace", refuse)
-    result = darkroom.convert(source, OUTPUT, **TABLE)
-    assert [names[-1] for names in seen] == ["Key", "Key"]
-    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
-    assert read_record(current_path(OUTPUT)).token == result.data_dir[-8:]
+    monkeypatch.setattr(client, "put_object", put_object)
+    storage.write_if_unchanged(f"{OUTPUT}/dataset.json", b"1", "")
+    assert seen == [True, False]
+    assert storage.read_bytes(f"{OUTPUT}/dataset.json") == b"1"

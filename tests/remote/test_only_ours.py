@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from darkroom import storage
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.errors import OutputError
-from darkroom.storage import copies, ledger
+from darkroom.storage import ledger
 
 from .test_ownership import read_objects
 
@@ -51,12 +49,3 @@ def test_an_object_that_exists_is_replaced_only_with_overwrite(store, converted_
     storage.write_bytes(f"{store[1]}/folder.parquet/mine", b"mine")
     with pytest.raises(OutputError, match="is a folder"):
         find_duplicates(converted_jpegs, f"{store[1]}/folder.parquet", overwrite=True)
-
-
-def test_no_object_is_replaced_by_a_copy_of_a_folder(store, tmp_path: Path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model/graph").write_bytes(b"1")
-    storage.write_bytes(f"{store[1]}/models/graph", b"mine")
-    with pytest.raises(OutputError, match="would be replaced: graph"):
-        copies.copy_folder(str(tmp_path / "model"), f"{store[1]}/models")
-    assert read_objects(f"{store[1]}/models") == {"graph": b"mine"}

@@ -10,18 +10,17 @@ import pytest
 from darkroom import storage
 from darkroom.errors import AccessError, CredentialsError, StorageError, UsageError
 from darkroom.storage import FileTooLargeError, copies
-from darkroom.storage.stores import Problem, judge_status, retries
+from darkroom.storage.stores import Problem, judge_status
 
 
-@pytest.mark.parametrize("size_bytes", [0, 1, 300_000])
-def test_written_files_are_read(store, size_bytes: int):
+def test_written_files_are_read(store):
     _, root = store
-    data = os.urandom(size_bytes)
-    storage.write_bytes(f"{root}/a/b", data)
-    assert storage.read_bytes(f"{root}/a/b") == data
-    assert storage.stat_file(f"{root}/a/b").size_bytes == len(data)
-    with storage.open_read(f"{root}/a/b") as file:
-        assert file.read() == data
+    for data in (b"", b"x", os.urandom(300_000)):
+        storage.write_bytes(f"{root}/a/b", data)
+        assert storage.read_bytes(f"{root}/a/b") == data
+        assert storage.stat_file(f"{root}/a/b").size_bytes == len(data)
+        with storage.open_read(f"{root}/a/b") as file:
+            assert file.read() == data
 
 
 def test_names_with_odd_letters_are_taken_as_written(store):
@@ -197,16 +196,11 @@ def test_an_object_that_is_too_large_is_not_read(store):
     storage.write_bytes(f"{root}/a", b"x" * 5000)
     assert storage.read_bytes(f"{root}/a", 5000) == b"x" * 5000
     proxy.requests.clear()
+    if root.startswith("s3"):
+        proxy.fail("GET", "stall")  # its length comes first
     with pytest.raises(FileTooLargeError, match=f"{root}/a has more than 4999 bytes"):
         storage.read_bytes(f"{root}/a", 4999)
     assert len(proxy.requests) == 1
-
-
-def test_a_huge_object_is_not_read_to_its_end(s3):
-    storage.write_bytes("s3://photos/a", b"x" * 5000)
-    s3.fail("GET", "stall")
-    with pytest.raises(FileTooLargeError):
-        storage.read_bytes("s3://photos/a", 100)
 
 
 def test_without_credentials_requests_are_anonymous_and_the_hint_says_so(s3, monkeypatch):
@@ -296,12 +290,3 @@ def test_unknown_stores_and_missing_buckets_are_usage_errors(path: str):
 )
 def test_a_status_says_whether_to_try_again(status, expected):
     assert judge_status(status) is expected
-
-
-def test_jitter_does_not_use_the_users_random_numbers():
-    import random
-
-    assert retries._random is not random
-    state = random.getstate()
-    retries._random.random()
-    assert random.getstate() == state

@@ -17,7 +17,6 @@ from darkroom.audit.contact_sheet import Inspection
 from darkroom.audit.duplicates import Duplicates
 from darkroom.audit.findings import EXTRA, FileFinding
 from darkroom.audit.verify import VerificationResult
-from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.input.loading import LoadedSplits
@@ -106,33 +105,26 @@ def test_text_of_the_user_is_never_markup_and_nothing_is_loaded(result):
     if "alert" in page.text:
         assert '<script>alert("x")</script><U+202E>gpj.<U+001B>[31m<U+200B>' in page.text
     assert len(html) < 12_000
-
-
-@pytest.mark.parametrize("result", make_results("x", MANY), ids=lambda each: type(each).__name__)
-def test_the_plain_form_is_short(result):
-    assert len(repr(result)) < 200
+    assert len(repr(result)) < 300
     assert "\n" not in repr(result)
 
 
-def test_a_conversion_shows_counts_classes_and_paths(tmp_path):
-    rows = ["split,image_uri,label"]
-    for number, label in enumerate(["cat", "cat", "cat", "dog"]):
-        Image.new("RGB", (8, 8), (number * 60, 0, 0)).save(tmp_path / f"{number}.jpg")
-        rows.append(f"TRAIN,{number}.jpg,{label}")
-    rows += [f"TRAIN,<b>{number}.png,cat" for number in range(7)]
-    (tmp_path / "images.csv").write_text("\n".join(rows))
-    result = convert(tmp_path / "images.csv", tmp_path / "out", max_rejects=0.9)
+def test_a_conversion_shows_counts_classes_and_paths():
+    counts = {"cat": 3, "dog": 1}
+    result = ConversionResult(
+        *("out", 11, 4, {"missing": 7}, 0, {"train": 4}, 1, ("cat", "dog"), {"train": counts}),
+        "f" * 64,
+    )
     text = Page(result._repr_html_()).text
     assert text.startswith(
         "Converted: 4 records in 1 shard No records in eval. "
-        f"output dir {tmp_path}/out rows 11 written 4 rejected missing 7 deduplicated 0 "
+        "output dir out rows 11 written 4 rejected missing 7 deduplicated 0 "
         "splits train 4 shards 1 labels cat, dog fingerprint "
     )
-    assert f"rejects path {tmp_path}/out/rejects.jsonl" in text
+    assert "rejects path out/rejects.jsonl" in text
     assert text.endswith("classes train cat 3 dog 1")
     assert repr(result) == (
-        f"ConversionResult('{tmp_path}/out', rows=11, written=4, rejected=7, deduplicated=0, "
-        "train=4, labels=2)"
+        "ConversionResult('out', rows=11, written=4, rejected=7, deduplicated=0, train=4, labels=2)"
     )
 
 

@@ -91,22 +91,17 @@ def test_a_beam_without_labels_works(monkeypatch):
     assert not hasattr(beam_pipeline, "alter_label_if_ipython")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import darkroom.conversion.beam.transforms",
-        "from darkroom.conversion.beam.runners import build_options as b\n"
-        "b('FnApiRunner', {}); b('FnApiRunner', {'region': 'x'})",
-        "from darkroom.conversion.beam import dataflow; import contextlib\n"
-        "with contextlib.suppress(Exception): dataflow.check_extra()",
-    ],
-)
-def test_beam_is_imported_silently_and_later_messages_are_shown(code):
+def test_beam_is_imported_silently_and_later_messages_are_shown():
     # Google's libraries are hidden, as without [gcp]: then Beam logs that they are missing.
     script = f"""
 {HIDE_CLIENTS}
-import logging
-{code}
+import contextlib, logging
+import darkroom.conversion.beam.transforms
+from darkroom.conversion.beam import dataflow, runners
+runners.build_options("FnApiRunner", {{}})
+runners.build_options("FnApiRunner", {{"region": "x"}})
+with contextlib.suppress(Exception):
+    dataflow.check_extra()
 assert "apache_beam" in sys.modules
 logging.warning("apitools not found")
 """

@@ -12,6 +12,8 @@ from darkroom import storage
 from darkroom.errors import OutputError, StorageError
 from darkroom.storage import copies
 
+from ..trees import read_files
+
 CONTENT = {
     "saved_model.pb": b"graph" * 100_000,
     "assets/.hidden": b"h",
@@ -33,10 +35,6 @@ def write(folder: Path, content: dict[str, bytes]) -> Path:
     return folder
 
 
-def read(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in storage.look_up_files(str(folder))}
-
-
 def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path], object]) -> None:
     """Calls `act` with the copy of a file right after it was made."""
     plain = copies.copy_hashed
@@ -52,8 +50,8 @@ def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path],
 
 def test_every_file_is_copied_including_hidden_and_empty_ones(source: Path, tmp_path: Path):
     copies.copy_folder(str(source), str(tmp_path / "made/copy"))
-    assert read(tmp_path / "made/copy") == CONTENT
-    assert read(source) == CONTENT
+    assert read_files(tmp_path / "made/copy") == CONTENT
+    assert read_files(source) == CONTENT
 
 
 def test_the_last_file_is_copied_after_all_others_were_read_back(
@@ -78,8 +76,7 @@ def test_the_last_file_is_copied_after_all_others_were_read_back(
     ]
 
 
-@pytest.mark.parametrize("last", ["", LAST])
-@pytest.mark.parametrize("name", ["variables.index", LAST])
+@pytest.mark.parametrize(("name", "last"), [("variables.index", ""), (LAST, LAST)])
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
@@ -97,7 +94,7 @@ def test_a_copy_that_differs_from_what_was_written_is_an_error_and_leaves_no_fil
     with pytest.raises(StorageError, match=rf"copy/.*{name} {expected}") as caught:
         copies.copy_folder(str(source), str(target), last=last)
     assert "run again" in caught.value.hint
-    assert read(target) == {"assets/of another": b"kept"}
+    assert read_files(target) == {"assets/of another": b"kept"}
     assert sorted(path.name for path in target.iterdir()) == ["assets"]
     with pytest.raises(StorageError):
         copies.copy_folder(str(source), str(tmp_path / "new/copy"))
@@ -145,18 +142,18 @@ def test_a_moved_folder_is_deleted_only_when_its_copy_is_complete(
         after_copy(patch, "variables.index", os.unlink)
         with pytest.raises(StorageError):
             copies.move_folder(str(source), str(tmp_path / "moved"))
-    assert read(source) == CONTENT
+    assert read_files(source) == CONTENT
     copies.move_folder(str(source), str(tmp_path / "moved"))
     assert not source.exists()
-    assert read(tmp_path / "moved") == CONTENT
+    assert read_files(tmp_path / "moved") == CONTENT
 
 
 def test_no_file_is_replaced_by_a_copy(source: Path, tmp_path: Path):
     taken = write(tmp_path / "taken", {"assets/empty.txt": b"mine", "other": b"mine"})
     with pytest.raises(OutputError, match=r"would be replaced: assets/empty\.txt\. Move them"):
         copies.copy_folder(str(source), str(taken))
-    assert read(taken) == {"assets/empty.txt": b"mine", "other": b"mine"}
-    assert read(source) == CONTENT
+    assert read_files(taken) == {"assets/empty.txt": b"mine", "other": b"mine"}
+    assert read_files(source) == CONTENT
 
 
 def test_a_file_that_comes_while_a_folder_is_moved_stays(
@@ -170,8 +167,8 @@ def test_a_file_that_comes_while_a_folder_is_moved_stays(
 
     monkeypatch.setattr(copies, "copy_folder", copy)
     copies.move_folder(str(source), str(tmp_path / "moved"))
-    assert read(tmp_path / "moved") == CONTENT
-    assert read(source) == {"thesis.txt": b"mine"}
+    assert read_files(tmp_path / "moved") == CONTENT
+    assert read_files(source) == {"thesis.txt": b"mine"}
 
 
 @pytest.mark.parametrize("name", ["run[1]", "a*.weights.h5", "b?", "c.[x"])

@@ -34,6 +34,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(retries, "time", made)
     monkeypatch.setattr(retries, "_last_told", 0.0)
+    # A worker in a thread, of an earlier test, may have been told to be patient.
+    monkeypatch.setattr(retries, "_shared", retries.Limits())
     return made
 
 

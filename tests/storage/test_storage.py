@@ -74,19 +74,6 @@ def test_a_written_file_has_the_permissions_of_the_umask(tmp_path: Path):
     assert stat.S_IMODE(os.stat(tmp_path / "a").st_mode) == 0o640
 
 
-def test_files_are_walked_in_order_without_hidden_ones(tmp_path: Path):
-    for name in ("b/2.png", "b/1.png", "a.png", ".hidden", ".git/x", "b/.DS_Store"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert list(storage.walk_files(str(tmp_path))) == ["a.png", "b/1.png", "b/2.png"]
-
-
-def test_patterns_name_sorted_files(tmp_path: Path):
-    for name in ("2.csv", "1.csv", "x.txt"):
-        (tmp_path / name).touch()
-    assert storage.match_pattern(f"{tmp_path}/*.csv") == [f"{tmp_path}/1.csv", f"{tmp_path}/2.csv"]
-
-
 def test_what_exists_is_not_a_pattern_and_neither_is_the_beginning_of_one(tmp_path: Path):
     for name in ("d[1]/a*", "d[1]/ab", "d1/a", "x?/y"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -121,24 +108,6 @@ def test_size_and_version_change_with_the_file(tmp_path: Path):
     os.utime(path, ns=(1, 1))
     assert storage.stat_file(str(path)) == (3, "1")
     assert first.version != "1"
-
-
-def test_a_remote_path_without_its_extra_names_the_extra():
-    try:
-        import apache_beam.io.gcp.gcsfilesystem  # noqa: F401
-    except ImportError:
-        with pytest.raises(MissingExtraError, match=r"gs:// needs the extra 'gcp'"):
-            storage.read_bytes("gs://bucket/a.jpg")
-    else:
-        pytest.skip("the extra gcp is installed")
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [("gs://b/x/", "gs://b/x"), ("/a/../b", "/b"), ("file:///a/b", "/a/b")],
-)
-def test_paths_become_absolute(path: str, expected: str):
-    assert storage.absolute(path) == expected
 
 
 def test_linked_folders_are_followed_once(tmp_path: Path):
@@ -204,12 +173,6 @@ def test_every_error_of_the_system_becomes_a_sentence():
         (MissingExtraError("No extra.", "Install it."), "No extra. Install it."),
     ]:
         assert describe_os_error(error).startswith(text)
-
-
-def test_an_error_names_a_missing_folder(tmp_path: Path):
-    with pytest.raises(FileNotFoundError) as error:
-        storage.write_bytes(f"{tmp_path}/none/a.csv", b"a")
-    assert describe_os_error(error.value) == f"{tmp_path}/none does not exist."
 
 
 def test_everything_is_listed_and_no_link_is_followed(tmp_path: Path):

@@ -14,6 +14,7 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
     WorkerOptions,
 )
+from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
 from PIL import Image
 
 from darkroom import storage
@@ -67,7 +68,7 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     return folders, WriteDataset(tasks, Commit(attempt, options, 0.01))
 
 
-REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(5_000)]
+REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(2_000)]
 
 
 # The clients of Cloud Storage may be there without that of Dataflow.
@@ -80,23 +81,16 @@ def test_the_extra_is_asked_for_before_anything_starts(module, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("project", "region", "missing"),
-    [(None, "r", "project"), ("p", None, "region"), ("", "", "project and region")],
+    ("arguments", "message"),
+    [
+        ((OUTPUT, None, "r"), r"Dataflow needs project\."),
+        ((OUTPUT, "", ""), r"Dataflow needs project and region\."),
+        (("s3://bucket/out", "p", "r"), "cannot write to s3://bucket/out.*gs://"),
+    ],
 )
-def test_project_and_region_are_needed(project, region, missing):
-    with pytest.raises(UsageError, match=f"Dataflow needs {missing}\\."):
-        DataflowJob(OUTPUT, project, region)
-
-
-@pytest.mark.parametrize("output", ["/data/out", "s3://bucket/out"])
-def test_the_output_is_in_cloud_storage(output):
-    with pytest.raises(UsageError, match=f"cannot write to {output}.*gs://"):
-        DataflowJob(output, "p", "r")
-
-
-def test_a_misspelt_option_is_reported_before_the_job_is_built():
-    with pytest.raises(UsageError, match=r"no option 'num_worker'.*num_workers"):
-        make_job(num_worker=7)
+def test_project_region_and_an_output_in_cloud_storage_are_needed(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        DataflowJob(*arguments)
 
 
 def test_local_images_are_an_error_that_lists_the_first(tmp_path):
@@ -106,28 +100,21 @@ def test_local_images_are_an_error_that_lists_the_first(tmp_path):
         make_job().check_images(f"{folders.manifest}/manifest.parquet")
     listed = ", ".join(f"{tmp_path}/local/{i}.jpg" for i in range(5))
     assert f"such as {listed}." in caught.value.message
-
-
-def test_remote_images_and_no_images_are_fine(tmp_path):
     folders, _ = plan(tmp_path, REMOTE[:3])
     make_job().check_images(f"{folders.manifest}/manifest.parquet")
 
 
-def test_options_come_from_the_output(tmp_path):
-    options = make_job(num_workers=7, use_public_ips=False).build_options(str(tmp_path))
+def test_options_come_from_the_output_or_the_user(tmp_path):
+    given = {"num_workers": 7, "use_public_ips": False, "temp_location": "gs://other/temp"}
+    options = make_job(**given).build_options(str(tmp_path))
     cloud = options.view_as(GoogleCloudOptions)
     assert options.view_as(StandardOptions).runner == "DataflowRunner"
     assert (cloud.project, cloud.region) == ("my-project", "europe-west4")
-    assert cloud.temp_location == f"{OUTPUT}/.dataflow/temp"
+    assert cloud.temp_location == given["temp_location"]
     assert cloud.staging_location == f"{OUTPUT}/.dataflow/staging"
     assert options.view_as(WorkerOptions).num_workers == 7
     assert options.view_as(WorkerOptions).use_public_ips is False
     assert options.view_as(SetupOptions).save_main_session is False
-
-
-def test_options_of_the_user_win(tmp_path):
-    options = make_job(temp_location="gs://other/temp").build_options(str(tmp_path))
-    assert options.view_as(GoogleCloudOptions).temp_location == "gs://other/temp"
 
 
 def test_darkroom_stages_itself_beside_the_packages_of_the_user(tmp_path):
@@ -265,16 +252,16 @@ def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
     assert list(bucket) == [f"{OUTPUT}/.dataflow/notes.txt"]
 
 
-def test_a_job_that_is_cancelled_is_an_error(submit):
-    with pytest.raises(StorageError, match="Dataflow job 2024-02-29_job ended as CANCELLED"):
-        submit(wait=True, end="CANCELLED")
-
-
-def test_a_job_that_fails_is_an_error(submit):
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
-
-    with pytest.raises(StorageError, match="2024-02-29_job failed: no quota"):
-        submit(wait=True, end=DataflowRuntimeException("no quota", None))
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("CANCELLED", "Dataflow job 2024-02-29_job ended as CANCELLED"),
+        (DataflowRuntimeException("no quota", None), "2024-02-29_job failed: no quota"),
+    ],
+)
+def test_a_job_that_ends_badly_is_an_error(submit, end, said):
+    with pytest.raises(StorageError, match=said):
+        submit(wait=True, end=end)
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit(143)])
@@ -350,7 +337,8 @@ print(sorted({{"tfx", "tensorflow", "darkroom.components"}} & sys.modules.keys()
 
 
 @pytest.mark.slow
-def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
+@pytest.mark.parametrize("way", ["unpacked", pytest.param("installed", marks=pytest.mark.long)])
+def test_the_staged_package_writes_shards_alone(tmp_path, way):
     for i in range(3):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
     rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
@@ -360,9 +348,15 @@ def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
     (tmp_path / "tasks").write_bytes(pickler.dumps(transform.tasks))
     package = write_source_package(str(tmp_path))
     target = str(tmp_path / "site")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    alone = ["--no-deps", "--no-index", "--no-build-isolation", "--target", target]
-    subprocess.run([*pip, *alone, package], check=True, cwd=tmp_path)
+    if way == "installed":
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        alone = ["--no-deps", "--no-index", "--no-build-isolation", "--target", target]
+        subprocess.run([*pip, *alone, package], check=True, cwd=tmp_path)
+    else:
+        with tarfile.open(package) as archive:
+            archive.extractall(target)
+        (top,) = Path(target).iterdir()
+        target = str(top / "src")
 
     worker = [sys.executable, "-I", "-c", WORKER, target, "fn", "tasks"]
     done = subprocess.run(worker, capture_output=True, text=True, cwd=tmp_path)

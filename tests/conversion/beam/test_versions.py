@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pyarrow as pa
 import pytest
 from apache_beam.internal import pickler
-from tests.pictures import write_label_folders
 
 from darkroom.conversion.beam import versions
 from darkroom.conversion.beam.transforms import WriteShardFn
 from darkroom.conversion.beam.versions import check_versions, find_versions
-from darkroom.conversion.convert import convert
 from darkroom.errors import StorageError
-from darkroom.options.conversion import ConversionOptions
 
 
 def test_the_versions_are_few_and_plain():
@@ -67,28 +63,3 @@ def test_the_client_s_versions_travel_with_the_function(monkeypatch):
     monkeypatch.setattr(pa, "__version__", "0.5")
     with pytest.raises(StorageError, match=r"has pyarrow 0\.5, but the client has pyarrow [1-9]"):
         pickler.loads(packed).setup()
-
-
-@pytest.mark.slow
-def test_a_mix_stops_the_job_with_one_clear_error(tmp_path, monkeypatch):
-    write_label_folders(tmp_path / "src", 3)
-    real = versions.find_versions
-    monkeypatch.setattr(
-        "darkroom.conversion.beam.versions.find_versions",
-        lambda **options: {**real(**options), "pyarrow": "0.5"},
-    )
-    options = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
-    with pytest.raises(StorageError) as stop:
-        convert(
-            tmp_path / "src",
-            tmp_path / "out",
-            runner="PortableRunner",
-            options=ConversionOptions(beam_options=options),
-        )
-    error = stop.value
-    assert re.match(r"A worker \(\S+\) has pyarrow 0\.5, but the client has pyarrow", error.message)
-    assert "Install the client's versions where the workers run" in error.message
-    assert len(str(error).splitlines()) <= 10
-    assert not (tmp_path / "out/dataset.json").exists()
-    [log] = re.findall(r"it is in (\S+\.log)\.", error.hint)
-    os.unlink(log)
