@@ -187,14 +187,14 @@ def test_a_group_says_what_differs_and_includes_the_kept_image(made):
 @pytest.mark.slow
 def test_the_kept_image_does_not_depend_on_the_order_of_the_rows(source, tmp_path):
     results = []
-    for seed in range(3):
+    for seed in range(2):
         rows = list(ROWS)
         random.Random(seed).shuffle(rows)
         convert(write_rows(source.parent, rows), tmp_path / f"{seed}", num_shards=1 + seed)
         found = find_duplicates(tmp_path / f"{seed}", overwrite=True)
         table = pq.read_table(found.path).drop(["row"])
         results.append(table.to_pylist())
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
 
 
 def test_the_next_run_leaves_out_images_that_are_not_kept(made, source, tmp_path):

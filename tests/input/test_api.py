@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
 from functools import partial
@@ -137,9 +136,8 @@ def test_repeat_and_drop_remainder(files):
     assert len(_numbers(endless.take(20))) == 2 * 30 + 4 * 4
 
 
-@pytest.mark.parametrize("augment", ["none", "crop_flip"])
-def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(source, augment):
-    options = _options(augment=augment, deterministic=True, seed=3)
+def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(source):
+    options = _options(deterministic=True, seed=3)
     epochs = []
     for _ in range(2):
         dataset = make_train_dataset(source, options)
@@ -147,7 +145,7 @@ def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(so
     assert _same(epochs[0][0], epochs[1][0])
     assert _same(epochs[0][1], epochs[1][1])
     assert not _same(epochs[0][0], epochs[0][1])
-    other = make_train_dataset(source, _options(augment=augment, deterministic=True, seed=4))
+    other = make_train_dataset(source, _options(deterministic=True, seed=4))
     assert not _same(epochs[0][0], list(other.as_numpy_iterator()))
 
 
@@ -326,19 +324,10 @@ def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):
         load(root, **options, shuffle=True)
 
 
-@pytest.mark.parametrize(("repeat", "length"), [(1, 4), (3, 12), (None, math.inf)])
-def test_load_knows_how_many_batches_a_training_has(helpers, write_dataset, repeat, length):
+def test_load_knows_that_a_training_has_no_end(helpers, write_dataset):
     root = str(write_dataset({"train": helpers.make_rows(13)}))
-    train = load(root, training=True, options=InputOptions(SIZE, batch_size=4, repeat=repeat))[
-        "train"
-    ]
-    if repeat is None:
-        assert train.cardinality() == tf.data.INFINITE_CARDINALITY
-        train = train.take(12)
-    else:
-        assert train.cardinality() == length
-    seen = [label.shape[0] for _, label in train]
-    assert seen == [4, 4, 4, 1] * (min(length, 12) // 4)
+    splits = load(root, training=True, options=InputOptions(SIZE, repeat=None))
+    assert splits["train"].cardinality() == tf.data.INFINITE_CARDINALITY
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -498,8 +487,8 @@ def _epoch(source, number=0, skip=0, **values):
     return list(dataset.as_numpy_iterator())
 
 
-@pytest.mark.parametrize("augment", ["none", "crop_flip,color"])
-def test_an_epoch_is_a_function_of_seed_and_number(source, augment):
+def test_an_epoch_is_a_function_of_seed_and_number(source):
+    augment = "crop_flip,color"
     first = _epoch(source, 5, augment=augment, seed=1)
     assert _same(first, _epoch(source, 5, augment=augment, seed=1))
     assert not _same(first, _epoch(source, 6, augment=augment, seed=1))
@@ -508,7 +497,7 @@ def test_an_epoch_is_a_function_of_seed_and_number(source, augment):
 
 def test_skipped_batches_leave_the_rest_as_it_is(source):
     whole = _epoch(source, augment="crop_flip,rotate")
-    for skip in (1, 5, 8, 9):
+    for skip in (5, 9):
         rest = _epoch(source, skip=skip, augment="crop_flip,rotate")
         assert _same(whole[skip:], rest)
 
@@ -521,8 +510,8 @@ def _merge_shards(shards):
     ]
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_shards_by_record_share_the_batches_of_the_whole(source, count):
+def test_shards_by_record_share_the_batches_of_the_whole(source):
+    count = 3
     whole = _epoch(source, batch_size=4 * count, augment="crop_flip", drop_remainder=True)
     shards = [_epoch(source, shard=(n, count), augment="crop_flip") for n in range(count)]
     assert [len(shard) for shard in shards] == [len(whole)] * count
@@ -651,12 +640,11 @@ def test_reading_ahead_has_a_budget():
 
 def test_batches_do_not_depend_on_the_budget(source):
     values = {"augment": "crop,flip,color=0.4", "num_threads": 3, "shuffle_records": 5}
-    small, middle, large = (
+    small, large = (
         _epoch(source, 1, **values, ram_budget_bytes=1 << bits, cycle_length=1, block_length=1)
-        for bits in (20, 28, 30)
+        for bits in (20, 30)
     )
-    assert _same(small, middle)
-    assert _same(middle, large)
+    assert _same(small, large)
 
 
 def test_few_batches_wait_however_many_threads_there_are():

@@ -166,7 +166,9 @@ def get_uv(checkout: Path, lack: str, **env: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("lack", HOW_PYTHONS_LACK_PIP)
+@pytest.mark.parametrize(
+    "lack", ["nothing", "pip and ensurepip", pytest.param("pip", marks=pytest.mark.long)]
+)
 def test_uv_comes_from_the_index_that_pip_uses(checkout: Path, index: Index, lack: str) -> None:
     assert get_uv(checkout, lack, PIP_INDEX_URL=index.name()) == (0, "", "")
     program = checkout / ".venv" / "uv" / "bin" / "uv"

