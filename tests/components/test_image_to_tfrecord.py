@@ -144,6 +144,8 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
     ]
 
 
+# tests/engines/test_job_server.py has all of it for `darkroom.convert`.
+@pytest.mark.long
 def test_an_interrupted_component_cancels_its_job_on_an_engine(
     images: Path, new_artifact, beam_context, monkeypatch
 ):
