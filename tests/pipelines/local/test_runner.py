@@ -4,7 +4,6 @@ TFX reads the annotations of its components, so they are not texts here.
 """
 
 import io
-import os
 import shutil
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -129,19 +128,6 @@ def test_an_output_without_hashes_is_reused(tmp_path: Path, console):
     _run(_make_pipeline(tmp_path, Write()), console)
     shutil.rmtree(tmp_path / "artifacts/Write/.system/darkroom_outputs")
     assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
-
-
-@component
-def WriteOddFiles(made: OutputArtifact[Model]):  # noqa: N802
-    """A component whose files have names of more than one line, or no end."""
-    Path(made.uri).mkdir(parents=True, exist_ok=True)
-    Path(made.uri, "two\nlines").write_text("x")
-    os.mkfifo(Path(made.uri, "pipe"))
-
-
-def test_odd_files_of_a_component_do_not_stop_a_run(tmp_path: Path, console):
-    _run(_make_pipeline(tmp_path, WriteOddFiles()), console)
-    assert _run(_make_pipeline(tmp_path, WriteOddFiles()), console).reused == ("WriteOddFiles",)
 
 
 def test_damaged_metadata_are_named(tmp_path: Path, console):
