@@ -401,32 +401,28 @@ def test_artifact_types_become_classes_that_tfx_can_import(
     assert executor_io.find_class_path(kind) == expected
 
 
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
-def test_uris_stay_remote_where_workers_are(target: str):
-    locate = executor_io.choose_places(target, "FlinkRunner", uses_beam=True)
-    assert locate("gs://b/k") == "gs://b/k"
-    assert locate("s3://b/k") == "s3://b/k"
-    assert locate("minio://b/k") == ("s3://b/k" if target == "kubeflow" else "minio://b/k")
+IN_POD = ["/gcs/b/k", "/s3/b/k", "/minio/b/k"]
 
 
 @pytest.mark.parametrize(
-    ("runner", "uses_beam"),
+    ("target", "runner", "uses_beam", "places"),
     [
-        ("", True),
-        ("apache_beam.runners.direct.DirectRunner", True),
-        ("FlinkRunner", False),
+        # Workers elsewhere open the store.
+        ("kubeflow", "FlinkRunner", True, ["gs://b/k", "s3://b/k", "s3://b/k"]),
+        ("vertex", "FlinkRunner", True, ["gs://b/k", "s3://b/k", "minio://b/k"]),
+        # This process reads: in a pod, what the launcher has copied.
+        ("kubeflow", "", True, IN_POD),
+        ("kubeflow", "apache_beam.runners.direct.DirectRunner", True, IN_POD),
+        ("kubeflow", "FlinkRunner", False, IN_POD),
+        ("vertex", "", True, ["gs://b/k", "s3://b/k", "minio://b/k"]),
     ],
 )
-def test_uris_become_paths_where_this_process_reads_them(runner: str, uses_beam: bool, monkeypatch):
+def test_the_runner_and_the_target_decide_where_a_task_finds_a_uri(
+    target: str, runner: str, uses_beam: bool, places: list[str], monkeypatch
+):
     monkeypatch.delenv("DARKROOM_MOUNTS", raising=False)
-    locate = executor_io.choose_places("kubeflow", runner, uses_beam=uses_beam)
-    assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == [
-        "/gcs/b/k",
-        "/s3/b/k",
-        "/minio/b/k",
-    ]
-    stays = executor_io.choose_places("vertex", runner, uses_beam=uses_beam)
-    assert stays("gs://b/k") == "gs://b/k"
+    locate = executor_io.choose_places(target, runner, uses_beam=uses_beam)
+    assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == places
 
 
 def test_the_runner_of_beam_decides_about_the_places(mounts: Path, monkeypatch):

@@ -192,6 +192,13 @@ def test_a_model_that_is_not_complete_is_not_pushed(
     assert not (tmp_path / "models").exists()
 
 
+def test_a_frozen_graph_of_tensorflow_1_needs_no_variables(tmp_path):
+    graph = saved_model_pb2.SavedModel()
+    graph.meta_graphs.add()
+    (tmp_path / "saved_model.pb").write_bytes(graph.SerializeToString())
+    saved_model.check_saved_model(str(tmp_path))
+
+
 def _check_not_pushed(pushed: Any) -> None:
     for name in ("pushed_version", "pushed_destination"):
         assert pushed.get_string_custom_property(name) == ""

@@ -42,6 +42,10 @@ def test_a_run_ignores_a_fingerprint_in_the_configuration(config):
     assert pinned == _properties(config)
 
 
+def test_a_run_keeps_its_checkpoints_for_the_next_one(config):
+    assert pin_inputs(config).checkpoint_dir == f"{config.root}/checkpoints"
+
+
 def test_an_allowed_folder_may_be_a_link(config, tmp_path):
     everywhere = _properties(config)
     (tmp_path / "link").symlink_to("images")

@@ -335,15 +335,10 @@ def test_a_file_that_is_not_a_pipeline_is_an_error(server, tmp_path, text):
         _submit_values(server, {"pipeline": str(tmp_path / "p.yaml")})
 
 
-def _hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    """Makes the client of Kubeflow load again, and `module` fail as one that does not exist."""
+def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "darkroom.pipelines.submission.kubeflow", raising=False)
     monkeypatch.delattr("darkroom.pipelines.submission.kubeflow", raising=False)
-    monkeypatch.setitem(sys.modules, module, None)
-
-
-def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
-    _hide(monkeypatch, "kfp.client")
+    monkeypatch.setitem(sys.modules, "kfp.client", None)
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
     assert main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
@@ -358,7 +353,7 @@ print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
 """
 
 
-def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
+def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path, light_beam):
     submit = ["submit", "--target=kubeflow", "--host=http://x"]
     cases = {
         "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
