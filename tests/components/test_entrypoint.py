@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.base_executor import BaseExecutor
 
-from darkroom.components import entrypoint, executor_io, parameters
+from darkroom.components import entrypoint, executor_io
 from darkroom.errors import DataError, UsageError
 from darkroom.kfp.places import find_mount
 
@@ -257,55 +257,24 @@ def test_an_output_on_this_machine_must_be_empty(mounts: Path, tmp_path: Path, c
     assert run(given)[0] == 0
 
 
-def test_a_folder_in_the_place_of_the_output_file_is_kept(mounts: Path, capfd):
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (3.0, "NUMBER_INTEGER", 3),
+        (3.0, "NUMBER_DOUBLE", 3.0),
+        ("4.0", "NUMBER_INTEGER", 4),
+        (True, "NUMBER_INTEGER", 1),
+        ("007", "STRING", "007"),
+        ({"a": [1.0, {"b": None}]}, "STRING", '{"a": [1.0, {"b": null}]}'),
+        (["x"], "STRING", '["x"]'),
+    ],
+)
+def test_a_value_has_the_type_of_the_interface(mounts: Path, value: Any, kind: str, expected: Any):
     given = make_input(mounts)
-    kept = Path(given["outputs"]["outputFile"], "photos/holiday.jpg")
-    kept.parent.mkdir(parents=True)
-    kept.write_text("kept")
-    assert run(given)[0] == 3
-    assert "output_metadata.json cannot be read or written" in read_error(capfd)["message"]
-    assert kept.read_text() == "kept"
-    assert CALLS == []
-
-
-def test_values_have_the_types_of_the_interface(mounts: Path):
-    given = make_input(mounts)
-    given["inputs"]["parameterValues"] = {
-        "whole": 3.0,
-        "number": 3.0,
-        "written": "4.0",
-        "flag": True,
-        "text": "007",
-        "tree": {"a": [1.0, {"b": None}]},
-        "list": ["x"],
-        "absent": None,
-    }
-    kinds = {
-        "whole": "NUMBER_INTEGER",
-        "number": "NUMBER_DOUBLE",
-        "written": "NUMBER_INTEGER",
-        "flag": "NUMBER_INTEGER",
-        "text": "STRING",
-        "tree": "STRING",
-        "list": "STRING",
-    }
-    spec = {"parameters": {name: {"parameterType": kind} for name, kind in kinds.items()}}
-    assert run(given, spec=spec)[0] == 0
-    properties = CALLS[0][2]
-    assert properties == {
-        "whole": 3,
-        "number": 3.0,
-        "written": 4,
-        "flag": 1,
-        "text": "007",
-        "tree": '{"a": [1.0, {"b": null}]}',
-        "list": '["x"]',
-    }
-    assert {name: type(properties[name]) for name in ("whole", "number", "written")} == {
-        "whole": int,
-        "number": float,
-        "written": int,
-    }
+    given["inputs"]["parameterValues"] = {"found": value, "absent": None}
+    assert run(given, spec={"parameters": {"found": {"parameterType": kind}}})[0] == 0
+    [(name, found)] = CALLS[0][2].items()
+    assert (name, found, type(found)) == ("found", expected, type(expected))
 
 
 @pytest.mark.parametrize("value", ["many", 3.5, "nan", [3]])
@@ -320,41 +289,6 @@ def test_a_value_that_is_not_a_whole_number_is_named(mounts: Path, capfd, value:
     assert CALLS == []
 
 
-def test_run_time_parameters_change_their_properties():
-    options = parameters.apply_parameters(
-        {
-            "options": json.dumps(
-                {
-                    "image_check": "full",
-                    "resize_short_side": None,
-                    "encoding": "keep",
-                    "compression": "none",
-                    "num_shards": None,
-                }
-            ),
-            "image_check": "header",
-            "resize_short_side": 64.0,
-        }
-    )
-    assert sorted(options) == ["options"]
-    assert json.loads(options["options"]) == {
-        "image_check": "header",
-        "resize_short_side": 64,
-        "encoding": "keep",
-        "compression": "none",
-        "num_shards": None,
-    }
-    policies = '{"policies": {"leakage": "fail"}, "max_rejects": 0.01, '
-    policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'
-    found = parameters.apply_parameters(
-        {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}
-    )
-    assert json.loads(found["options"])["policies"] == {"leakage": "warn"}
-    assert json.loads(found["options"])["max_rejects"] == 0.5
-    with pytest.raises(UsageError, match="leakage"):
-        parameters.apply_parameters({"options": policies, "policies": {"leakage": "of"}})
-
-
 @pytest.mark.parametrize(
     ("error", "code", "name"),
     [
@@ -363,6 +297,9 @@ def test_run_time_parameters_change_their_properties():
         (PermissionError("not yours"), 3, "environment"),
         (ModuleNotFoundError("no", name="tensorflow"), 3, "missing-extra"),
         (KeyError("x\ny"), 70, "internal"),
+        (MemoryError(), 3, "environment"),
+        (tf.errors.NotFoundError(None, None, "schema.pbtxt; No such file"), 3, "environment"),
+        (tf.errors.InternalError(None, None, "bug"), 70, "internal"),
     ],
 )
 def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
@@ -392,51 +329,20 @@ def test_a_message_names_artifacts_by_their_uri(mounts: Path, capfd, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "error",
-    [tf.errors.ResourceExhaustedError(None, None, "OOM when allocating"), MemoryError()],
-)
-def test_too_little_memory_is_not_a_defect(mounts: Path, capfd, monkeypatch, error: Exception):
-    monkeypatch.setattr(Fails, "error", error, raising=False)
-    assert run(make_input(mounts), executor="Fails")[0] == 3
-    found = read_error(capfd)
-    assert found["message"].startswith("There is not enough memory: ")
-    assert "--batch-size" in found["hint"]
-    assert "memory_gb" in found["hint"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "hint"),
-    [
-        ("NotFoundError", "Check the path"),
-        ("DataLossError", "damaged or cut short"),
-        ("InternalError", "bug in darkroom"),
-    ],
-)
-def test_a_file_that_tensorflow_cannot_read_is_not_a_defect(
-    mounts: Path, capfd, monkeypatch, kind: str, hint: str
-):
-    code = 70 if hint == "bug in darkroom" else 3
-    error = getattr(tf.errors, kind)(None, None, "/data/schema.pbtxt; No such file or directory")
-    monkeypatch.setattr(Fails, "error", error, raising=False)
-    assert run(make_input(mounts), executor="Fails")[0] == code
-    found = read_error(capfd)
-    assert found["exit_code"] == code
-    assert "/data/schema.pbtxt; No such file or directory" in found["message"]
-    assert hint in found["hint"]
-
-
-@pytest.mark.parametrize(
     ("argv", "expected"),
     [
         ([], "--target"),
         (["--target", "gke", "--executor_class_path", "a.B"], "invalid choice: 'gke'"),
-        (
-            [
-                *("--target", "vertex", "--executor_class_path", "no.such.Executor"),
-                *("--json_serialized_invocation_args", "{}"),
-            ],
-            "The image has no executor no.such.Executor",
-        ),
+        *[
+            (
+                [
+                    *("--target", "vertex", "--executor_class_path", path),
+                    *("--json_serialized_invocation_args", "{}"),
+                ],
+                f"The image has no executor {path}",
+            )
+            for path in ("no.such.Executor", "subprocess.Popen", "os.environ")
+        ],
         (
             [
                 *("--target", "vertex"),
@@ -452,14 +358,6 @@ def test_wrong_arguments_are_errors(mounts: Path, capfd, argv: list[str], expect
     error = read_error(capfd)
     assert error["code"] == "usage"
     assert expected in error["message"]
-
-
-@pytest.mark.parametrize("path", ["subprocess.Popen", "os.environ", ""])
-def test_only_executors_are_run(mounts: Path, capfd, path: str):
-    given = json.dumps(make_input(mounts))
-    argv = ["--target", "kubeflow", "--json_serialized_invocation_args", given]
-    assert entrypoint.main([*argv, "--executor_class_path", path]) == 2
-    assert f"has no executor {path}" in read_error(capfd)["message"]
 
 
 @pytest.mark.parametrize(
@@ -503,32 +401,28 @@ def test_artifact_types_become_classes_that_tfx_can_import(
     assert executor_io.find_class_path(kind) == expected
 
 
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
-def test_uris_stay_remote_where_workers_are(target: str):
-    locate = executor_io.choose_places(target, "FlinkRunner", uses_beam=True)
-    assert locate("gs://b/k") == "gs://b/k"
-    assert locate("s3://b/k") == "s3://b/k"
-    assert locate("minio://b/k") == ("s3://b/k" if target == "kubeflow" else "minio://b/k")
+IN_POD = ["/gcs/b/k", "/s3/b/k", "/minio/b/k"]
 
 
 @pytest.mark.parametrize(
-    ("runner", "uses_beam"),
+    ("target", "runner", "uses_beam", "places"),
     [
-        ("", True),
-        ("apache_beam.runners.direct.DirectRunner", True),
-        ("FlinkRunner", False),
+        # Workers elsewhere open the store.
+        ("kubeflow", "FlinkRunner", True, ["gs://b/k", "s3://b/k", "s3://b/k"]),
+        ("vertex", "FlinkRunner", True, ["gs://b/k", "s3://b/k", "minio://b/k"]),
+        # This process reads: in a pod, what the launcher has copied.
+        ("kubeflow", "", True, IN_POD),
+        ("kubeflow", "apache_beam.runners.direct.DirectRunner", True, IN_POD),
+        ("kubeflow", "FlinkRunner", False, IN_POD),
+        ("vertex", "", True, ["gs://b/k", "s3://b/k", "minio://b/k"]),
     ],
 )
-def test_uris_become_paths_where_this_process_reads_them(runner: str, uses_beam: bool, monkeypatch):
+def test_the_runner_and_the_target_decide_where_a_task_finds_a_uri(
+    target: str, runner: str, uses_beam: bool, places: list[str], monkeypatch
+):
     monkeypatch.delenv("DARKROOM_MOUNTS", raising=False)
-    locate = executor_io.choose_places("kubeflow", runner, uses_beam=uses_beam)
-    assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == [
-        "/gcs/b/k",
-        "/s3/b/k",
-        "/minio/b/k",
-    ]
-    stays = executor_io.choose_places("vertex", runner, uses_beam=uses_beam)
-    assert stays("gs://b/k") == "gs://b/k"
+    locate = executor_io.choose_places(target, runner, uses_beam=uses_beam)
+    assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == places
 
 
 def test_the_runner_of_beam_decides_about_the_places(mounts: Path, monkeypatch):

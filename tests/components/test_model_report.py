@@ -58,10 +58,14 @@ def test_a_class_without_a_label_is_an_error():
         make_matrix(CONFUSIONS, ["cat", "dog"])
 
 
-def test_a_damaged_evaluation_is_named(tmp_path):
-    (tmp_path / "eval_config.json").write_text("{")
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [(read_evaluation, "eval_config.json"), (read_failures, "validations.tfrecord")],
+)
+def test_a_damaged_evaluation_is_named(tmp_path, read, name: str):
+    (tmp_path / name).write_text("{")
     with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: .") as error:
-        read_evaluation(str(tmp_path))
+        read(str(tmp_path))
     assert "--no-cache" in error.value.hint
 
 
@@ -72,12 +76,6 @@ def test_an_error_of_the_machine_does_not_make_an_evaluation_damaged(tmp_path, m
     monkeypatch.setattr("tensorflow_model_analysis.load_eval_result", fail)
     with pytest.raises(RuntimeError, match="Permission denied"):
         read_evaluation(str(tmp_path))
-
-
-def test_a_damaged_validation_is_named(tmp_path):
-    (tmp_path / "validations.tfrecord").write_bytes(b"no record")
-    with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: ."):
-        read_failures(str(tmp_path))
 
 
 def _write_validation(folder: Path) -> None:

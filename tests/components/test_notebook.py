@@ -1,4 +1,4 @@
-"""What TFX's InteractiveContext shows of artifacts; tests/e2e/test_interactive.py has a kernel."""
+"""What TFX's InteractiveContext shows of artifacts."""
 
 from __future__ import annotations
 

@@ -163,36 +163,31 @@ def test_a_model_that_is_not_blessed_is_not_pushed(inputs, new_artifact):
     assert list(Path(pushed.uri).iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["swept", "empty graph"])
-def test_a_model_that_is_not_complete_is_not_pushed(inputs, new_artifact, tmp_path, kind: str):
-    folder = Path(inputs["model"][0].uri)
-    if kind == "swept":
-        shutil.rmtree(folder)
-    else:
-        (folder / "Format-Serving/saved_model.pb").write_bytes(b"")
-    pushed = new_artifact(standard_artifacts.PushedModel)
-    place = tmp_path / "models"
-    with pytest.raises(StorageError, match=r"Format-Serving/saved_model.pb does not exist") as e:
-        _push(inputs, pushed, str(place))
-    assert e.value.exit_code == 3
-    assert "--set cache=false" in e.value.hint
-    _check_not_pushed(pushed)
-    assert not place.exists()
-
-
-@pytest.mark.parametrize("name", [FILES[0], FILES[2], "saved_model.pb"])
-def test_a_model_that_lost_one_file_is_not_pushed(inputs, new_artifact, tmp_path, name: str):
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (shutil.rmtree, "FOLDER/saved_model.pb does not exist"),
+        (lambda folder: (folder / "saved_model.pb").write_bytes(b""), "FOLDER/saved_model.pb does"),
+        (lambda folder: (folder / FILES[0]).unlink(), f"The model FOLDER has no {FILES[0]}."),
+        (lambda folder: (folder / FILES[2]).unlink(), f"The model FOLDER has no {FILES[2]}."),
+        (
+            lambda folder: (folder / "saved_model.pb").write_bytes(CONTENT["saved_model.pb"][:-1]),
+            "FOLDER/saved_model.pb is damaged",
+        ),
+    ],
+    ids=["swept", "empty graph", "asset", "shard", "graph"],
+)
+def test_a_model_that_is_not_complete_is_not_pushed(
+    inputs, new_artifact, tmp_path, damage: Callable[[Path], object], said: str
+):
     folder = Path(inputs["model"][0].uri) / "Format-Serving"
-    expected = f"The model {folder} has no {name}."
-    if name == "saved_model.pb":
-        (folder / name).write_bytes(CONTENT[name][:-1])
-        expected = f"{folder}/{name} is damaged"
-    else:
-        (folder / name).unlink()
+    damage(folder)
     pushed = new_artifact(standard_artifacts.PushedModel)
     with pytest.raises(StorageError) as caught:
         _push(inputs, pushed, str(tmp_path / "models"))
-    assert caught.value.message.startswith(expected)
+    assert said.replace("FOLDER", str(folder)) in caught.value.message
+    assert caught.value.exit_code == 3
+    assert "--set cache=false" in caught.value.hint
     _check_not_pushed(pushed)
     assert not (tmp_path / "models").exists()
 

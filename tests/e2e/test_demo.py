@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.opening import check_files
-from darkroom.pipelines.local.lineage import read_run
-from darkroom.pipelines.pipeline import make_connection_config
 
 from ..warm_python import WarmPython
 
@@ -74,36 +71,6 @@ def test_every_row_and_the_planted_faults_are_accounted_for(demo):
     assert {conflict["label"], conflict["other_label"]} == {"3", "8"}
 
 
-def test_the_pushed_model_classifies_image_files(demo):
-    tf = pytest.importorskip("tensorflow")
-    root, summary = demo
-    images = root / "images" / "digits"
-    paths = [
-        path for label in range(10) for path in sorted((images / str(label)).glob("00*.*"))[:4]
-    ]
-    model = tf.saved_model.load(summary["pushed"])
-    answer = model.signatures["serving_default"](
-        image_bytes=tf.constant([path.read_bytes() for path in paths])
-    )
-    assert {label.decode() for label in answer["label"].numpy()} <= {*"0123456789"}
-    assert answer["scores"].shape == (len(paths), 10)
-    assert answer["score"].numpy() == pytest.approx(answer["scores"].numpy().max(axis=1))
-
-
-def test_the_confusion_matrix_matches_the_accuracy(demo):
-    root, summary = demo
-    [folder] = (root / "run" / "artifacts" / "ModelReport" / "classification_metrics").iterdir()
-    matrix = json.loads((folder / "confusion_matrix.json").read_text())
-    rows = [row["row"] for row in matrix["rows"]]
-    assert [each["displayName"] for each in matrix["annotationSpecs"]] == list("0123456789")
-    right, total = sum(row[place] for place, row in enumerate(rows)), sum(map(sum, rows))
-    assert right / total == pytest.approx(summary["accuracy"])
-    [folder] = (root / "run" / "artifacts" / "ModelReport" / "metrics").iterdir()
-    metrics = json.loads((folder / "metrics.json").read_text())
-    assert total == metrics["eval_records"] == summary["written"] - metrics["train_records"]
-    assert metrics["eval_accuracy"] == pytest.approx(summary["accuracy"])
-
-
 def test_the_second_run_reuses_everything_and_its_summary_is_readable(demo, warm_python):
     root, summary = demo
     done = warm_python.run("few.py", "demo", "--root", root, cwd=root.parent)
@@ -130,37 +97,3 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo, warm_python):
     assert "Traceback" not in out + err
     report = next(line.split()[-1] for line in out.splitlines() if line.startswith("Report"))
     assert "Equal pixels in more than one split" in Path(report).read_text()
-
-
-# The parts of it are tested in tests/training/test_kept_runs.py and
-# tests/components/test_evaluator.py.
-@pytest.mark.long
-def test_more_epochs_go_on_and_are_compared_with_the_model_before(tmp_path, warm_python):
-    for label, color in {"dark": 40, "light": 200}.items():
-        for number in range(40):
-            place = tmp_path / "images" / label
-            place.mkdir(parents=True, exist_ok=True)
-            pixels = Image.new("RGB", (12, 10), (color, color, number))
-            pixels.save(place / f"{number}.png")
-
-    def run(*arguments: str) -> tuple[int, dict[str, object]]:
-        command = ["run", "--data", tmp_path / "images", "--root", tmp_path / "run", "--json"]
-        options = ["--image-size=8", "--augment=none", "--learning-rate=0.01", *arguments]
-        done = warm_python.run("-m", "darkroom.cli", *command, *options)
-        return done.returncode, json.loads(done.stdout)
-
-    code, first = run("--epochs=1", "--max-accuracy-drop=0")
-    assert (code, first["epochs"]) == (0, 1)
-    code, second = run("--epochs=3", "--max-accuracy-drop=0")
-    assert (code, second["epochs"]) == (0, 3)
-
-    def list_made(key: str) -> list[Path]:
-        made = (tmp_path / "run" / "artifacts" / "Trainer" / key).iterdir()
-        return sorted(made, key=lambda folder: int(folder.name))
-
-    runs = [json.loads((each / "history.json").read_text()) for each in list_made("model_run")]
-    # The first epoch of the second run is that of the first one.
-    assert runs[1][0] == runs[0][0]
-    assert [len(each) for each in runs] == [1, 3]
-    evaluator = read_run(make_connection_config(str(tmp_path / "run")), "darkroom")["Evaluator"]
-    assert evaluator.properties["evaluation"]["baseline"] == str(list_made("model")[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,7 +138,19 @@ class Cluster:
             text = Path(given["outputs"]["parameters"][each.name]["outputFile"]).read_text()
             done.parameters[each.name] = text if each.kind is str else json.loads(text)
         shutil.rmtree(mounts)
+        self._check_places(done)
         return done
+
+    def _check_places(self, done: Done) -> None:
+        """What outlives a container names no folder of it."""
+        places = [str(self.folder / "containers"), str(Path(tempfile.gettempdir(), "darkroom-"))]
+        said = {key: json.dumps(each) for key, each in done.parameters.items()}
+        for key, each in done.artifacts.items():
+            said[f"{key} (metadata)"] = json.dumps(each.metadata)
+            path = self.find(each)
+            for file in [path] if path.is_file() else path.rglob("*"):
+                said[str(file)] = file.read_bytes().decode("latin-1") if file.is_file() else ""
+        assert [key for key, text in said.items() if any(each in text for each in places)] == []
 
 
 def copy(source: Path, target: Path) -> None:

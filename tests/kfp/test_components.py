@@ -6,7 +6,6 @@ Without `from __future__ import annotations`: kfp reads the types of a user's co
 import runpy
 import subprocess
 import sys
-import warnings
 
 import pytest
 import yaml
@@ -103,15 +102,6 @@ def test_an_image_without_a_name_and_an_unknown_component():
         make_component("convert_images", "a b")
     with pytest.raises(UsageError, match="There is no component 'convert'"):
         make_component("convert")
-
-
-def test_an_image_whose_name_the_next_one_gets_is_a_warning(monkeypatch):
-    for image in ("registry.example.com:5000/darkroom", "darkroom:latest"):
-        with pytest.warns(UserWarning, match=f"image is '{image}', which is the tag latest"):
-            make_component("convert_images", image)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        make_component("convert_images", IMAGE)
 
 
 @pytest.mark.parametrize(

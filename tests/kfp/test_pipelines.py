@@ -240,17 +240,6 @@ def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg
     assert (trained / "accuracy").read_text() == str(scored.accuracy)
 
 
-@pytest.mark.newest
-def test_a_finding_keeps_its_report_and_stops_the_run(run_here, faulty_set, capfd):
-    run = make_pipeline(epochs=1, image_size=[8, 8])
-    with pytest.raises(RuntimeError, match="validation-gate"):
-        run(data=str(faulty_set.csv))
-    assert "Stopped" in (find_task(run_here, "validate-dataset") / "validation_page").read_text()
-    assert (find_task(run_here, "validate-dataset") / "passed").read_text() == "false"
-    assert '"exit_code": 1' in "".join(capfd.readouterr())
-    assert not find_task(run_here, "train-classifier").exists()
-
-
 def test_a_gpu_for_an_image_without_cuda_is_a_warning(tmp_path):
     def configure(task):
         if task.name == "train-classifier":

@@ -33,16 +33,6 @@ def name_by_uri(data: str, place: str):
     verify_dataset(dataset_uri=uri).after(validate_dataset(dataset_uri=uri))
 
 
-@dsl.pipeline(name="by-artifact")
-def name_by_artifact(data: str, place: str, source_fingerprint: str):
-    """The same by the artifact; the cache answers for a source of which it knows the state."""
-    made = convert_images(
-        data=data, output_dir=place, overwrite=True, source_fingerprint=source_fingerprint
-    )
-    judged = validate_dataset(dataset=made.outputs["dataset"], fail=False)
-    judged.set_caching_options(False)
-
-
 @dataclasses.dataclass
 class Kubeflow:
     """A cluster with its store and cache.
@@ -94,27 +84,6 @@ def test_the_cache_does_not_answer_for_other_data_at_the_same_place(
     assert list_states(runs) == ["SUCCEEDED", "FAILED", "NOT_TRIGGERED"]
     assert runs["convert-images"].parameters["written"] == 41
     assert "leakage" in capfd.readouterr().err
-
-
-def test_a_dataset_that_was_replaced_is_not_read_for_its_artifact(
-    kubeflow: Kubeflow, jpeg_set: ImageSet, tmp_path: Path, capfd
-):
-    given = {"data": str(jpeg_set.csv), "place": str(tmp_path / "kept")}
-    first = kubeflow.run(name_by_artifact, **given, source_fingerprint="A")
-    assert list_states(first) == ["SUCCEEDED", "SUCCEEDED"]
-    good = first["convert-images"].parameters["fingerprint"]
-    assert first["validate-dataset"].parameters == {"passed": True}
-    add_leak(jpeg_set)
-    second = kubeflow.run(name_by_artifact, **given, source_fingerprint="B")
-    bad = second["convert-images"].parameters["fingerprint"]
-    assert second["validate-dataset"].parameters == {"passed": False}
-    capfd.readouterr()
-    third = kubeflow.run(name_by_artifact, **given, source_fingerprint="A")
-    assert list_states(third) == ["CACHED", "FAILED"]
-    assert third["convert-images"].parameters["fingerprint"] == good
-    said = capfd.readouterr().err
-    assert '"exit_code": 3' in said
-    assert f"has the fingerprint {bad}, expected {good}" in said
 
 
 def test_a_gate_stops_the_default_pipeline_and_the_report_is_kept(

@@ -1,4 +1,4 @@
-"""kubectl renders every overlay, and three releases of Kubernetes accept it, strictly."""
+"""kubectl renders every overlay, and two releases of Kubernetes accept it, strictly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ else:
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the extra [dev]")
 
 OVERLAYS = ("gke", "kfp-store", "s3")
-RELEASES = ("1.33", "1.35", "1.37")
+RELEASES = ("1.33", "1.37")
 # Checked in tests/kubernetes/test_models.py.
 OF_OPERATORS = {"InferenceService", "ServingRuntime", "TrainJob", "TrainingRuntime"}
 

@@ -22,6 +22,9 @@ image_size = [32, 24]
 epochs = 3
 policies = { leakage = "warn" }
 columns = { path = "image", age = "integer" }
+source_encoding = "Latin-1"
+allowed_roots = ["images"]
+verify = true
 """
 
 
@@ -37,21 +40,37 @@ def test_values_come_from_the_file_and_paths_start_at_its_folder(tmp_path: Path)
     assert config.validation.policies["label_conflicts"] == "fail"
     assert config.manifest.schema is not None
     assert config.manifest.schema.image == "path"
+    assert config.manifest.allowed_roots == (f"{tmp_path}/images",)
+    assert config.manifest.source_encoding == "iso8859-1"
+    assert config.training.verify is True
     assert config.push_dir == "/elsewhere/run/pushed"
 
 
-def test_a_tilde_in_the_file_is_the_home_folder(tmp_path: Path, monkeypatch):
-    (tmp_path / "run.toml").write_text(
-        'data = "~/images.csv"\nlabel_map = "~/labels.txt"\nrecord_cache = "~/cache"\n'
-        'allowed_roots = ["~/images"]\n'
-    )
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('data = "~/images.csv"', "HOME/images.csv"),
+        ('allowed_roots = ["~/images", "gs://b/i", "here", 5]',
+         ["HOME/images", "gs://b/i", "HOME/here", 5]),
+        ('data = "file:///photos/a.csv"', "file:///photos/a.csv"),
+        ('root = "gs://b/r"', "gs://b/r"),
+        ('exclude = "/x.csv"', "/x.csv"),
+        ('weights = ""', ""),
+        ('weights = "imagenet"', "imagenet"),
+        ('weights = "w.h5"', "HOME/w.h5"),
+        ('feature_cache = "none"', "none"),
+        ('feature_cache = "kept"', "HOME/kept"),
+        ('record_cache = "memory"', "memory"),
+        ('record_cache = "cache"', "HOME/cache"),
+    ],
+)  # fmt: skip
+def test_paths_in_the_file_start_at_its_folder(tmp_path: Path, monkeypatch, line, expected):
+    (tmp_path / "run.toml").write_text(line)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert read_config_file("~/run.toml") == {
-        "data": f"{tmp_path}/images.csv",
-        "label_map": f"{tmp_path}/labels.txt",
-        "record_cache": f"{tmp_path}/cache",
-        "allowed_roots": [f"{tmp_path}/images"],
-    }
+    [value] = read_config_file("~/run.toml").values()
+    texts = expected if isinstance(expected, list) else [expected]
+    wanted = [t.replace("HOME", str(tmp_path)) if isinstance(t, str) else t for t in texts]
+    assert value == (wanted if isinstance(expected, list) else wanted[0])
 
 
 def test_a_root_that_beam_would_take_for_a_pattern_is_refused(tmp_path, capsys):
@@ -76,10 +95,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"epoch": 3}, "no option 'epoch'. Did you mean epochs"),
         ({"root": None}, "needs root"),
         ({"epochs": 0}, "epochs is 0"),
-        ({"augment": "spin"}, "augment is 'spin'"),
         ({"record_cache": "gs://bucket/cache"}, "record_cache is 'gs://bucket/cache'"),
-        ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
-        ({"split_ratios": "80/10"}, "three numbers"),
         ({"image_size": 32}, "image_size is 32, expected (height, width)"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
         ({"columns": {"a": "picture"}}, "'picture'"),
@@ -98,25 +114,12 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"model": 5}, "model is not text"),
         ({"source_fingerprint": date(1979, 5, 27)}, "source_fingerprint is not text"),
         ({"beam_args": "--runner=DataflowRunner"}, "beam_args is not a list of texts"),
-        ({"columns": "[" * 100_000}, "is not JSON"),
         ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
         ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected text"),
         (
             {"resources": {"Trainer": {"node_selector": "a"}}},
             "node_selector is 'a', expected an object",
-        ),
-        (
-            {"resources": {"Trainer": {"node_selector": {"a": 1}}}},
-            "node_selector.a is 1",
-        ),
-        (
-            {"resources": {"Trainer": {"tolerations": {"key": "a"}}}},
-            "tolerations is {'key': 'a'}",
-        ),
-        (
-            {"resources": {"Trainer": {"tolerations": [{"key": 1}]}}},
-            "tolerations[0].key is 1",
         ),
         (
             {"model": "small_cn"},
@@ -129,61 +132,6 @@ def test_a_wrong_value_is_named(values: dict[str, object], message: str):
     with pytest.raises(UsageError) as error:
         make_config({"data": "d", "root": "r", **values})
     assert message in str(error.value)
-
-
-def test_allowed_roots_and_source_encoding_reach_the_manifest(tmp_path: Path):
-    path = tmp_path / "run.toml"
-    path.write_text(
-        TOML + 'source_encoding = "Latin-1"\nallowed_roots = ["images"]\nverify = true\n'
-    )
-    config = make_config(read_config_file(str(path)))
-    assert config.manifest.allowed_roots == (str(tmp_path / "images"),)
-    assert config.manifest.source_encoding == "iso8859-1"
-    assert config.training.verify is True
-
-
-def test_training_options_reach_the_trainer():
-    values = {
-        "resize": "center_crop",
-        "strategy": "mirrored",
-        "loop": "custom",
-        "precision": "mixed_bfloat16",
-        "steps_per_execution": 8,
-        "checkpoint_steps": 50,
-        "ram_budget_bytes": 1 << 28,
-        "seed": 3,
-        "learning_rate": 0.5,
-    }
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
-    arguments = vars(build_parser().parse_args(["run", *flags, "--record-cache=memory"]))
-    names = {each.name for each in dataclasses.fields(PipelineConfig)}
-    given = {name: value for name, value in arguments.items() if name in names}
-    assert set(given) == {*values, "record_cache"}
-    training = make_config({"data": "d", "root": "r", **given}).training
-    assert {name: getattr(training, name) for name in values} == values
-    assert (training.record_cache, training.input_options.record_cache) == ("memory", "memory")
-    assert training.input_options.resize == "center_crop"
-
-
-def test_a_remote_or_empty_path_is_left_alone(tmp_path: Path):
-    path = tmp_path / "run.toml"
-    path.write_text(
-        'data = "file:///photos/a.csv"\nroot = "gs://b/r"\nweights = ""\nexclude = "/x.csv"\n'
-        'allowed_roots = ["file:///photos", "gs://b/i", "here", 5]\n'
-    )
-    values = read_config_file(str(path))
-    assert [values[name] for name in ("data", "root", "weights", "exclude")] == [
-        *("file:///photos/a.csv", "gs://b/r", "", "/x.csv")
-    ]
-    assert values["allowed_roots"] == ["file:///photos", "gs://b/i", f"{tmp_path}/here", 5]
-
-
-@pytest.mark.parametrize("cache", ["memory", "cache"])
-def test_a_relative_cache_folder_starts_at_the_folder_of_the_file(tmp_path: Path, cache: str):
-    path = tmp_path / "run.toml"
-    path.write_text(f'{TOML}record_cache = "{cache}"\n')
-    expected = f"{tmp_path}/cache" if cache == "cache" else cache
-    assert make_config(read_config_file(str(path))).training.record_cache == expected
 
 
 def test_a_missing_label_map_is_an_environment_error(tmp_path: Path):
@@ -213,17 +161,6 @@ def test_every_field_has_a_flag_except_tables_and_fields_of_a_cluster():
         "image_pull_secrets",
         *("env", "secret_env", "volumes", "resources", "vertex"),  # tables of a file
     }
-
-
-def test_in_a_file_imagenet_is_not_a_path(tmp_path):
-    path = tmp_path / "pipeline.toml"
-    path.write_text('weights = "imagenet"\nfeature_cache = "kept"\n')
-    assert read_config_file(str(path)) == {
-        "weights": "imagenet",
-        "feature_cache": f"{tmp_path}/kept",
-    }
-    path.write_text('weights = "w.h5"\nfeature_cache = "none"\n')
-    assert read_config_file(str(path)) == {"weights": f"{tmp_path}/w.h5", "feature_cache": "none"}
 
 
 def test_a_flag_of_submit_is_not_taken_from_the_file(tmp_path: Path, capsys):

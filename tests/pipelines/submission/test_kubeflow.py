@@ -199,6 +199,9 @@ def test_a_token_in_a_file_is_read_again_for_each_request(server, monkeypatch, t
         ((400, '{"message": "bad spec"}'), UsageError, "400: bad spec", "rejects"),
         ((500, '{"message": "down {authorization}"}'), TransientStorageError, "500: down", "again"),
         ((200, "<html>Log in, {authorization}</html>"), AccessError, "does not answer", "login"),
+        # A page of a proxy in Latin-1.
+        ((502, "d\udce9sol\udce9"), TransientStorageError, "its answer is not UTF-8 text", ""),
+        ((400, "no\x1b[2J \u202e"), UsageError, "400: no<U+001B>[2J <U+202E>", ""),
     ],
 )
 def test_an_error_of_the_server_is_reported_without_the_token(
@@ -240,18 +243,6 @@ def test_a_server_that_cannot_be_reached_is_an_error(server):
     assert " object at 0x" not in str(error.value)
 
 
-def test_an_answer_that_is_not_utf_8_is_an_error(server):
-    server.failure = (502, "d\udce9sol\udce9")  # a page of a proxy in Latin-1
-    with pytest.raises(TransientStorageError, match="its answer is not UTF-8 text"):
-        submit(_run(), KubeflowOptions(host=server.url))
-
-
-def test_control_characters_of_a_server_are_escaped(server):
-    server.failure = (400, "no\x1b[2J \u202e")
-    with pytest.raises(UsageError, match=r"400: no<U\+001B>\[2J <U\+202E>"):
-        submit(_run(), KubeflowOptions(host=server.url))
-
-
 def _make_certificate(path: Path) -> str:
     """Writes a certificate for localhost, signed by itself, and its key."""
     x509 = pytest.importorskip("cryptography.x509")
@@ -283,14 +274,6 @@ def test_a_private_certificate_authority_must_be_given(server, tmp_path):
             submit(_run(), KubeflowOptions(host=secure.url))
         assert secure.requests == []
         assert submit(_run(), KubeflowOptions(host=secure.url, ca_file=certificate)).id == "run-1"
-
-
-def test_waiting_ends_with_the_run(server):
-    submitted = submit(_run(), KubeflowOptions(host=server.url))
-    assert wait_for_end(submitted, poll_seconds=0).state == "SUCCEEDED"
-    assert [request[:2] for request in server.requests][3:] == [
-        ("GET", "/apis/v2beta1/runs/run-1")
-    ] * 3
 
 
 def test_a_run_that_fails_names_its_tasks(server, monkeypatch):

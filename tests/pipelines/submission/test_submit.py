@@ -246,17 +246,9 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
     }
 
 
-def test_an_error_of_the_server_has_its_exit_code(server, compiled, capsys):
-    server.failure = (404, '{"message": "no"}')
-    arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert main(arguments) == 2
-    assert "answers 404: no" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--set=image=other:2"], "image is part of the compiled file"),
         (["--project=p"], "--project is not for --target kubeflow"),
         (["--set=learning_rate=nan", "--set=cache=false"], "learning_rate is nan"),
         (["--set=data=images.csv"], "data is 'images.csv', which no container can see"),
@@ -265,7 +257,8 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, capsys):
             "data seems to contain a credential",
         ),
         (["--set=weights=/mnt/w.h5"], "--set parameters=weights,batch_size,data,"),
-        (["--set=image=other:2"], "or give one of batch_size, data, "),
+        (["--set=image=other:2"], "image is part of the compiled file"),
+        (["--set=num_shards=2"], "or give one of batch_size, data, "),
         (["--set=root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "--run-name seems to contain"),
     ],
@@ -293,11 +286,6 @@ def test_retries_are_not_logged(server, compiled, caplog):
     arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--set=cache=false"]
     assert main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "Retrying" not in caplog.text
-
-
-def test_a_file_for_another_target_is_an_error(server, compiled):
-    with pytest.raises(UsageError, match="was not compiled for vertex"):
-        _submit_values(server, {"pipeline": compiled}, "vertex")
 
 
 @pytest.mark.parametrize(
@@ -347,27 +335,13 @@ def test_a_file_that_is_not_a_pipeline_is_an_error(server, tmp_path, text):
         _submit_values(server, {"pipeline": str(tmp_path / "p.yaml")})
 
 
-def _hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    """Makes the client of Kubeflow load again, and `module` fail as one that does not exist."""
+def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "darkroom.pipelines.submission.kubeflow", raising=False)
     monkeypatch.delattr("darkroom.pipelines.submission.kubeflow", raising=False)
-    monkeypatch.setitem(sys.modules, module, None)
-
-
-def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
-    _hide(monkeypatch, "kfp.client")
+    monkeypatch.setitem(sys.modules, "kfp.client", None)
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
     assert main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
-
-
-def test_a_module_of_ours_that_fails_to_import_is_a_defect(compiled, monkeypatch, capsys):
-    _hide(monkeypatch, "darkroom.runtime.text")
-    given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
-    assert main(["submit", *given]) == 70
-    error = capsys.readouterr().err
-    assert "darkroom.runtime.text" in error
-    assert "extra" not in error
 
 
 # Run in a process of its own: what is loaded stays loaded.
@@ -379,15 +353,12 @@ print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
 """
 
 
-def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
-    (tmp_path / "p.toml").write_text("epochs = 3")
+def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path, light_beam):
     submit = ["submit", "--target=kubeflow", "--host=http://x"]
     cases = {
         "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
-        "p.toml is not a compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
         "was not compiled for vertex": ["submit", "--target=vertex", f"--pipeline={compiled}"],
         "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--set=image=a"],
-        "num_shards is part of": [*submit, f"--pipeline={compiled}", "--set=num_shards=2"],
         "epochs is 0": [*submit, f"--pipeline={compiled}", "--set=epochs=0"],
         "kubeflow cannot keep artifacts": [
             *submit,
@@ -396,7 +367,6 @@ def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
             "--set=root=runs",
         ],
         "nowhere.csv does not exist": ["run", "--data=nowhere.csv", f"--root={tmp_path}/run"],
-        "No file matches": ["run", f"--data={tmp_path}/*.csv", f"--root={tmp_path}/run"],
     }
     done = subprocess.run(
         [sys.executable, "-c", _ASK],
@@ -405,7 +375,7 @@ def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout == "[3, 2, 2, 2, 2, 2, 2, 3, 1] []\n"
+    assert done.stdout == "[3, 2, 2, 2, 2, 3] []\n"
     told = [line for line in done.stderr.splitlines() if line.startswith("darkroom: ")]
     for text, line in zip(cases, told, strict=True):
         assert text in line
