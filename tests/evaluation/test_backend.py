@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import types
 
@@ -64,17 +63,12 @@ def test_a_command_that_trains_says_what_it_needs(
 
 
 @pytest.mark.tensorflow
-def test_a_model_is_asked_without_keras(model, colors, tmp_path):
-    """In a process of its own: this one has imported Keras. It needs no JAX."""
-    code = (
-        "import sys; from darkroom.cli import main; "
-        f"code = main(['evaluate', {str(model)!r}, {str(colors)!r}]); "
-        f"code = code or main(['predict', {str(model)!r}, {str(colors / 'test')!r}]); "
-        "sys.exit(code)"
-    )
-    environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Accuracy" in done.stdout
+def test_a_model_is_asked_without_keras(model, colors, monkeypatch, capsys):
+    """Here neither Keras can be imported, nor a module of darkroom that has imported it."""
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    for name, module in [*sys.modules.items()]:
+        if name == "keras" or (name.startswith("darkroom.") and hasattr(module, "keras")):
+            monkeypatch.setitem(sys.modules, name, None)
+    assert main(["evaluate", str(model), str(colors)]) == 0
+    assert "Accuracy" in capsys.readouterr().out
+    assert main(["predict", str(model), str(colors / "test")]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,7 @@ def test_anything_else_is_refused(scores, from_logits, message):
 @pytest.mark.tensorflow
 def test_an_exported_model_that_gives_logits(model, colors, tmp_path, capsys, monkeypatch):
     import keras
+    import tensorflow as tf
 
     from darkroom.training import export
 
@@ -65,6 +68,7 @@ def test_an_exported_model_that_gives_logits(model, colors, tmp_path, capsys, mo
     logits = keras.Model(inputs, keras.ops.flip(means, axis=1) * 5)
     folder = tmp_path / "logits"
     monkeypatch.setattr(export, "check_answers", lambda *_, **options: None)
+    monkeypatch.setattr(tf.saved_model, "load", cache(tf.saved_model.load))
     export.export_model(logits, LABELS, (6, 5), str(folder))
     for command in (["evaluate"], ["predict"]):
         assert main([*command, str(folder), str(colors)]) == 1

@@ -52,14 +52,6 @@ def _run_once(*seconds):
     return measure
 
 
-def _measure_none(source):
-    """Returns the note that says why no form was measured."""
-    told = io.StringIO()
-    with progress.use(PlainProgress(told)):
-        assert measure_forms(source, OPTIONS) == ()
-    return told.getvalue()
-
-
 def test_images_that_are_too_large_could_be_stored_smaller_and_as_pixels(folder, tmp_path):
     # That it is a part of many processes and has a cache is not taken over.
     cache = tmp_path / "cache"
@@ -72,38 +64,26 @@ def test_images_that_are_too_large_could_be_stored_smaller_and_as_pixels(folder,
     )
 
 
-@pytest.mark.long
-def test_much_too_large_images_gain_from_both_forms(folder, tmp_path):
-    smaller, pixels = measure_forms(_read(folder, tmp_path), OPTIONS)
-    assert 0 < smaller.left_share < 0.7
-    assert 0 < pixels.left_share < 0.7
+@pytest.mark.parametrize(
+    ("encoding", "forms"),
+    [("keep", (StoredForm("store pixels (--encoding raw)", 1.5),)), ("raw", ())],
+)
+def test_images_that_are_small_already_could_only_be_stored_as_pixels(
+    folder, tmp_path, encoding, forms
+):
+    source = _read(folder, tmp_path, resize_short_side=37, encoding=encoding)
+    assert measure_forms(source, OPTIONS, _run_once(4.0, 6.0)) == forms
 
 
-def test_images_that_are_small_already_could_only_be_stored_as_pixels(folder, tmp_path):
-    source = _read(folder, tmp_path, resize_short_side=37)
-    forms = measure_forms(source, OPTIONS, _run_once(4.0, 6.0))
-    assert forms == (StoredForm("store pixels (--encoding raw)", 1.5),)
-
-
-def test_pixels_have_no_other_form(folder, tmp_path):
-    source = _read(folder, tmp_path, resize_short_side=37, encoding="raw")
-    raw = RecordSource(source.files)
-    assert measure_forms(raw, OPTIONS) == ()
-
-
-def test_images_that_were_not_converted_have_the_same_forms(folder):
-    _, splits = open_images(folder)
-    assert len(measure_forms(splits["train"], OPTIONS, _run_once(3.0, 2.0, 1.0))) == 2
-
-
-def test_a_full_disk_costs_the_advice_and_nothing_else(folder, tmp_path, monkeypatch):
-    source = _read(folder, tmp_path)
-
+def test_a_full_disk_costs_the_advice_and_nothing_else(folder, monkeypatch):
     def fail(*_arguments, **_options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("darkroom.profiling.stored_forms.convert", fail)
-    assert "were not measured: No space left on device." in _measure_none(source)
+    told = io.StringIO()
+    with progress.use(PlainProgress(told)):
+        assert measure_forms(open_images(folder).splits["train"], OPTIONS) == ()
+    assert "were not measured: No space left on device." in told.getvalue()
 
 
 def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):
@@ -115,11 +95,3 @@ def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):
     source = RecordSource(helpers.write_split(tmp_path, "train", records))
     smaller, _ = measure_forms(source, OPTIONS, _run_once(4.0, 2.0, 1.0))
     assert smaller.left_share == 0.5
-
-
-def test_files_that_are_read_several_times_keep_the_sizes_that_were_noted(folder, tmp_path):
-    source = _read(folder, tmp_path)
-    twice = RecordSource(source.files * 2)
-    assert twice.count_images() == 2 * source.count_images() == 16
-    record = next(iter(twice.make_elements(OPTIONS, None)))
-    assert twice.parse(record).shape.numpy().tolist() == [300, 400]

@@ -55,13 +55,6 @@ def test_without_stages_it_says_how_to_get_them():
             2.5,
         ),
         (
-            _costs(read=100, decode=1000, resize=900),
-            _forms(0.625, 0.7),
-            "Input-bound 60% at 900 images/s: decoding; store at 256 px "
-            "(--resize-short-side 256) for about 1.6x.",
-            1.6,
-        ),
-        (
             _costs(read=50, decode=300, resize=250),
             _forms(0.8, 0.5),
             "Input-bound 60% at 900 images/s: decoding; store pixels (--encoding raw) "
@@ -88,13 +81,6 @@ def test_without_stages_it_says_how_to_get_them():
             "Input-bound 60% at 900 images/s: augmenting; augment less "
             "(crop and flip cost the least) for about 2.5x.",
             2.5,
-        ),
-        (
-            _costs(decode=100, resize=400),
-            (),
-            "Input-bound 60% at 900 images/s: resizing; give it more cores "
-            "(tf.data service: darkroom dataservice).",
-            1.0,
         ),
     ],
 )

@@ -35,7 +35,7 @@ def trained(datasets, tmp_path_factory):
     [
         pytest.param("label", "same label", {"label", "score"}, marks=pytest.mark.long),
         ("labels", "same labels", {"labels", "scores"}),
-        ("numbers", "-", {"w", "h"}),
+        pytest.param("numbers", "-", {"w", "h"}, marks=pytest.mark.long),
     ],
 )
 def test_every_command_takes_a_model_of_every_kind(

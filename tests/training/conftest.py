@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +56,17 @@ def quick_export(monkeypatch):
     monkeypatch.setattr("darkroom.training.train._evaluate", lambda *_: EVALUATION)
 
 
+def make_fn_args(root: Path, folder: Path, config: Any) -> SimpleNamespace:
+    """The arguments of `run_fn`, as TFX makes them, for the splits of a dataset."""
+    return SimpleNamespace(
+        train_files=[f"{root}/Split-train/*"],
+        eval_files=[f"{root}/Split-eval/*"],
+        model_run_dir=str(folder / "run"),
+        serving_model_dir=str(folder / "serving"),
+        custom_config=config,
+    )
+
+
 def use_quick_loop(patch: pytest.MonkeyPatch) -> None:
     """Trains without images, where the network and its numbers do not matter."""
     from darkroom.training.batches import FeatureBatches, ImageBatches
@@ -79,10 +91,11 @@ def small_network(monkeypatch, training_process):
     return efficientnet_lite
 
 
-@pytest.fixture
-def weights(small_network, tmp_path):
-    path = str(tmp_path / "network.weights.h5")
-    small_network.build_network(SIZE).save_weights(path)
+@pytest.fixture(scope="session")
+def weights(training_process, tmp_path_factory):
+    """The path of weights of the small network."""
+    path = str(tmp_path_factory.mktemp("weights") / "network.weights.h5")
+    training_process.build_small_network(SIZE).save_weights(path)
     return path
 
 

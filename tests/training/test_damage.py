@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -71,16 +70,6 @@ def test_a_record_of_another_tool_is_named_without_the_advice_to_verify(helpers,
     with pytest.raises(DataError, match="record 7 is damaged") as caught:
         open_files(str(file))
     assert "darkroom verify" not in caught.value.hint
-
-
-def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, jpeg_set):
-    source = open_files(f"{dataset}/Split-train/*")
-    shutil.rmtree(dataset)
-    convert(str(jpeg_set.csv), str(dataset), seed=1)
-    for file in (dataset / "Split-train").iterdir():
-        file.unlink()
-    with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(source):
-        read(source)
 
 
 @pytest.mark.usefixtures("quick_loop")

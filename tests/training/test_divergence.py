@@ -18,8 +18,6 @@ from darkroom.input.files import open_images
 from darkroom.input.opening import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.training.devices.placement import make_placement
-from darkroom.training.features.compute import Computer
-from darkroom.training.networks import efficientnet_lite
 from darkroom.training.run import train
 
 from ..pictures import encode
@@ -75,24 +73,10 @@ def _train(splits, run_dir, **values):
     )
 
 
-def _open_files(folder, tmp_path):
-    return open_images(str(folder)).splits
-
-
-def _open_records(folder, tmp_path):
-    convert(str(folder), str(tmp_path / "records"))
-    root = str(tmp_path / "records")
-    return open_splits(open_data([root]).splits)
-
-
-@pytest.mark.parametrize(
-    ("loop", "open_splits_of"),
-    [("fit", _open_files), pytest.param("custom", _open_records, marks=pytest.mark.long)],
-)
-def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_of):
-    splits = open_splits_of(folder, tmp_path)
+def test_the_images_of_the_batch_are_named(folder, tmp_path):
+    splits = open_images(str(folder)).splits
     with pytest.raises(DataError) as caught:
-        _train(splits, tmp_path / "run", loop=loop, checkpoint_steps=1)
+        _train(splits, tmp_path / "run", loop="fit", checkpoint_steps=1)
     found = re.fullmatch(
         r"The loss is nan in batch [1-4] of epoch 1, whose images are (\S+), (\S+), (\S+)\.",
         caught.value.message,
@@ -109,38 +93,13 @@ def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_o
                 assert np.isfinite(reader.get_tensor(name)).all()
 
 
-@pytest.mark.parametrize(
-    ("loop", "open_splits_of"),
-    [("custom", _open_records), pytest.param("fit", _open_files, marks=pytest.mark.long)],
-)
-def test_several_batches_of_an_execution_are_named_together(folder, tmp_path, loop, open_splits_of):
-    splits = open_splits_of(folder, tmp_path)
+def test_several_batches_of_an_execution_are_named_together(folder, tmp_path):
+    """In records, and in the other loop."""
+    root = str(tmp_path / "records")
+    convert(str(folder), root)
+    splits = open_splits(open_data([root]).splits)
     with pytest.raises(DataError) as caught:
-        _train(splits, tmp_path / "run", loop=loop, steps_per_execution=4)
+        _train(splits, tmp_path / "run", loop="custom", steps_per_execution=4)
     message = caught.value.message
     assert "nan in one of the batches 1 to 4 of epoch 1, whose images are" in message
     assert message.endswith(" and 9 more.")
-
-
-def test_images_are_named_where_their_features_are_trained_on(
-    folder, tmp_path, monkeypatch, training_process
-):
-    build = training_process.build_small_network
-    monkeypatch.setattr(efficientnet_lite, "build_network", build)
-    size = (16, 16)
-    build(size).save_weights(tmp_path / "network.weights.h5")
-    splits = open_images(str(folder)).splits
-    [bad] = [n for n, uri in enumerate(splits["train"].split.uris) if uri.endswith("train/b/7.png")]
-    inner = Computer.compute
-
-    def compute(computer, source, split, views):
-        found = inner(computer, source, split, views)
-        if split == "train":
-            found.values[bad, 1] = np.inf
-        return found
-
-    monkeypatch.setattr(Computer, "compute", compute)
-    values = {"model": "efficientnet-lite0", "weights": str(tmp_path / "network.weights.h5")}
-    values["image_size"] = size
-    with pytest.raises(DataError, match=r"The loss is nan in batch \d of epoch 1, .*train/b/7.png"):
-        _train(splits, tmp_path / "run", augment="flip", feature_cache="none", **values)

@@ -6,16 +6,16 @@ import io
 import json
 import logging
 import re
-import types
 
 import pytest
 
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
-from darkroom.training.state.training_run import TrainingRun
 from darkroom.training.trainer import run_fn
 
+from .conftest import make_fn_args
+from .histories import EndedError, end_at
 from .training_process import train_dataset
 
 pytestmark = [
@@ -36,12 +36,6 @@ OPTIONS = {
 }
 
 
-@pytest.fixture
-def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(30)
-    return write_dataset({"train": rows[:22], "eval": rows[22:]})
-
-
 def _train(root, run_dir, **values):
     options = TrainingOptions(**{**OPTIONS, **values})
     with progress.step("Training"):
@@ -50,7 +44,7 @@ def _train(root, run_dir, **values):
 
 def _describe(entry):
     names = ("loss", "accuracy", "val_loss", "val_accuracy")
-    return ", ".join(f"{name} {entry[name]:.4f}" for name in names) + ", rate 0.05, "
+    return ", ".join(f"{name} {entry[name]:.4f}" for name in names) + ", rate 0.05"
 
 
 def _check_lines(stream, history, speed):
@@ -58,7 +52,7 @@ def _check_lines(stream, history, speed):
     assert len(lines) == 2
     for number, (line, entry) in enumerate(zip(lines, history, strict=True), 1):
         assert re.match(rf"Training: epoch {number}/2 done in \d+\.\d s, loss ", line)
-        assert re.search(re.escape(_describe(entry).removesuffix(", ")) + speed + "$", line)
+        assert re.search(re.escape(_describe(entry)) + speed + "$", line)
     assert re.fullmatch(r"Training done in .* s, 2 epochs", last)
 
 
@@ -108,25 +102,18 @@ def test_a_terminal_shows_the_batches_of_each_epoch(dataset, tmp_path):
     _check_lines(display._stream, trained.history, speed)
 
 
-@pytest.mark.usefixtures("always_loss")
+@pytest.mark.usefixtures("always_loss", "quick_loop")
 def test_a_training_that_resumes_shows_the_rest_of_its_epoch(dataset, tmp_path, monkeypatch):
-    inner = TrainingRun._end_step
-
-    def end_step(run, done):
-        inner(run, done)
-        if (len(run.history), done) == (1, 4):
-            raise KeyError("stopped")
-
     display = Display()
     with monkeypatch.context() as patch, progress.use(display):
-        patch.setattr(TrainingRun, "_end_step", end_step)
-        with pytest.raises(KeyError, match="stopped"):
-            _train(dataset, tmp_path / "run", loop="custom", checkpoint_steps=2)
+        end_at(patch, 1, 4)
+        with pytest.raises(EndedError):
+            _train(dataset, tmp_path / "run", checkpoint_steps=2)
     # The fourth ended before it could be shown.
     _check_counts(display.counts, 6, 3)
     display = Display()
     with progress.use(display):
-        trained = _train(dataset, tmp_path / "run", loop="custom", checkpoint_steps=2)
+        trained = _train(dataset, tmp_path / "run", checkpoint_steps=2)
     shown = [each[:5] for each in display.counts]
     assert shown == [("Training: epoch 2/2", done, 6, "batches", 4) for done in (5, 6)]
     lines = display._stream.getvalue().splitlines()
@@ -156,16 +143,10 @@ def test_a_model_with_a_schedule_shows_the_rate_of_its_last_step(
 
 @pytest.mark.usefixtures("quick_loop", "quick_export")
 def test_the_log_of_tfx_s_trainer_has_one_line_an_epoch(dataset, tmp_path, caplog):
-    fn_args = types.SimpleNamespace(
-        train_files=[f"{dataset}/Split-train/*"],
-        eval_files=[f"{dataset}/Split-eval/*"],
-        model_run_dir=str(tmp_path / "run"),
-        serving_model_dir=str(tmp_path / "serving"),
-        custom_config={"darkroom": {**OPTIONS, "image_size": [8, 8]}},
-    )
+    config = {"darkroom": {**OPTIONS, "image_size": [8, 8]}}
     logger = logging.getLogger("darkroom.training.run")
     try:
-        run_fn(fn_args)
+        run_fn(make_fn_args(dataset, tmp_path, config))
     finally:
         logging.getLogger("darkroom.training").setLevel(logging.NOTSET)
     history = json.loads((tmp_path / "run" / "history.json").read_text())
@@ -173,4 +154,4 @@ def test_the_log_of_tfx_s_trainer_has_one_line_an_epoch(dataset, tmp_path, caplo
     assert len(lines) == 2
     for number, (line, entry) in enumerate(zip(lines, history, strict=True), 1):
         # No image was read, so nothing is said of their speed.
-        assert line == f"Epoch {number} of 2: {_describe(entry)}".removesuffix(", ")
+        assert line == f"Epoch {number} of 2: {_describe(entry)}"

@@ -58,14 +58,6 @@ def test_a_folder_that_was_used_may_have_notes(tmp_path: Path):
     assert read_files(folder) == before
 
 
-def test_the_folder_of_a_report_is_not_that_of_a_training(tmp_path: Path):
-    ledger.write_files(str(tmp_path), {"report.html": b"1"})
-    before = read_files(tmp_path)
-    with pytest.raises(OutputError, match=r"contains unrelated files: report\.html"):
-        claim_folder(str(tmp_path))
-    assert read_files(tmp_path) == before
-
-
 @pytest.mark.parametrize("existing", ["", ".DS_Store", "lost+found/"])
 def test_an_empty_folder_is_used(tmp_path: Path, existing: str):
     if existing.endswith("/"):

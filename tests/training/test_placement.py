@@ -13,9 +13,12 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import UsageError
+from darkroom.options.training import TrainingOptions
 from darkroom.training.devices import placement
 from darkroom.training.devices.cluster import Cluster, read_cluster
 from darkroom.training.devices.placement import make_placement
+
+from .training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
 
@@ -79,31 +82,34 @@ def _assert_same(one, two):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_two_devices_and_two_processes_give_what_one_gives(
-    dataset, tmp_path, warm_python, is_killed
-):
+def test_two_devices_give_what_one_gives(dataset, tmp_path, warm_python):
+    # One layer of weights is traced quickly.
+    values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
+    cases = {name: {**values, "strategy": name} for name in ("one", "mirrored")}
+    assert _start(warm_python, dataset, tmp_path, cases, "2").wait() == 0
+    single, mirrored = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
+    assert json.loads(str(single["best_epoch"])) == 1
+    _assert_same(mirrored, single)
+
+
+@pytest.mark.long
+def test_two_processes_and_two_devices_give_what_one_gives(dataset, tmp_path, warm_python):
     cases = {
         "single": {"strategy": "one"},
         "fit": {"strategy": "mirrored", "loop": "fit"},
+        "custom": {"strategy": "mirrored", "loop": "custom"},
+        "split": {"strategy": "one", "model": "own_models:split"},
     }
-    if is_killed:
-        cases["custom"] = {"strategy": "mirrored", "loop": "custom"}
-        cases["split"] = {"strategy": "one", "model": "own_models:split"}
-        values = {"checkpoint_steps": 2}
-    else:
-        # One layer of weights is traced quickly.
-        values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
+    values = {"checkpoint_steps": 2}
     # At the same time as the workers, which wait for each other now and then.
     cases = {name: {**values, **options} for name, options in cases.items()}
     in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")
-    if is_killed:
-        # In the second epoch, one batch after a checkpoint; the other cannot go on.
-        processes = _start_workers(warm_python, dataset, tmp_path, values, "1", "3")
-        codes = [process.wait() for process in processes]
-        assert codes == [1, -signal.SIGKILL]
-        history = json.loads((tmp_path / "workers" / "history.json").read_text())
-        assert [entry["epoch"] for entry in history] == [1]
+    # In the second epoch, one batch after a checkpoint; the other cannot go on.
+    processes = _start_workers(warm_python, dataset, tmp_path, values, "1", "3")
+    codes = [process.wait() for process in processes]
+    assert codes == [1, -signal.SIGKILL]
+    history = json.loads((tmp_path / "workers" / "history.json").read_text())
+    assert [entry["epoch"] for entry in history] == [1]
     for process in _start_workers(warm_python, dataset, tmp_path, values):
         assert process.wait() == 0
     assert in_one_process.wait() == 0
@@ -111,35 +117,26 @@ def test_two_devices_and_two_processes_give_what_one_gives(
     assert json.loads(str(single["best_epoch"])) == 1
     for other in others:
         _assert_same(other, single)
-    if is_killed:
-        devices = json.loads(str(others[-1]["devices"]))
-        assert devices == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
+    devices = json.loads(str(others[-1]["devices"]))
+    assert devices == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
     for worker in range(2):
         _assert_same(np.load(tmp_path / f"workers-{worker}.npz"), single)
     # Only the chief writes: a file of events for each run.
-    assert len(list((tmp_path / "workers" / "tensorboard" / "train").iterdir())) == 1 + is_killed
+    assert len(list((tmp_path / "workers" / "tensorboard" / "train").iterdir())) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
-def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
+@pytest.mark.parametrize(
+    "loop", ["quick", *(pytest.param(loop, marks=pytest.mark.long) for loop in ("fit", "custom"))]
+)
+def test_mixed_precision_ends_with_the_training(dataset, tmp_path, request, loop):
     import keras
 
-    from darkroom.data.open import open_data
-    from darkroom.input.opening import open_splits
-    from darkroom.options.training import TrainingOptions
-    from darkroom.training.run import train
-
-    opened = open_splits(open_data([dataset]).splits)
-    trained = train(
-        TrainingOptions(
-            image_size=(8, 8), batch_size=8, epochs=1, precision="mixed_float16", loop=loop
-        ),
-        make_placement("one"),
-        training=opened["train"],
-        evaluation=opened["eval"],
-        run_dir=str(tmp_path / "run"),
-    )
+    options = {"image_size": (8, 8), "epochs": 1, "precision": "mixed_float16"}
+    if loop == "quick":
+        request.getfixturevalue("quick_loop")
+    else:
+        options["loop"] = loop
+    trained = train_dataset(dataset, tmp_path / "run", TrainingOptions(**options))
     layers = [layer for layer in trained.model.layers if isinstance(layer, keras.layers.Conv2D)]
     assert {(each.compute_dtype, each.variable_dtype) for each in layers} == {
         ("float16", "float32")

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.training import TrainingOptions
+from darkroom.training.batches import ImageBatches
 from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Budget, Phase
 from darkroom.training.state.training_run import TrainingRun
@@ -30,16 +31,11 @@ OPTIONS = {
     "epochs": 2,
     "learning_rate": 0.1,
     "checkpoint_steps": 2,
+    "balance": "sampling",
+    "clip_norm": 0.05,
+    "label_smoothing": 0.1,
 }
-# Both loops share the code that resumes. Those of recipe/ show that they train alike.
-LOOPS = ["fit", pytest.param("custom", marks=pytest.mark.long)]
 SCRIPT = Path(__file__).with_name("training_process.py")
-
-
-@pytest.fixture
-def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(30)
-    return write_dataset({"train": rows[:22], "eval": rows[22:]})
 
 
 def _train(root, run_dir, **values):
@@ -70,31 +66,40 @@ def train_straight(straight_runs, dataset, tmp_path):
     return train_once
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_run_that_stops_anywhere_resumes_with_the_next_batch(
+@pytest.mark.usefixtures("quick_loop")
+def test_a_run_that_stops_resumes_with_the_next_batch(dataset, tmp_path, notes, monkeypatch):
+    places = []
+    monkeypatch.setattr(ImageBatches, "make_training", lambda _, *place: places.append(place))
+    # In the second epoch, one batch after a checkpoint.
+    run_dir = tmp_path / "run"
+    _train_interrupted(dataset, run_dir, 1, 3)
+    trained = _train(dataset, run_dir)
+    assert "Resumes after batch 2 of epoch 2." in notes
+    assert places == [(0, 0), (1, 0), (1, 2)]
+    assert_same(trained, _train(dataset, tmp_path / "straight"))
+    # TensorBoard shows every epoch once.
+    for part, name in (("train", "loss"), ("validation", "val_loss")):
+        expected = [(each["epoch"] - 1, pytest.approx(each[name])) for each in trained.history]
+        assert _read_losses(run_dir / "tensorboard" / part) == expected
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_a_run_that_is_killed_resumes_with_the_next_batch(
     dataset, tmp_path, notes, train_straight, warm_python, loop
 ):
-    # Killed in the second epoch, one batch after a checkpoint.
     run_dir, cases = tmp_path / "run", {"run": {**OPTIONS, "loop": loop}}
     arguments = [str(dataset), str(tmp_path), json.dumps(cases), "1", "1", "3"]
     assert warm_python.start(SCRIPT, *arguments).wait() == -signal.SIGKILL
     assert not list(tmp_path.glob("run-*"))
-    history = json.loads((run_dir / "history.json").read_text())
-    assert [entry["epoch"] for entry in history] == [1]
     # Stopped where the epoch has no batch left.
     _train_interrupted(dataset, run_dir, 1, 6, loop=loop)
     trained = _train(dataset, run_dir, loop=loop)
-    # A checkpoint is written after every second batch.
     places = ["batch 2 of epoch 2", "batch 6 of epoch 2"]
     assert [note for note in notes if "Resumes" in note] == [
         f"Resumes after {place}." for place in places
     ]
     assert_same(trained, train_straight())
-    # TensorBoard shows every epoch once.
-    for part, name in (("train", "loss"), ("validation", "val_loss")):
-        expected = [(each["epoch"] - 1, pytest.approx(each[name])) for each in trained.history]
-        assert _read_losses(run_dir / "tensorboard" / part) == expected
 
 
 def _read_losses(folder):
@@ -174,6 +179,16 @@ def test_the_best_weights_are_those_of_the_history_wherever_a_run_ends(
     _end_epoch(again, 7, 0.6)
     _assert_best(again, done)
     _assert_best(_make_run(training_process, tmp_path), done)
+
+
+def test_checkpoints_elsewhere_are_not_deleted(training_process, tmp_path):
+    """TensorFlow deletes the checkpoints that a list names, wherever they are."""
+    run = _make_run(training_process, tmp_path / "run", checkpoint_steps=1)
+    run.step_hook(1)
+    path = tmp_path / "run" / "checkpoints" / "checkpoint"
+    path.write_text(f'all_model_checkpoint_paths: "{tmp_path}/ckpt-0"\n{path.read_text()}')
+    with pytest.raises(OutputError, match="has checkpoints that darkroom did not write"):
+        _make_run(training_process, tmp_path / "run")
 
 
 def test_half_of_the_best_weights_are_written_again(training_process, tmp_path):

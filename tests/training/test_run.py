@@ -19,18 +19,21 @@ from darkroom.input.opening import input_fn, open_splits
 from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
-from darkroom.pipelines.local.demo import read_digits
+from darkroom.profiling.meter import InputMeter
 from darkroom.runtime import progress
 from darkroom.targets.label.head import LabelHead
+from darkroom.training.batches import ImageBatches, use_cache_folder
 from darkroom.training.devices.placement import make_placement
-from darkroom.training.models import build_model
-from darkroom.training.run import train
+from darkroom.training.export import export_model
+from darkroom.training.model import make_parts
 from darkroom.training.state.history import read_exported
 from darkroom.training.state.training_run import TrainingRun
 from darkroom.training.trainer import read_example_labels, run_fn
 
 from ..records import make_rows, write_records
+from .conftest import make_fn_args, use_quick_loop
 from .quick_loop import QuickLoop
+from .training_process import make_random, make_tiny, train_dataset
 
 SIZE = (8, 8)
 # Keras warns about every dataset of unknown length.
@@ -40,27 +43,21 @@ pytestmark = [
 ]
 
 
-def _make(num_classes, image_size):
-    """A small model that is traced quickly."""
-    inputs = keras.Input((*image_size, 3), dtype="uint8")
-    x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
-    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
-
-
-def _make_compiled(num_classes, image_size):
-    model = _make(num_classes, image_size)
-    model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
+def _make_compiled(num_classes, image_size, **changed):
+    model = make_tiny(num_classes, image_size)
+    options = {"optimizer": keras.optimizers.SGD(0.5), "loss": "sparse_categorical_crossentropy"}
+    model.compile(**{**options, **changed})
     return model
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_models():
-    """The models above, by name."""
-    module = types.ModuleType("own_models")
-    module.make, module.make_compiled = _make, _make_compiled
+def own_models(training_process):
+    """The models of the script that trains, by name, and the one above."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "own_models", module)
-        yield module
+        patch.setitem(sys.modules, "own_models", None)
+        training_process.register_models()
+        sys.modules["own_models"].make_compiled = _make_compiled
+        yield sys.modules["own_models"]
 
 
 @pytest.fixture(scope="module")
@@ -78,34 +75,14 @@ def changed(dataset, tmp_path):
 
 
 def _options(**values):
-    base = {"image_size": SIZE, "model": "own_models:make", "batch_size": 4, "augment": "none"}
+    base = {"image_size": SIZE, "model": "own_models:tiny", "batch_size": 4, "augment": "none"}
     # The rate of a short training that only has to learn something.
     base |= {"learning_rate": 0.1, "schedule": "constant", "warmup_ratio": 0.0}
     return TrainingOptions(**{**base, **values})
 
 
-def _fn_args(root, tmp_path, config):
-    return types.SimpleNamespace(
-        train_files=[f"{root}/Split-train/*"],
-        eval_files=[f"{root}/Split-eval/*"],
-        model_run_dir=str(tmp_path / "run"),
-        serving_model_dir=str(tmp_path / "serving"),
-        custom_config=config,
-    )
-
-
 def _train(root, run_dir, *, splits=("train", "eval"), **values):
-    options = _options(**values)
-    placement = make_placement(options.strategy)
-    opened = open_splits(open_data([root]).splits)
-    training, evaluation = (opened[split] for split in splits)
-    return train(
-        options,
-        placement,
-        training=training,
-        evaluation=evaluation,
-        run_dir=str(run_dir),
-    )
+    return train_dataset(root, run_dir, _options(**values), splits)
 
 
 def _epochs(history):
@@ -115,23 +92,30 @@ def _epochs(history):
 @pytest.fixture(scope="module")
 def served(dataset, tmp_path_factory, count_commits):
     """A training by `run_fn`, and what was seen of it."""
-    folder, opened, calls = tmp_path_factory.mktemp("served"), [], []
+    folder, opened, calls, models = tmp_path_factory.mktemp("served"), [], [], []
     inner = RecordSource.__init__
 
     def open_source(source, files, *commits):
         opened.append([file.rsplit("/", 2)[1] for file in files])
         inner(source, files, *commits)
 
+    def export(model, *values, **named):
+        models.append(model)
+        export_model(model, *values, **named)
+
     options = _options(epochs=2, learning_rate=0.5, resize="center_crop")
     config = {"darkroom": options.to_dict(), "checkpoint_dir": str(folder / "kept")}
     config["ai_platform_training_args"] = {}
+    # As text, as on Kubeflow.
+    given = json.dumps(config)
     with pytest.MonkeyPatch.context() as patch, count_commits() as read:
         patch.setattr(progress, "remark", calls.append)
         patch.setattr(RecordSource, "__init__", open_source)
-        run_fn(_fn_args(dataset, folder, config))
+        patch.setattr("darkroom.training.trainer.export_model", export)
+        run_fn(make_fn_args(dataset, folder, given))
     return types.SimpleNamespace(
         folder=folder,
-        options=options,
+        model=models[0],
         opened=opened,
         calls=calls,
         read=read,
@@ -159,7 +143,7 @@ def test_run_fn_keeps_no_checkpoints_where_tensorflow_takes_the_name_for_a_patte
 ):
     config = {"darkroom": _options().to_dict(), "checkpoint_dir": str(tmp_path / "kept[1]")}
     with pytest.raises(UsageError, match=r"^checkpoint_dir is '.*/kept\[1\]/"):
-        run_fn(_fn_args(dataset, tmp_path, config))
+        run_fn(make_fn_args(dataset, tmp_path, config))
 
 
 def test_run_fn_opens_its_data_once(served, dataset):
@@ -178,42 +162,32 @@ def test_the_exported_model_sees_the_window_that_evaluation_sees(served, dataset
         images = [each["image/encoded"].bytes_list.value[0] for each in features]
         return tf.stack([decode_image(tf.constant(each), SIZE, resize) for each in images])
 
-    # Nothing is left to train: this only gives the model.
-    options = served.options
-    values = {name: getattr(options, name) for name in ("epochs", "learning_rate", "resize")}
-    model = _train(dataset, served.folder / "run", **values).model
+    model = served.model
     np.testing.assert_allclose(found, model(decode("center_crop")), rtol=1e-5)
     assert not np.allclose(found, model(decode("stretch")), rtol=1e-5)
-    data = input_fn(f"{dataset}/Split-eval/*", options.input_options, training=False)
-    loss = model.evaluate(data, verbose=0, return_dict=True)["loss"]
-    assert served.history[-1]["val_loss"] == pytest.approx(loss, rel=1e-5)
 
 
-@pytest.fixture(scope="module")
-def straight(dataset, tmp_path_factory):
-    """Two epochs of one batch, which has fewer records than it could: their order is the same."""
-    return _train(dataset, tmp_path_factory.mktemp("straight"), epochs=2, batch_size=64)
-
-
-@pytest.mark.parametrize("cache", ["memory", pytest.param("files", marks=pytest.mark.long)])
-def test_a_cache_serves_both_splits_and_every_epoch(
-    dataset, straight, tmp_path, monkeypatch, cache
-):
+def test_a_cache_serves_every_epoch_and_is_gone_after_the_training(dataset, tmp_path, monkeypatch):
     inner = RecordSource._interleave
     read = []
 
     def interleave(source, options, order):
-        read.append(options.record_cache)
+        read.append(source)
         return inner(source, options, order)
 
     monkeypatch.setattr(RecordSource, "_interleave", interleave)
-    where = cache if cache == "memory" else str(tmp_path / "new" / "cache")
-    cached = _train(dataset, tmp_path / "run", epochs=2, batch_size=64, record_cache=where)
-    for one, two in zip(straight.history, cached.history, strict=True):
-        assert one == pytest.approx(two, rel=1e-4)
+    splits = open_splits(open_data([dataset]).splits)
+    options = InputOptions(SIZE, augment="none", record_cache=str(tmp_path / "new" / "cache"))
+    with use_cache_folder(options) as shared:
+        batches = ImageBatches(
+            make_placement("one"), shared, splits["train"], splits["eval"], InputMeter()
+        )
+        for epoch in (0, 1):
+            counts = [len(labels) for _, labels in batches.make_training(epoch, 0)]
+            counts += [len(labels) for _, labels in batches.make_evaluation()]
+            assert sum(counts) == 30
     assert len(read) == 2
-    if cache == "files":
-        assert list((tmp_path / "new" / "cache").iterdir()) == []
+    assert list((tmp_path / "new" / "cache").iterdir()) == []
 
 
 @pytest.mark.usefixtures("quick_loop")
@@ -238,15 +212,6 @@ def test_training_resumes_after_the_last_epoch(dataset, tmp_path, monkeypatch):
     assert done.history == second.history
     for one, two in zip(done.model.get_weights(), second.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-@pytest.mark.usefixtures("quick_loop", "quick_export")
-def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
-    for epochs in (1, 2):
-        config = json.dumps({"darkroom": _options(epochs=epochs).to_dict()})
-        run_fn(_fn_args(dataset, tmp_path, config))
-        history = json.loads((tmp_path / "run" / "history.json").read_text())
-        assert _epochs(history) == list(range(1, epochs + 1))
 
 
 @pytest.fixture
@@ -274,7 +239,7 @@ def _evaluate_to(monkeypatch, losses):
     monkeypatch.setattr(QuickLoop, "evaluate", lambda *_: {"loss": next(left)})
 
 
-@pytest.mark.usefixtures("quick_loop")
+@pytest.mark.usefixtures("quick_loop", "quick_export")
 def test_the_model_is_that_of_the_best_epoch(dataset, tmp_path, monkeypatch, weights_by_epoch):
     def run():
         return _train(dataset, run_dir, epochs=20, early_stopping_patience=2)
@@ -297,34 +262,10 @@ def test_the_model_is_that_of_the_best_epoch(dataset, tmp_path, monkeypatch, wei
     assert read_exported(str(run_dir)) == (1, 4, 1)
 
     # What is exported is that model, too.
-    run_fn(_fn_args(dataset, tmp_path, {"darkroom": _options(epochs=4).to_dict()}))
+    run_fn(make_fn_args(dataset, tmp_path, {"darkroom": _options(epochs=4).to_dict()}))
     assert read_exported(str(run_dir)) == (1, 4, 1)
-    pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
-    images = tf.stack([tf.io.encode_png(each) for each in pixels])
-    signature = tf.saved_model.load(str(tmp_path / "serving")).signatures["serving_default"]
-    scores = signature(image_bytes=images)["scores"]
-    model = _make(2, SIZE)
-    expected = []
-    for weights in weights_by_epoch:
-        model.set_weights(weights)
-        expected.append(model(pixels).numpy())
-    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
-    assert not np.allclose(scores, expected[-1], rtol=1e-3)
-
-
-@pytest.mark.usefixtures("quick_loop")
-@pytest.mark.parametrize(
-    ("losses", "best"),
-    [((math.nan, 0.4, 0.3, math.nan), 3), ((0.4, 0.3, 0.3), 2), ((math.inf, 0.3, math.nan), 2)],
-)
-def test_an_epoch_without_a_finite_loss_is_never_the_best(
-    dataset, tmp_path, monkeypatch, weights_by_epoch, losses, best
-):
-    _evaluate_to(monkeypatch, losses)
-    trained = _train(dataset, tmp_path / "run", epochs=len(losses))
-    assert trained.best_epoch == best
-    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[1][0])
-    _assert_weights(trained.model, weights_by_epoch[best - 1])
+    expected = b"".join(each.tobytes() for each in weights_by_epoch[0])
+    assert (tmp_path / "serving" / "saved_model.pb").read_bytes() == expected
 
 
 @pytest.mark.usefixtures("quick_loop")
@@ -333,7 +274,7 @@ def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, mo
     _evaluate_to(monkeypatch, [math.nan, math.inf])
     for _ in range(2):  # Nothing is left to train the second time.
         with pytest.raises(DataError, match="val_loss is not a finite number in any of 2 epochs"):
-            run_fn(_fn_args(dataset, tmp_path, config))
+            run_fn(make_fn_args(dataset, tmp_path, config))
     assert not (tmp_path / "serving").exists()
     assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2]
 
@@ -346,51 +287,45 @@ def test_a_compiled_model_stays_as_it_is(dataset, tmp_path):
 
 @pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
 def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_path, loop):
-    values = {"epochs": 3, "loop": loop, "learning_rate": 0.3}
+    values = {"epochs": 2, "loop": loop, "learning_rate": 0.3}
     trained = _train(dataset, tmp_path / "mixed", augment="mixup=0.4", **values)
     last = trained.history[-1]
-    assert trained.best_epoch == 3
+    assert trained.best_epoch == 2
     assert set(last) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
     assert last["loss"] < trained.history[0]["loss"]
     data = input_fn(f"{dataset}/Split-eval/*", _options().input_options, training=False)
     pixels, labels = (np.concatenate(part) for part in zip(*data, strict=True))
-    scores = trained.model.predict(pixels, verbose=0)
-    assert last["val_accuracy"] == np.mean(scores.argmax(axis=1) == labels) == 1
+    scores = trained.model(pixels).numpy()
+    assert last["val_accuracy"] == np.mean(scores.argmax(axis=1) == labels)
     expected = -np.log(scores[np.arange(len(labels)), labels]).mean()
     assert last["val_loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
-    dataset, tmp_path, own_models, monkeypatch
-):
-    options = {"loss": "categorical_crossentropy"}
+def test_mixup_rejects_a_model_that_was_compiled_for_numbers(own_models, monkeypatch):
+    vectors = {"loss": "categorical_crossentropy"}
     sparse = {
         "loss": keras.losses.SparseCategoricalCrossentropy(),
         "metrics": [keras.metrics.SparseCategoricalAccuracy()],
     }
 
-    def make(num_classes, image_size, **changed):
-        model = _make(num_classes, image_size)
-        model.compile("sgd", **{**options, **changed})
-        return model
+    def make_parts_of(changed):
+        make = functools.partial(_make_compiled, **{**vectors, **changed})
+        monkeypatch.setattr(own_models, "own", make, raising=False)
+        return make_parts(_options(augment="mixup", model="own_models:own"), LabelHead(2), 1)
 
     for part, value in sparse.items():
-        changed = {part: value}
-        monkeypatch.setattr(own_models, "own", functools.partial(make, **changed), raising=False)
         with pytest.raises(UsageError, match=r"own_models:own comes compiled with a sparse loss"):
-            _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own")
-    monkeypatch.setattr(own_models, "own", make)
-    values = {"augment": "mixup", "model": "own_models:own", "epochs": 1}
-    trained = _train(dataset, tmp_path / "run", **values)
-    assert isinstance(trained.model.optimizer, keras.optimizers.SGD)
-    assert set(trained.history[0]) == {"epoch", "loss", "val_loss"}
+            make_parts_of({part: value})
+    assert isinstance(make_parts_of({}).trained.optimizer, keras.optimizers.SGD)
 
 
 @pytest.fixture(scope="module")
 def first(dataset, tmp_path_factory):
     """The result of one epoch, and its folder."""
     folder = tmp_path_factory.mktemp("first")
-    return _train(dataset, folder, epochs=1), folder
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_loop(patch)
+        return _train(dataset, folder, epochs=1), folder
 
 
 @pytest.fixture
@@ -418,13 +353,9 @@ def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, run_
 
 def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir, monkeypatch):
     # The same name, but another model.
-    monkeypatch.setattr(
-        own_models,
-        "make",
-        lambda classes, size: build_model("small_cnn", LabelHead(classes), size),
-    )
+    monkeypatch.setattr(own_models, "tiny", make_random)
     with pytest.raises(UsageError, match="is of another model or number of labels"):
-        _train(dataset, run_dir, epochs=2, model="own_models:make")
+        _train(dataset, run_dir, epochs=2, model="own_models:tiny")
 
 
 @pytest.mark.usefixtures("quick_loop")
@@ -441,12 +372,6 @@ def test_changed_options_are_reported_and_used(dataset, first, run_dir, monkeypa
         np.testing.assert_allclose(after, before, atol=1e-9)
 
 
-def test_a_missing_split_is_an_error(helpers, write_dataset, tmp_path):
-    root = write_dataset({"train": helpers.make_rows(8)})
-    with pytest.raises(DataError, match=r"No file matches .*eval/"):
-        run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
-
-
 def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, changed, tmp_path):
     dataset = changed
     patterns = [f"{dataset}/Split-train/*", f"{dataset}/Split-eval/*"]
@@ -455,18 +380,9 @@ def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, chang
     dataset = write_dataset({"train": helpers.make_rows(4)}, labels=("light", "dark"))
     with pytest.raises(DataError, match=r"The label maps of .*dataset and .*other differ"):
         read_example_labels([f"{other}/Split-train/*", *patterns])
-    with pytest.raises(DataError, match=r"No file matches .*nowhere/Split-train/"):
-        read_example_labels([f"{tmp_path}/nowhere/Split-train/*"])
     helpers.write_split(tmp_path / "others", "train", [])
     with pytest.raises(DataError, match=r"no dataset\.json in .*others"):
         read_example_labels([f"{tmp_path}/others/Split-train/*"])
-    (other / "labels.txt").write_text("dark\nlighu\n")
-    with pytest.raises(DataError, match=r"other/labels\.txt is damaged: it differs from"):
-        read_example_labels([f"{other}/Split-train/*"])
-    shard = dataset / "Split-train" / "data_tfrecord-00001-of-00002"
-    shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(DataError, match="data_tfrecord-00001-of-00002"):
-        read_example_labels(patterns)
 
 
 @pytest.mark.parametrize(
@@ -476,10 +392,6 @@ def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, chang
         ({"image_size": [8, 8], "zzz": 3}, "no option 'zzz'. Options: batch_size, resize,"),
         ({"epochs": 3}, "needs the option image_size"),
         ({"image_size": [8, 8], "epochs": 0}, "epochs is 0, expected a whole number"),
-        ({"image_size": [8, 8], "epochs": True}, "epochs is True, expected a whole number"),
-        ({"image_size": [8, 8], "learning_rate": 0}, "learning_rate is 0, expected a number"),
-        ({"image_size": [8, 8], "batch_size": "4"}, "batch_size is '4', expected a whole"),
-        ({"image_size": [8, 8], "augment": "spin"}, "augment is 'spin', expected none, or"),
     ],
 )
 def test_wrong_training_options_are_named(values, message):
@@ -488,64 +400,10 @@ def test_wrong_training_options_are_named(values, message):
     assert message in str(caught.value)
 
 
-def test_options_survive_json():
-    options = _options(early_stopping_patience=3, weights="w.h5", seed=5)
-    assert TrainingOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
-
-
 @pytest.mark.parametrize("config", [None, {}, "{}", {"epochs": 3}])
 def test_custom_config_without_our_key_is_an_error(dataset, tmp_path, config):
     with pytest.raises(UsageError, match=r"custom_config is .* expected a dict with 'darkroom'"):
-        run_fn(_fn_args(dataset, tmp_path, config))
-
-
-def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
-    """As in the documentation: any Examples, with a model and a loop of your own."""
-    for split, rows in (("train", helpers.make_rows(24)), ("eval", helpers.make_rows(8, seed=1))):
-        records = [
-            helpers.make_example({"image/encoded": image, "image/class/label": label})
-            for image, label in rows
-        ]
-        helpers.write_split(tmp_path / "examples", split, records, suffix=".gz")
-
-    def own_run_fn(fn_args):
-        options = InputOptions((8, 8), batch_size=4, repeat=None)
-        model = sys.modules["own_models"].make(2, options.image_size)
-        model.compile(
-            keras.optimizers.Adam(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"]
-        )
-        model.fit(
-            input_fn(fn_args.train_files, options, training=True),
-            validation_data=input_fn(fn_args.eval_files, options, training=False),
-            steps_per_epoch=12,
-            epochs=2,
-            shuffle=False,
-            verbose=0,
-        )
-        model.export(fn_args.serving_model_dir, verbose=False)
-        return model.history.history["val_accuracy"][-1]
-
-    assert own_run_fn(_fn_args(tmp_path / "examples", tmp_path, None)) == 1.0
-    assert (tmp_path / "serving" / "saved_model.pb").exists()
-
-
-# The demo's own test asks the same of the whole pipeline.
-@pytest.mark.long
-def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
-    digits, labels = read_digits()
-    order = np.random.default_rng(0).permutation(len(labels))
-    rows = [(helpers.encode_png(digits[number]), int(labels[number])) for number in order]
-    root = write_dataset({"train": rows[:1437], "eval": rows[1437:]}, labels="0123456789")
-    options = TrainingOptions(image_size=(16, 16), epochs=8, augment="none")
-    opened = open_splits(open_data([root]).splits)
-    trained = train(
-        options,
-        make_placement(options.strategy),
-        training=opened["train"],
-        evaluation=opened["eval"],
-        run_dir=str(tmp_path / "run"),
-    )
-    assert trained.history[-1]["val_accuracy"] >= 0.97
+        run_fn(make_fn_args(dataset, tmp_path, config))
 
 
 def test_the_trainer_verifies_hashes_when_asked_to(changed, tmp_path):
@@ -554,4 +412,4 @@ def test_the_trainer_verifies_hashes_when_asked_to(changed, tmp_path):
     path.write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
     config = {"darkroom": _options(verify=True).to_dict()}
     with pytest.raises(DataError, match=r"(?s)Split-train/.*has the right length"):
-        run_fn(_fn_args(changed, tmp_path, config))
+        run_fn(make_fn_args(changed, tmp_path, config))

@@ -124,14 +124,3 @@ def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, monkeypatch, 
     assert main([*command, "--epochs", "3"]) == 70
     left = {path.name for path in moved.iterdir()}
     assert left.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})
-
-
-@pytest.mark.usefixtures("ready_model")
-def test_without_a_test_split_the_eval_split_is_scored_and_said(pictures, tmp_path, capsys):
-    shutil.rmtree(pictures / "test")
-    folder = tmp_path / "run"
-    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
-    assert main([*command, "--epochs", "1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["evaluation"]
-    assert (found["split"], found["records"], found["accuracy"]) == ("eval", 12, 1.0)
-    assert found["notes"][0].startswith("The training chose its best epoch by these records")

@@ -90,6 +90,7 @@ def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path)
     second = write_dataset({"eval": rows[20:]}).rename(tmp_path / "second")
     found = darkroom.train([first], tmp_path / "run", eval_records=second, epochs=1, **OPTIONS)
     assert (found.evaluation.split, found.evaluation.metrics.records) == ("eval", 10)
+    assert found.evaluation.notes[0].startswith("The training chose its best epoch by these")
 
 
 @pytest.mark.parametrize(

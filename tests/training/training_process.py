@@ -119,8 +119,8 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
         train_case(root, f"{folder}/{name}", options)
 
 
-def train_dataset(root, run_dir, options):
-    """Trains on a dataset of two labels; returns the result."""
+def train_dataset(root, run_dir, options, splits=("train", "eval")):
+    """Trains on two splits of a dataset of two labels; returns the result."""
     from darkroom.data.open import open_data
     from darkroom.input.opening import open_splits
     from darkroom.training.devices.placement import make_placement
@@ -128,11 +128,12 @@ def train_dataset(root, run_dir, options):
 
     placement = make_placement(options.strategy)
     opened = open_splits(open_data([root]).splits)
+    training, evaluation = (opened[split] for split in splits)
     return train(
         options,
         placement,
-        training=opened["train"],
-        evaluation=opened["eval"],
+        training=training,
+        evaluation=evaluation,
         run_dir=str(run_dir),
     )
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import io
-import zipfile
 
 import numpy as np
 import pytest
@@ -33,88 +32,24 @@ def test_features_are_found_by_the_key_of_their_image(tmp_path):
     np.testing.assert_array_equal(features[2], [-1, -1, -1])
 
 
-def _pack(keys=None, features=VALUES[:2], save=np.savez):
+def _pack(keys=None, features=VALUES[:2]):
     file = io.BytesIO()
     keys = np.frombuffer(b"".join(KEYS[:2]), np.uint8).reshape(2, 32) if keys is None else keys
-    save(file, keys=keys, features=features)
+    np.savez(file, keys=keys, features=features)
     return file.getvalue()
 
 
-def _forge_header(header):
-    """Returns a file whose features have another header, as of numpy's own format."""
-    text = header.encode().ljust(117) + b"\n"
-    npy = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + VALUES[:2].tobytes()
-    file = io.BytesIO(_pack())
-    with zipfile.ZipFile(file) as packed:
-        keys = packed.read("keys.npy")
-    with zipfile.ZipFile(file, "w") as packed:
-        packed.writestr("keys.npy", keys)
-        packed.writestr("features.npy", npy)
-    return file.getvalue()
-
-
-def _forge_shape(shape):
-    return _forge_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
-
-
-def _patch(data, at, was, now):
-    """Returns a zip archive with other values in all its headers."""
-    for mark, offset in ((b"PK\3\4", at), (b"PK\1\2", at + 2)):
-        start = 0
-        while (start := data.find(mark, start) + 1) > 0:
-            place = start - 1 + offset
-            assert data[place : place + len(was)] == was
-            data = data[:place] + now + data[place + len(now) :]
-    return data
-
-
-def _save_npy():
-    file = io.BytesIO()
-    np.save(file, VALUES[:2])
-    return file.getvalue()
-
-
-def _damage_stream():
-    data = _pack(
-        features=np.arange(6000, dtype=np.float32).reshape(2, -1), save=np.savez_compressed
-    )
-    at = data.rindex(b"features.npy", 0, data.index(b"PK\1\2")) + 200
-    return data[:at] + b"\xff" * 40 + data[at + 40 :]
-
-
-_ONE = np.zeros((2, 3), np.float32)
 _DAMAGED = {
-    "one column": _pack(features=VALUES[:2, :1]),
-    "one number a row": _pack(features=VALUES[:2, 0]),
-    "one number": _pack(features=np.float32(1)),
+    "another width": _pack(features=np.zeros((2, 7), np.float32)),
     "rows missing": _pack(features=VALUES[:1]),
-    "more rows": _pack(features=VALUES[:3]),
-    "int8": _pack(features=VALUES[:2].astype(np.int8)),
     "float64": _pack(features=VALUES[:2].astype(np.float64)),
-    "other byte order": _pack(features=VALUES[:2].astype(">f4")),
-    "complex": _pack(features=VALUES[:2].astype(np.complex64)),
-    "dates": _pack(features=VALUES[:2].astype("datetime64[s]")),
     "text": _pack(features=VALUES[:2].astype(str)),
-    "void": _pack(features=VALUES[:2].astype("V4")),
-    "structured": _pack(features=np.zeros((2, 3), [("a", "<f4")])),
-    "NaN": _pack(features=_ONE * np.nan),
-    "infinite": _pack(features=_ONE + np.inf),
+    "NaN": _pack(features=VALUES[:2] * np.nan),
     "a key that is a number": _pack(keys=np.uint8(3)),
     "keys of another width": _pack(keys=np.zeros((2, 16), np.uint8)),
-    "keys of another type": _pack(keys=np.zeros((2, 32), np.int64)),
     "keys of another file": _pack(keys=np.zeros((2, 32), np.uint8)),
-    "npy": _save_npy(),
-    "a damaged stream": _damage_stream(),
-    "method 99": _patch(_pack(), 8, b"\0\0", b"\x63\0"),
-    "encrypted": _patch(_pack(), 6, b"\0\0", b"\1\0"),
-    "header ((((": _forge_header("((((,"),
-    "shape 10^12": _forge_shape("(1000000000000, 3)"),
-    "shape -5": _forge_shape("(-5, 3)"),
-    "no array": _pack().replace(b"\x93NUMPY", b"text-of"),
-    "a negative place": _pack()[:-6] + b"\xff\xff\xff\x7f\0\0",
     "truncated": _pack()[:-30],
     "changed": _pack().replace(VALUES[1].tobytes(), b"\x01" + VALUES[1].tobytes()[1:]),
-    "empty": b"",
     "another file": b"text",
 }
 
@@ -126,11 +61,13 @@ def test_what_does_not_fit_is_computed_again(tmp_path, monkeypatch, data):
     FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
     (path,) = tmp_path.iterdir()
     path.write_bytes(data)
+    (tmp_path / "notes.txt").write_text("mine")
     found, features = _load(tmp_path, {KEYS[0]: [0], KEYS[1]: [1]})
     assert found == set()
     assert (features == -1).all()
     assert notes == [f"{path} is damaged: its features are computed again."]
-    assert not path.exists()
+    # No other file of the folder is read or deleted.
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_a_folder_under_the_name_is_not_a_file_of_the_cache(tmp_path):
@@ -167,20 +104,8 @@ def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
 
 
 def test_features_that_are_not_finite_are_not_kept(tmp_path):
-    FeatureCache(str(tmp_path)).add(KEYS[:2], _ONE * np.nan)
+    FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2] * np.nan)
     assert not list(tmp_path.iterdir())
-
-
-def test_features_of_another_width_are_not_taken(tmp_path):
-    FeatureCache(str(tmp_path)).add(KEYS[:1], np.zeros((1, 7), np.float32))
-    assert _load(tmp_path, {KEYS[0]: [0]})[0] == set()
-
-
-def test_other_files_stay(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    FeatureCache(str(tmp_path)).add(KEYS, VALUES)
-    assert _load(tmp_path, {KEYS[2]: [0]})[0] == {KEYS[2]}
-    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def test_without_a_folder_nothing_is_kept():

@@ -11,16 +11,19 @@ import numpy as np
 import pytest
 
 from darkroom.errors import OutputError
-from darkroom.evaluation.evaluate import evaluate
+from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
-from darkroom.training.export import export_model
+from darkroom.profiling.meter import InputMeter
+from darkroom.training.batches import FeatureBatches, ImageBatches
+from darkroom.training.devices.placement import make_placement
 from darkroom.training.features import compute
 from darkroom.training.features.cache import FeatureCache
+from darkroom.training.features.compute import Features
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.state.training_run import TrainingRun
 
 from ..conftest import SIZE
-from ..histories import EndedError, assert_near, assert_same, end_at
+from ..histories import assert_near
 from ..training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
@@ -29,7 +32,7 @@ SCRIPT = Path(__file__).parents[1] / "training_process.py"
 
 
 @pytest.fixture
-def values(tmp_path, weights):
+def values(tmp_path, small_network, weights):
     """Options of a training, as JSON knows them."""
     return {
         "model": "efficientnet-lite0",
@@ -70,23 +73,6 @@ def _count_kept(cache):
     return {view: sorted(counts) for view, counts in found.items()}
 
 
-def test_the_model_gives_from_pixels_what_its_head_gave_from_features(
-    dataset, tmp_path, values, weights
-):
-    trained = _train(dataset, tmp_path / "run", values)
-    network = efficientnet_lite.build_network(SIZE)
-    network.load_weights(weights)
-    base = trained.model.get_layer("efficientnet-lite0")
-    for mine, given in zip(base.get_weights(), network.get_weights(), strict=True):
-        np.testing.assert_array_equal(mine, given)
-    export_model(trained.model, ["dark", "light"], SIZE, str(tmp_path / "model[1]"))
-    accuracy = evaluate(tmp_path / "model[1]", dataset, "eval").accuracy
-    best = trained.history[trained.best_epoch - 1]
-    assert accuracy == pytest.approx(best["val_accuracy"])
-    assert trained.verdict is None
-    assert len(trained.history) == 2
-
-
 @pytest.mark.usefixtures("quick_loop")
 def test_a_second_training_computes_only_what_is_new(
     rows, write_dataset, tmp_path, values, monkeypatch, notes
@@ -106,21 +92,24 @@ def test_a_second_training_computes_only_what_is_new(
     )]  # fmt: skip
     _forbid_computing(monkeypatch)
     _train(second, tmp_path / "three", {**values, "seed": 5})
-    with pytest.raises(AssertionError, match="features were computed"):
-        _train(second, tmp_path / "four", {**values, "image_size": (40, 32)})
-    with pytest.raises(AssertionError, match="features were computed"):
-        _train(second, tmp_path / "five", {**values, "augment": "crop"})
+    # Other sizes, views and weights have other features.
+    efficientnet_lite.build_network(SIZE).save_weights(tmp_path / "other.weights.h5")
+    other = str(tmp_path / "other.weights.h5")
+    for change in ({"image_size": (40, 32)}, {"augment": "crop"}, {"weights": other}):
+        with pytest.raises(AssertionError, match="features were computed"):
+            _train(second, tmp_path / "four", {**values, **change})
 
 
-def test_a_training_that_ended_keeps_its_features_and_resumes_with_the_next_batch(
-    dataset, tmp_path, values, monkeypatch, notes
-):
+@pytest.mark.usefixtures("quick_loop")
+def test_a_training_that_ended_keeps_its_features(dataset, tmp_path, values, monkeypatch, notes):
     monkeypatch.setattr(compute, "_BATCH_IMAGES", 4)
     monkeypatch.setattr(compute, "_KEPT_IMAGES", 8)
+    values |= {"augment": "crop,flip", "epochs": 1}
+    views = ("stretch", "stretch-mirrored", "center_crop", "center_crop-mirrored")
     add = FeatureCache.add
 
     def end(cache, keys, features):
-        if _count_kept(tmp_path / "cache").get("stretch-mirrored") == [8]:
+        if _count_kept(tmp_path / "cache").get(views[-1]) == [8]:
             raise KeyboardInterrupt
         add(cache, keys, features)
 
@@ -128,51 +117,38 @@ def test_a_training_that_ended_keeps_its_features_and_resumes_with_the_next_batc
         patch.setattr(FeatureCache, "add", end)
         with pytest.raises(KeyboardInterrupt):
             _train(dataset, tmp_path / "run", values)
-    with pytest.MonkeyPatch.context() as patch:
-        end_at(patch, 1, 5)
-        with pytest.raises(EndedError):
-            _train(dataset, tmp_path / "run", values)
-    assert notes == [f"8 images of the train split are known from {tmp_path / 'cache'}."]
-    trained = _train(dataset, tmp_path / "run", values)
-    straight = _train(dataset, tmp_path / "straight", {**values, "feature_cache": "none"})
-    assert_same(trained, straight, rel=1e-4)
-
-
-@pytest.mark.usefixtures("quick_loop")
-def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatch):
-    _train(dataset, tmp_path / "one", values)
-    efficientnet_lite.build_network(SIZE).save_weights(tmp_path / "other.weights.h5")
-    _forbid_computing(monkeypatch)
-    _train(dataset, tmp_path / "two", values)
-    values["weights"] = str(tmp_path / "other.weights.h5")
-    with pytest.raises(AssertionError, match="features were computed"):
-        _train(dataset, tmp_path / "three", values)
-
-
-@pytest.mark.parametrize(
-    ("augment", "views"),
-    [
-        ("none", {"stretch": [8, 22]}),
-        pytest.param("crop", {"stretch": [8, 22], "center_crop": [22]}, marks=pytest.mark.long),
-        (
-            "crop,flip",
-            {
-                "stretch": [8, 22],
-                "stretch-mirrored": [22],
-                "center_crop": [22],
-                "center_crop-mirrored": [22],
-            },
-        ),
-    ],
-)
-def test_an_epoch_has_each_view_of_each_image(
-    dataset, tmp_path, values, monkeypatch, augment, views
-):
     steps: list[int] = []
     monkeypatch.setattr(TrainingRun, "_end_step", lambda run, step: steps.append(step))
-    _train(dataset, tmp_path / "run", {**values, "augment": augment, "epochs": 1})
-    assert _count_kept(tmp_path / "cache") == views
+    trained = _train(dataset, tmp_path / "run", values)
+    assert notes == [f"8 images of the train split are known from {tmp_path / 'cache'}."]
+    # Of the input, which was not read, nothing is known.
+    assert trained.verdict is None
+    # An epoch has each view of each image, and the eval split one.
+    found = _count_kept(tmp_path / "cache")
+    expected = {view: 30 if view == "stretch" else 22 for view in views}
+    assert {view: sum(counts) for view, counts in found.items()} == expected
     assert steps == list(range(1, math.ceil(22 * len(views) / 4) + 1))
+
+
+def test_an_epoch_has_every_view_once_from_any_batch_on(monkeypatch):
+    features = Features(np.arange(12, dtype=np.float32).reshape(6, 2, 1), np.arange(6))
+    images = ImageBatches(
+        make_placement("one"), InputOptions(SIZE, batch_size=5), None, None, InputMeter()
+    )
+    batches = FeatureBatches(images, features, features)
+
+    def read(epoch, step):
+        made = batches.make_training(epoch, step)
+        return [(values[:, 0].numpy().tolist(), labels.numpy().tolist()) for values, labels in made]
+
+    whole = read(1, 0)
+    assert sorted(value for values, _ in whole for value in values) == list(range(12))
+    assert all(label == value // 2 for batch in whole for value, label in zip(*batch, strict=True))
+    assert read(1, 1) == whole[1:]
+    assert read(2, 0) != whole
+    # What an error names are the images of a batch.
+    monkeypatch.setattr("darkroom.training.batches.name_images", lambda *given: given[-1])
+    assert batches.name_images(1, range(1, 2)) == {*whole[1][1]}
 
 
 @pytest.mark.usefixtures("quick_loop")
@@ -194,12 +170,12 @@ def test_a_base_that_is_not_frozen_is_trained(dataset, tmp_path, values, weights
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("epoch", "step"), [(0, 3), (1, 5)])
+@pytest.mark.parametrize(("epoch", "step", "fine_tuning"), [(0, 3, 0), (1, 5, 0), (3, 5, 3)])
 def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(
-    dataset, tmp_path, values, warm_python, epoch, step
+    dataset, tmp_path, values, warm_python, epoch, step, fine_tuning
 ):
     arguments = [str(dataset), str(tmp_path)]
-    values["network"] = "small"
+    values |= {"network": "small", "fine_tune_epochs": fine_tuning}
     cases = {name: json.dumps({name: values}) for name in ("killed", "straight")}
     kill = [str(epoch), str(step)]
     died = warm_python.run(SCRIPT, *arguments, cases["killed"], "1", *kill)

@@ -9,7 +9,6 @@ import pytest
 from darkroom.options.training import TrainingOptions
 from darkroom.training.recipe.hints import (
     format_for_python,
-    format_hints,
     list_hints,
     name_other_folder,
 )
@@ -158,11 +157,3 @@ def test_a_notebook_names_arguments(hint, text):
 def test_what_another_training_needs_is_said(hint, is_other):
     elsewhere = " with another --checkpoint-dir" if is_other else ""
     assert name_other_folder(hint) == f"{hint}{elsewhere}"
-
-
-@pytest.mark.parametrize(
-    ("hints", "text"),
-    [([], ""), (["a"], "\nNext       a"), (["a", "b"], "\nNext       a\n           b")],
-)
-def test_hints_are_lines_below_the_result(hints, text):
-    assert format_hints(hints) == text

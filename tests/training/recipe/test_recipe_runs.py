@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from darkroom.data.open import open_data
 from darkroom.errors import OutputError
-from darkroom.input.opening import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 
@@ -48,11 +46,9 @@ def _train(root, run_dir, **values):
     return train_dataset(root, run_dir, options)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "balance",
-    ["sampling", *(pytest.param(each, marks=pytest.mark.long) for each in ("weights", "prior"))],
-)
+# tests/training/test_resuming.py asks the same of one loop.
+@pytest.mark.long
+@pytest.mark.parametrize("balance", ["sampling", "weights", "prior"])
 def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, balance):
     # With layers that have a random state, and one that is not trained.
     values = {"balance": balance, "model": "own_models:random"}
@@ -85,20 +81,6 @@ def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python, bal
     for array in one.files:
         if array.startswith("arr_"):
             np.testing.assert_allclose(two[array], one[array], rtol=1e-3, atol=1e-5)
-
-
-# A test of fine-tuning asks the same of a prior.
-def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path):
-    values = {"epochs": 1, "label_smoothing": 0.0}
-    trained = _train(dataset, tmp_path / "run", balance="sampling", **values)
-    opened = open_splits(open_data([dataset]).splits)["eval"]
-    from darkroom.input.pipeline import make_eval_dataset
-
-    options = TrainingOptions(**OPTIONS).input_options
-    [(images, labels)] = make_eval_dataset(opened, options).unbatch().batch(9)
-    losses = -np.log(trained.model(images).numpy()[np.arange(5), labels])
-    expected = np.mean([losses[labels.numpy() == label].mean() for label in (0, 1)])
-    assert trained.history[0]["val_loss"] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.usefixtures("quick_loop")

@@ -21,7 +21,7 @@ def without_images(quick_loop, monkeypatch):
 
 
 @pytest.fixture
-def values(tmp_path, weights):
+def values(tmp_path, small_network, weights):
     """Options of a training, as JSON knows them: 11 batches an epoch of the head, then 6."""
     return {
         "model": "efficientnet-lite0",

@@ -68,6 +68,43 @@ def test_a_phase_ends_early_and_says_how_to_train_on():
     )
 
 
+def test_a_head_ends_where_its_loss_stays(monkeypatch):
+    monkeypatch.setattr("darkroom.training.state.course._HEAD_PATIENCE", 2)
+
+    def find_next(**values):
+        flat = _make_course("hhh", phase="head", **{**LITE, "epochs": 9, **values})
+        for entry in flat.history:
+            entry["val_loss"] = 1.0
+        return next_step(flat)
+
+    assert find_next(fine_tune_epochs=1).phase == Phase("top", 1)
+    ended = find_next(fine_tune_epochs=0)
+    assert ended.phase is None
+    assert ended.end == (
+        "Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
+        "--early-stopping-patience 9."
+    )
+    # What the user says counts more; and the last epoch may be wanted whatever its loss.
+    for more in ({"early_stopping_patience": 6}, {"export": "last"}):
+        assert find_next(fine_tune_epochs=0, **more).phase == Phase("head", 9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "view_seconds", "text"),
+    [
+        # An epoch of the last layers is thought to take 22 s, one of all 37 s.
+        (None, 0.1, "fine-tuning for 6 epochs would take about 3 min 17 s: --fine-tune-epochs 6"),
+        # Features are all known, so nothing was measured.
+        (None, 0.0, "fine-tuning may make the model better: --fine-tune-epochs 6"),
+        (0, 0.1, ""),
+    ],
+)
+def test_fine_tuning_that_is_left_out_is_suggested(asked, view_seconds, text):
+    course = _make_course("hhh", phase="head", fine_tune_epochs=asked, **LITE)
+    course.budget.view_seconds = view_seconds
+    assert course.suggest_fine_tuning() == text
+
+
 @pytest.mark.parametrize(
     ("history", "step", "ends"),
     [("", 0, False), ("w", 0, True), ("w", 2, False)],
