@@ -11,11 +11,22 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
-from darkroom.dataset.commit_fields import FORMAT_VERSION, check_commit_fields
+from darkroom.dataset.commit_fields import (
+    FORMAT_VERSION,
+    Count,
+    Feature,
+    Identifier,
+    ImageChecks,
+    Names,
+    Sha256,
+    Share,
+    Text,
+    check_some,
+)
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
@@ -31,6 +42,7 @@ from darkroom.dataset.layout import (
 )
 from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
+from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 _MAX_COMMIT_BYTES = 1 << 26
@@ -50,10 +62,10 @@ class Shard:
         sha256: SHA-256 of its bytes, hexadecimal.
     """
 
-    file: str
-    records: int
-    bytes: int
-    sha256: str
+    file: Text
+    records: Count
+    bytes: Count
+    sha256: Sha256
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ class Split:
         shards: The shards in order.
     """
 
-    records: int
+    records: Count
     shards: tuple[Shard, ...]
 
 
@@ -79,8 +91,8 @@ class SideFile:
             depend on the version of pyarrow: `SHA256SUMS` has its hash.
     """
 
-    rows: int
-    sha256: str | None = None
+    rows: Count
+    sha256: Sha256 | None = None
 
 
 @dataclass(frozen=True)
@@ -92,13 +104,8 @@ class Target:
         names: Names of the numbers of a kind that has several; else empty.
     """
 
-    kind: str = "label"
-    names: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, fields: Mapping[str, Any]) -> Target:
-        """Returns what JSON says."""
-        return cls(fields["kind"], tuple(fields["names"]))
+    kind: Identifier = "label"
+    names: Names = ()
 
 
 ONE_LABEL = Target()
@@ -128,19 +135,21 @@ class Dataset:
     """
 
     format_version: int
-    fingerprint: str
+    fingerprint: Sha256
     options: dict[str, Any]
-    checks: str
-    features: dict[str, dict[str, str]]
-    labels: tuple[str, ...]
-    rows: int
-    written: int
-    rejected: int
-    deduplicated: int
+    checks: ImageChecks
+    features: dict[str, Feature]
+    labels: Names
+    rows: Count
+    written: Count
+    rejected: Count
+    deduplicated: Count
     splits: dict[str, Split]
     files: dict[str, SideFile] = field(default_factory=dict)
-    targets: dict[str, Target] = field(default_factory=lambda: {"label": ONE_LABEL})
-    max_rejects: float | None = None
+    targets: Annotated[dict[str, Target], check_some] = field(
+        default_factory=lambda: {"label": ONE_LABEL}
+    )
+    max_rejects: Share | None = None
 
     @property
     def target(self) -> Target:
@@ -264,7 +273,7 @@ def read_output(folder: str) -> tuple[str, Dataset]:
         if pointer := parse_pointer(fields):
             return storage.join(folder, pointer["dataset"]), _read_named(folder, path, pointer)
         _check_format(path, fields)
-        dataset = _parse(fields)
+        dataset = build_value(fields, Dataset)
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
         raise damaged(folder, path, f"it cannot be read ({error})") from error
@@ -303,18 +312,6 @@ def _check_format(path: str, fields: Any) -> None:
             f"{path} has format {version}, expected {FORMAT_VERSION}.",
             "Convert its source again, into another folder.",
         )
-
-
-def _parse(fields: Any) -> Dataset:
-    check_commit_fields(fields)
-    fields["labels"] = tuple(fields["labels"])
-    fields["targets"] = {name: Target.parse(each) for name, each in fields["targets"].items()}
-    fields["splits"] = {
-        name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
-        for name, split in fields["splits"].items()
-    }
-    fields["files"] = {name: SideFile(**file) for name, file in fields["files"].items()}
-    return Dataset(**fields)
 
 
 def _find_contradictions(dataset: Dataset) -> Iterator[str]:

@@ -24,6 +24,7 @@ from darkroom.dataset import labels, layout
 from darkroom.dataset.commit import ONE_LABEL, Target
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
+from darkroom.runtime.json_values import build_value
 from darkroom.storage.parquet import report_damage
 
 MANIFEST_FILE = "manifest.parquet"
@@ -116,7 +117,7 @@ def read_manifest(folder: str) -> Manifest:
         info = storage.read_json(path, dict[str, Any])
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
-        info["target"] = Target.parse(info["target"])
+        info["target"] = build_value(info["target"], Target)
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(

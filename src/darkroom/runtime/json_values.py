@@ -6,6 +6,7 @@ Whoever wrote the file, no reader meets a value of another type than its annotat
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -100,21 +101,25 @@ def _build_tuple(value: Any, kinds: Sequence[Any], where: str) -> tuple[Any, ...
 
 def _build_fields(value: Any, kind: Any, where: str) -> Any:
     _check(value, isinstance(value, Mapping), "an object", where)
-    known = typing.get_type_hints(kind, include_extras=True)
-    if dataclasses.is_dataclass(kind):
-        needed = {
-            each.name
-            for each in dataclasses.fields(kind)
-            if each.default is each.default_factory is dataclasses.MISSING
-        }
-    else:
-        needed = kind.__required_keys__
+    known, needed = _list_fields(kind)
     for names, what in (({*value} - {*known}, "unknown"), (needed - {*value}, "missing")):
         if names:
             raise ValueError(f"{where or 'it'}: {min(names)!r:.80} is {what}")
     return kind(
         **{name: _build(each, known[name], f"{where}.{name}") for name, each in value.items()}
     )
+
+
+@functools.cache
+def _list_fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    """Returns the types of fields by name, and the names of those without a default."""
+    known = typing.get_type_hints(kind, include_extras=True)
+    if not dataclasses.is_dataclass(kind):
+        return known, kind.__required_keys__
+    fields = dataclasses.fields(kind)
+    missing = dataclasses.MISSING
+    needed = (each.name for each in fields if each.default is each.default_factory is missing)
+    return known, frozenset(needed)
 
 
 def _build_plain(value: Any, kind: Any, where: str) -> Any:
