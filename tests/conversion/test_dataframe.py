@@ -1,4 +1,3 @@
-import inspect
 import os
 import subprocess
 import sys
@@ -43,7 +42,7 @@ import sys
 print(sum(type(finder).__module__.startswith("darkroom") for finder in sys.meta_path))
 """
     assert run(script) == [
-        *("TensorFlowAccessor", "to_tfr", "to_tfrecord"),
+        *("TensorFlowAccessor", "to_tfr", "convert"),
         *("SourceFileLoader", "SourceFileLoader", "0"),
     ]
 
@@ -69,9 +68,7 @@ def called(monkeypatch):
     calls = []
 
     def convert(source, output_dir, **options):
-        defaults = inspect.signature(dataframe.TensorFlowAccessor.to_tfrecord).parameters
-        given = {k: v for k, v in options.items() if v != defaults[k].default}
-        calls.append((source, output_dir, given))
+        calls.append((source, output_dir, {k: v for k, v in options.items() if v is not None}))
         return "result"
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", convert)

@@ -6,10 +6,9 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import UsageError
@@ -17,24 +16,27 @@ from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.process import begin_at_call
 
 if TYPE_CHECKING:
-    from importlib.abc import Loader, MetaPathFinder
+    from importlib.abc import MetaPathFinder
 
     import pandas as pd
 
     from darkroom.conversion import result
-    from darkroom.dataset import schema as schemas
-    from darkroom.dataset import splits
-    from darkroom.options import conversion
 else:
-    # Python looks for their methods only. In 3.11 importlib.abc loads tempfile, which takes long.
-    Loader = MetaPathFinder = object
+    # Python looks for its methods only. In 3.11 importlib.abc loads tempfile, which takes long.
+    MetaPathFinder = object
     # Loading them would make `import darkroom` slow.
     pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
-    schemas = LazyModule("darkroom.dataset.schema")
-    splits = LazyModule("darkroom.dataset.splits")
-    conversion = LazyModule("darkroom.options.conversion")
 
 ACCESSOR = "tensorflow"
+
+
+class _Convert:
+    """`darkroom.convert` as the method of a frame; loaded when it is looked up."""
+
+    def __get__(self, accessor: TensorFlowAccessor | None, _: type) -> Callable[..., Any]:
+        from darkroom.conversion.convert import convert
+
+        return convert if accessor is None else MethodType(convert, accessor.frame)
 
 
 class TensorFlowAccessor:
@@ -42,70 +44,16 @@ class TensorFlowAccessor:
 
     The frame has a column with image paths (`image_uri`), and usually `split` and `label`; other
     columns become features under their own names.
+
+    Attributes:
+        frame: The DataFrame.
+        to_tfrecord: `darkroom.convert` with the frame as its source.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
+        self.frame = frame
 
-    @begin_at_call
-    def to_tfrecord(
-        self,
-        output_dir: str | os.PathLike[str],
-        *,
-        columns: schemas.Schema | Mapping[str, Any] | str | None = None,
-        label_map: Sequence[str] | str | os.PathLike[str] | None = None,
-        split_ratios: splits.SplitRatios | str | None = None,
-        seed: int | None = None,
-        exclude: str | os.PathLike[str] | None = None,
-        num_shards: int | Mapping[str, int] | None = None,
-        max_rejects: float | None = None,
-        overwrite: bool = False,
-        runner: str | None = None,
-        project: str | None = None,
-        region: str | None = None,
-        options: conversion.ConversionOptions | None = None,
-    ) -> result.ConversionResult:
-        """Converts the frame into TFRecords.
-
-        Args:
-            output_dir: Folder for the dataset, local or `gs://`; made when absent.
-            columns: Kind of each column by name; see `darkroom.convert` for this and the others.
-            label_map: Labels in the order of their numbers.
-            split_ratios: Percentages of train, eval and test for rows that do not name a split.
-            seed: Seed for everything random.
-            exclude: List of images to leave out.
-            num_shards: Number of shards per split.
-            max_rejects: Share of rejected rows that is allowed.
-            overwrite: Whether to replace another conversion's files in `output_dir`.
-            runner: Beam runner; in this process when None.
-            project: Google Cloud project, for Dataflow.
-            region: Google Cloud region, for Dataflow.
-            options: All other options. The arguments above replace its values.
-
-        Returns:
-            Counts, rejects and paths.
-
-        Raises:
-            DarkroomError: As `darkroom.convert` does.
-        """
-        from darkroom.conversion.convert import convert
-
-        return convert(
-            self._frame,
-            output_dir,
-            columns=columns,
-            label_map=label_map,
-            split_ratios=split_ratios,
-            seed=seed,
-            exclude=exclude,
-            num_shards=num_shards,
-            max_rejects=max_rejects,
-            overwrite=overwrite,
-            runner=runner,
-            project=project,
-            region=region,
-            options=options,
-        )
+    to_tfrecord = _Convert()
 
     @begin_at_call
     def to_tfr(
@@ -150,30 +98,28 @@ class TensorFlowAccessor:
             beam_options = {"job_name": job_label, **beam_options}
         if isinstance(num_shards, int) and num_shards < 0:
             raise UsageError(f"num_shards must not be negative, got {num_shards}.")
-        with _name_to_tfrecord():
-            return self.to_tfrecord(
+        from darkroom.dataset.rejects import LIMIT_OPTION
+        from darkroom.options.conversion import ConversionOptions
+
+        try:
+            converted: result.ConversionResult = self.to_tfrecord(
                 output_dir,
                 columns=schema,
                 runner=runner,
                 project=project,
                 region=region,
                 num_shards=num_shards or None,
-                options=conversion.ConversionOptions(
+                options=ConversionOptions(
                     compression=compression or "none", beam_options=beam_options
                 ),
             )
-
-
-@contextmanager
-def _name_to_tfrecord() -> Iterator[None]:
-    """Says of an error where its option is: `to_tfr` has only those of tensorflow-recorder."""
-    try:
-        yield
-    except result.TooManyRejectsError as error:
-        from darkroom.dataset.rejects import LIMIT_OPTION
-
-        error.hint = error.hint.replace(LIMIT_OPTION, "max_rejects of df.tensorflow.to_tfrecord")
-        raise
+        except result.TooManyRejectsError as error:
+            # Here are only the options of tensorflow-recorder.
+            error.hint = error.hint.replace(
+                LIMIT_OPTION, "max_rejects of df.tensorflow.to_tfrecord"
+            )
+            raise
+        return converted
 
 
 def register_when_loaded() -> None:
@@ -207,29 +153,13 @@ class _PandasFinder(MetaPathFinder):
             self._is_searching = False
         # Not every search is followed by an import, so the finder stays until one is.
         if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader, self)
+            load = spec.loader.exec_module
+
+            def load_and_register(module: ModuleType) -> None:
+                load(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                _register(module)
+
+            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
         return spec
-
-
-class _RegisteringLoader(Loader):
-    """Loads pandas as its own loader does, then registers the accessor."""
-
-    def __init__(self, loader: Loader, finder: _PandasFinder) -> None:
-        self._loader = loader
-        self._finder = finder
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-        _register(module)
-
-    def __getattr__(self, name: str) -> Any:
-        # Resources and metadata are asked of the loader that knows the package.
-        return getattr(self._loader, name)
