@@ -80,16 +80,12 @@ def find_lookalikes(labels: Iterable[str]) -> list[list[str]]:
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label in sorted(set(labels)):
-        groups[_fold(label)].append(label)
+        # A text that is equal for labels that look alike.
+        text = unicodedata.normalize("NFKC", label).casefold()
+        if not text.isascii():
+            text = "".join(c for c in text if c not in _JOINERS).translate(_LATIN)
+        groups[_SEPARATORS.sub(" ", text).strip()].append(label)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _fold(label: str) -> str:
-    """Returns a text that is equal for labels that look alike."""
-    text = unicodedata.normalize("NFKC", label).casefold()
-    if not text.isascii():
-        text = "".join(c for c in text if c not in _JOINERS).translate(_LATIN)
-    return _SEPARATORS.sub(" ", text).strip()
 
 
 def build_label_map(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Any
 
 _ANSWER_SECONDS = 60
 
@@ -36,35 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, _ = parser.parse_known_args(arguments)
     # Before Beam's own modules, which would warn.
     import darkroom.runtime.plain_beam  # noqa: F401, I001
-    from apache_beam.runners.worker import sdk_worker_main
-
-    info = _ask_engine(given.provision_endpoint, given.id)
-    os.environ.update(_describe_job(info, given.id))
-    sdk_worker_main.main([])
-
-
-def _ask_engine(endpoint: str, worker_id: str) -> Any:
-    """Returns the answer of the engine's provision service about the job."""
     from apache_beam.portability.api import beam_provision_api_pb2 as messages
     from apache_beam.portability.api import beam_provision_api_pb2_grpc as services
+    from apache_beam.runners.worker import sdk_worker_main
     from apache_beam.runners.worker.channel_factory import GRPCChannelFactory
+    from google.protobuf import json_format, text_format
 
-    with GRPCChannelFactory.insecure_channel(endpoint) as channel:
+    with GRPCChannelFactory.insecure_channel(given.provision_endpoint) as channel:
         answer = services.ProvisionServiceStub(channel).GetProvisionInfo(
             messages.GetProvisionInfoRequest(),
-            metadata=[("worker_id", worker_id)],
+            metadata=[("worker_id", given.id)],
             timeout=_ANSWER_SECONDS,
             wait_for_ready=True,
         )
-    return answer.info
-
-
-def _describe_job(info: Any, worker_id: str) -> dict[str, str]:
-    """Returns the environment variables from which Beam's worker reads the same."""
-    from google.protobuf import json_format, text_format
-
+    info = answer.info
+    # The environment variables from which Beam's worker reads the same.
     variables = {
-        "WORKER_ID": worker_id,
+        "WORKER_ID": given.id,
         "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
         "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
     }
@@ -73,7 +60,8 @@ def _describe_job(info: Any, worker_id: str) -> dict[str, str]:
         if endpoint.url:
             text = text_format.MessageToString(endpoint)
             variables[f"{name.upper()}_API_SERVICE_DESCRIPTOR"] = text
-    return variables
+    os.environ.update(variables)
+    sdk_worker_main.main([])
 
 
 if __name__ == "__main__":
