@@ -76,7 +76,12 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     container = spec["deploymentSpec"]["executors"]["ImageToTFRecord_executor"]["container"]
     container["args"][-len(others) :] = converting
     spec["pipelineInfo"]["description"] = _DESCRIPTION
-    # Each parameter becomes an input of the pipeline and of the tasks that use it.
+    _add_parameters(spec, config)
+    return finish_documents(job, config, target)
+
+
+def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
+    """Makes each parameter an input of the pipeline and of the tasks that use it."""
     pipeline_inputs = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
     taken = [each for each in PARAMETERS if each.name in (*config.parameters, *_OF_SUBMIT)]
     for parameter in taken:
@@ -108,4 +113,3 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         args = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]["args"]
         inputs = spec["components"][component]["inputDefinitions"]
         args[args.index(_INPUTS_SPEC) + 1] = json.dumps(inputs, sort_keys=True)
-    return finish_documents(job, config, target)

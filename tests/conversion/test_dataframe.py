@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from PIL import Image
@@ -44,6 +45,19 @@ print(sum(type(finder).__module__.startswith("darkroom") for finder in sys.meta_
     assert run(script) == [
         *("TensorFlowAccessor", "to_tfr", "convert"),
         *("SourceFileLoader", "SourceFileLoader", "0"),
+    ]
+
+
+def test_other_modules_of_the_loader_of_pandas_are_left_alone(tmp_path):
+    path = str(tmp_path / "two.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        extensions = "register_dataframe_accessor = lambda name: lambda accessor: print(name)"
+        archive.writestr("pandas/__init__.py", "import pandas.api.extensions")
+        archive.writestr("pandas/api/__init__.py", "")
+        archive.writestr("pandas/api/extensions.py", extensions)
+        archive.writestr("other.py", "print('other')")
+    assert run(f"import sys; sys.path.insert(0, {path!r}); import darkroom, pandas, other") == [
+        *("tensorflow", "other"),
     ]
 
 

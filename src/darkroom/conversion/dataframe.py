@@ -16,14 +16,14 @@ from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.process import begin_at_call
 
 if TYPE_CHECKING:
-    from importlib.abc import MetaPathFinder
+    from importlib.abc import Loader, MetaPathFinder
 
     import pandas as pd
 
     from darkroom.conversion import result
 else:
-    # Python looks for its methods only. In 3.11 importlib.abc loads tempfile, which takes long.
-    MetaPathFinder = object
+    # Python looks for their methods only. In 3.11 importlib.abc loads tempfile, which takes long.
+    Loader = MetaPathFinder = object
     # Loading them would make `import darkroom` slow.
     pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
 
@@ -153,13 +153,29 @@ class _PandasFinder(MetaPathFinder):
             self._is_searching = False
         # Not every search is followed by an import, so the finder stays until one is.
         if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_register(module: ModuleType) -> None:
-                load(module)
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                _register(module)
-
-            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
+            spec.loader = _RegisteringLoader(spec.loader, self)
         return spec
+
+
+class _RegisteringLoader(Loader):
+    """Loads pandas as its own loader does, then registers the accessor."""
+
+    def __init__(self, loader: Loader, finder: _PandasFinder) -> None:
+        self._loader = loader
+        self._finder = finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        _register(module)
+
+    def __getattr__(self, name: str) -> Any:
+        # Resources and metadata are asked of the loader that knows the package.
+        return getattr(self._loader, name)
