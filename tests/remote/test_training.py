@@ -44,8 +44,8 @@ def records(store, tmp_path, monkeypatch):
     return str(tmp_path / "records"), f"{store[1]}/records"
 
 
-# What a training reads is a copy: of S3, tests/remote/test_dataset_cache.py reads one.
-@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
+# What a training reads is a copy, as in tests/remote/test_dataset_cache.py: here, the whole of it.
+@pytest.mark.long
 def test_records_in_a_store_are_trained_on(records, tmp_path):
     here, there = records
     remote = darkroom.train(there, tmp_path / "remote", **OPTIONS)
