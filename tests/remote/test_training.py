@@ -69,7 +69,7 @@ def test_one_label_only_is_found_in_the_index_in_a_store(store, tmp_path, capsys
         folder = tmp_path / "images" / split / label
         folder.mkdir(parents=True)
         pixels = np.full((8, 8, 3), ord(label) + len(split), np.uint8)
-        (folder / "1.png").write_bytes(encode(pixels))
+        (folder / "1.jpg").write_bytes(encode(pixels, "JPEG"))
     darkroom.convert(tmp_path / "images", tmp_path / "records")
     copies.copy_folder(str(tmp_path / "records"), f"{store[1]}/records")
     command = ["train", "--data", f"{store[1]}/records", "--checkpoint-dir"]
