@@ -21,7 +21,7 @@ def run(arguments: str, streams: str, folder: Path) -> subprocess.CompletedProce
 
 @pytest.mark.usefixtures("light_beam")
 def test_a_conversion_is_done(tmp_path):
-    write_label_folders(tmp_path / "photos", 4)
+    write_label_folders(tmp_path / "photos", 1)
     done = run("convert photos --output-dir out", ">&- 2>&- <&-", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "out/dataset.json").is_file()

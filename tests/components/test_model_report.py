@@ -78,7 +78,7 @@ def test_an_error_of_the_machine_does_not_make_an_evaluation_damaged(tmp_path, m
         read_evaluation(str(tmp_path))
 
 
-def _write_validation(folder: Path) -> None:
+def write_validation(folder: Path) -> None:
     """Writes the result of an evaluation as TFMA does: four bounds were missed."""
     bounds = (
         "value_threshold { lower_bound { value: 0.6 } } } "
@@ -103,7 +103,7 @@ def _write_validation(folder: Path) -> None:
 
 def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path):
     assert read_failures(str(tmp_path)) == ()
-    _write_validation(tmp_path)
+    write_validation(tmp_path)
     assert read_failures(str(tmp_path)) == (
         "accuracy is 0.4500 (needed at least 0.6)",
         "accuracy differs by -0.0300 from the model before (needed at least -0.01)",
@@ -197,7 +197,7 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     history = ({"epoch": 1, "loss": 0.5, "val_loss": 0.25},)
     facts = Facts({"model": "own:first"}, history, 1)
     Path(given["model_run"][0].uri, "facts.json").write_bytes(encode_facts(facts))
-    _write_validation(Path(given["evaluation"][0].uri))
+    write_validation(Path(given["evaluation"][0].uri))
     given["evaluation"][0].set_string_custom_property("split", "eval")
     slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
     # Evaluator scored other records than the page shows.

@@ -262,7 +262,7 @@ def test_an_engine_and_a_runner_cannot_be_used_together(tmp_path):
 
 @pytest.mark.slow
 def test_a_command_converts_on_what_it_finds(flink, tmp_path, capfd):
-    write_label_folders(tmp_path / "src", 3)
+    write_label_folders(tmp_path / "src", 1)
     place = ["convert", str(tmp_path / "src"), "--output-dir", str(tmp_path / "out")]
     engine = ["--engine", "flink", "--engine-url", flink.url]
     # The embedded job service stands for the job server.

@@ -10,17 +10,29 @@ import pyarrow.parquet as pq
 import pytest
 
 import darkroom
+from darkroom.dataset.commit import read_dataset
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
 from darkroom.validation import statistics
 
-from .tasks import Artifact, list_files
+from .tasks import ROOT, Artifact, list_files
 
 
 @pytest.fixture
-def dataset(cluster, jpeg_set):
-    return cluster.run("convert_images", data=str(jpeg_set.csv)).artifacts["dataset"]
+def dataset(cluster, converted_jpegs):
+    """What the task of a conversion would hand over."""
+    commit = read_dataset(str(converted_jpegs))
+    shards = [converted_jpegs / shard.file for shard in commit.shards]
+    metadata = {
+        "fingerprint": commit.fingerprint,
+        "records": 40,
+        "shards": len(shards),
+        "bytes": sum(path.stat().st_size for path in shards),
+    }
+    made = Artifact(f"{ROOT}/convert/1/dataset", metadata)
+    shutil.copytree(converted_jpegs, cluster.find(made))
+    return made
 
 
 def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path):

@@ -34,7 +34,7 @@ BEAM_ARGS = (
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     rows = [("split", "image_uri", "label")]
-    for number in range(12):
+    for number in range(4):
         (tmp_path / f"{number}.jpg").write_bytes(make_image(number))
         rows.append((("train", "eval")[number % 2], f"{number}.jpg", "ab"[number % 3 == 0]))
     with (tmp_path / "images.csv").open("w", newline="") as file:

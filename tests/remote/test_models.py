@@ -34,7 +34,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for label, color in COLORS.items():
             place = folder / "images" / split / label
             place.mkdir(parents=True)
-            (place / "a.png").write_bytes(encode(np.full((9, 9, 3), color, np.uint8)))
+            (place / "a.jpg").write_bytes(encode(np.full((9, 9, 3), color, np.uint8), "JPEG"))
     return folder
 
 
@@ -55,13 +55,13 @@ def test_it_is_evaluated_and_exported_and_predicts(remote, local, tmp_path, monk
     assert found.report_path == f"{remote}/report/model.html"
     assert b"red" in storage.read_bytes(found.report_path)
 
-    storage.write_bytes(f"{remote}/new/a.png", (local / "images/test/green/a.png").read_bytes())
+    storage.write_bytes(f"{remote}/new/a.jpg", (local / "images/test/green/a.jpg").read_bytes())
     [prediction] = darkroom.predict(
         f"{remote}/model", f"{remote}/new", f"{remote}/new.csv"
     ).predictions
-    assert (prediction.path, prediction.label) == (f"{remote}/new/a.png", "green")
+    assert (prediction.path, prediction.label) == (f"{remote}/new/a.jpg", "green")
     lines = storage.read_bytes(f"{remote}/new.csv").decode().splitlines()
-    assert lines == ["image_uri,label,score", f"new/a.png,green,{prediction.score:.6f}"]
+    assert lines == ["image_uri,label,score", f"new/a.jpg,green,{prediction.score:.6f}"]
 
     made = []
 

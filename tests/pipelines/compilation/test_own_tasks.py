@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,21 +116,30 @@ def run_with_driver(command: list[str], environment: dict[str, str], log: Path) 
     return run_in_process(command, environment, log)
 
 
-def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, capfd):
+def _compile_tables() -> dict[str, Any]:
     import csv_on_vertex
 
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/tables")
+    job = json.loads(compile_pipeline(csv_on_vertex.make_pipeline(), "vertex", config))
+    spec: dict[str, Any] = job["pipelineSpec"]
+    return spec
+
+
+def test_a_stock_example_gen_has_its_driver_on_vertex():
+    executors = _compile_tables()["deploymentSpec"]["executors"]
+    hook = executors["CsvExampleGen_executor"]["container"]["lifecycle"]
+    assert hook["preCacheCheck"]["command"] == ["python", "-m", driver.__name__]
+    assert hook["preCacheCheck"]["args"][::2] == [f"--{name}" for name in DRIVER_ARGUMENTS]
+
+
+@pytest.mark.long
+def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, capfd):
     for span, numbers in ((1, range(5)), (2, range(40))):
         (tmp_path / f"tables/span-{span}").mkdir(parents=True)
         rows = "".join(f"{number},{'ab'[number % 2]}\n" for number in numbers)
         (tmp_path / f"tables/span-{span}/photos.csv").write_text(f"size,label\n{rows}")
-    config = ClusterConfig(image=IMAGE, root="gs://artifacts/tables")
-    job = json.loads(compile_pipeline(csv_on_vertex.make_pipeline(), "vertex", config))
-    spec = job["pipelineSpec"]
-    hook = spec["deploymentSpec"]["executors"]["CsvExampleGen_executor"]["container"]["lifecycle"]
-    assert hook["preCacheCheck"]["command"] == ["python", "-m", driver.__name__]
-    assert hook["preCacheCheck"]["args"][::2] == [f"--{name}" for name in DRIVER_ARGUMENTS]
     launcher = Launcher(
-        spec,
+        _compile_tables(),
         str(tmp_path / "bucket"),  # tasks open it themselves, as they do gs:// on Vertex
         tmp_path / "cluster",
         run_with_driver,
@@ -211,9 +221,9 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_code_in_a_file_travels_through_the_root_on_vertex(
-    converted_jpegs: Path, tmp_path: Path, buckets: Path, capfd
-):
+@pytest.fixture
+def filed(tmp_path: Path, buckets: Path) -> tuple[dict[str, Any], Path]:
+    """A pipeline compiled for Vertex whose code was in a file here; and the wheel of that file."""
     module = tmp_path / "code/training.py"
     module.parent.mkdir()
     module.write_text(RUN_FN)
@@ -225,10 +235,24 @@ def test_code_in_a_file_travels_through_the_root_on_vertex(
         spec = json.loads(compile_pipeline(pipeline, "vertex", config))["pipelineSpec"]
     module.unlink()
     [wheel] = (buckets / "artifacts/filed/_wheels").iterdir()
+    return spec, wheel
+
+
+def test_code_in_a_file_is_in_the_root_on_vertex(filed: tuple[dict[str, Any], Path]):
+    spec, wheel = filed
     given = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
     assert given["module_path"]["runtimeValue"]["constant"] == (
         f"training@gs://artifacts/filed/_wheels/{wheel.name}"
     )
+    assert zipfile.ZipFile(wheel).read("training.py").decode() == RUN_FN
+
+
+# TFX installs it in a process of pip.
+@pytest.mark.long
+def test_a_task_takes_its_code_from_the_root_on_vertex(
+    filed: tuple[dict[str, Any], Path], converted_jpegs: Path, tmp_path: Path, capfd
+):
+    spec, _ = filed
     launcher = Launcher(spec, str(tmp_path / "bucket"), tmp_path / "cluster", run_in_process)
     importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
     made = {"type": importer["typeSchema"], "metadata": {"split_names": SPLITS}}
