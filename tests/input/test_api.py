@@ -31,7 +31,7 @@ from darkroom.input.records import RecordSource, bound_reading
 from darkroom.options.input import InputOptions
 from darkroom.training.batches import make_evaluation_part
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (8, 8)
 
@@ -51,25 +51,6 @@ def _same(first, second):
 
 def _options(**values):
     return InputOptions(SIZE, **{"batch_size": 4, "augment": "none", **values})
-
-
-@pytest.fixture(autouse=True, scope="module")
-def only_png():
-    """Decodes PNGs and nothing else: order, number and options of batches are the same.
-
-    TensorFlow optimizes the whole graph that decodes for each iterator, which takes most of the
-    time of such a test. test_files.py, test_raw.py and the tests of graph/ have the whole one.
-    """
-
-    def decode_png(self, *_):
-        pixels = tf.ensure_shape(tf.io.decode_png(self.encoded, channels=3), (None, None, 3))
-        return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode._Decoder, "decode", decode_png)
-        decode.make_decoder.cache_clear()
-        yield
-    decode.make_decoder.cache_clear()
 
 
 @pytest.fixture
