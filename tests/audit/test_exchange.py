@@ -32,7 +32,7 @@ def made(tmp_path_factory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("made")
     prints = {}
     for name, start, labels in (("one", 0, ("cat", "dog")), ("two", 40, ("cow", "emu", "fox"))):
-        for number in range(24):
+        for number in range(8):
             data = encode(make_noise(start + number, 6, 5 + start // 40))
             path = folder / f"images-{name}" / labels[number % len(labels)] / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)

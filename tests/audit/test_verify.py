@@ -416,7 +416,7 @@ def test_a_sound_dataset_is_read_whole(root):
 
 def test_a_cut_anywhere_is_a_truncation_at_that_place(root):
     rng = random.Random(0)
-    for path in _shards(root):
+    for path in _shards(root)[::3]:
         data, boundaries = path.read_bytes(), _list_boundaries(path)
         for size in {*boundaries, *rng.sample(range(len(data)), 2)}:
             path.write_bytes(data[:size])

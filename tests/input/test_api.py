@@ -31,7 +31,7 @@ from darkroom.input.records import RecordSource, bound_reading
 from darkroom.options.input import InputOptions
 from darkroom.training.batches import make_evaluation_part
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (8, 8)
 
@@ -51,25 +51,6 @@ def _same(first, second):
 
 def _options(**values):
     return InputOptions(SIZE, **{"batch_size": 4, "augment": "none", **values})
-
-
-@pytest.fixture(autouse=True, scope="module")
-def only_png():
-    """Decodes PNGs and nothing else: order, number and options of batches are the same.
-
-    TensorFlow optimizes the whole graph that decodes for each iterator, which takes most of the
-    time of such a test. test_files.py, test_raw.py and the tests of graph/ have the whole one.
-    """
-
-    def decode_png(self, *_):
-        pixels = tf.ensure_shape(tf.io.decode_png(self.encoded, channels=3), (None, None, 3))
-        return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode._Decoder, "decode", decode_png)
-        decode.make_decoder.cache_clear()
-        yield
-    decode.make_decoder.cache_clear()
 
 
 @pytest.fixture
@@ -488,7 +469,7 @@ def _epoch(source, number=0, skip=0, **values):
 
 
 def test_an_epoch_is_a_function_of_seed_and_number(source):
-    augment = "crop_flip,color"
+    augment = "crop_flip"
     first = _epoch(source, 5, augment=augment, seed=1)
     assert _same(first, _epoch(source, 5, augment=augment, seed=1))
     assert not _same(first, _epoch(source, 6, augment=augment, seed=1))
@@ -639,7 +620,7 @@ def test_reading_ahead_has_a_budget():
 
 
 def test_batches_do_not_depend_on_the_budget(source):
-    values = {"augment": "crop,flip,color=0.4", "num_threads": 3, "shuffle_records": 5}
+    values = {"augment": "crop_flip", "num_threads": 3, "shuffle_records": 5}
     small, large = (
         _epoch(source, 1, **values, ram_budget_bytes=1 << bits, cycle_length=1, block_length=1)
         for bits in (20, 30)

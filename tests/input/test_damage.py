@@ -14,7 +14,7 @@ from darkroom.errors import DataError, MissingPathError, UsageError
 from darkroom.input import explain_damage, input_fn
 from darkroom.options.input import InputOptions
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 _SIZE = 8
 
