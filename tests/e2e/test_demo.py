@@ -23,7 +23,8 @@ from darkroom.cli import main
 from darkroom.pipelines.local import demo, run
 images, labels = demo.read_digits()
 demo.read_digits = lambda: (images[:400], labels[:400])
-run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, "epochs": 2, "min_accuracy": 0.1}
+options = {"epochs": 2, "min_accuracy": 0.1, "profile_input": False}
+run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, **options}
 sys.exit(tf.autograph.experimental.do_not_convert(main)(sys.argv[1:]))
 """
 
