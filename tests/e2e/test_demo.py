@@ -14,15 +14,18 @@ from ..warm_python import WarmPython
 
 pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
 
-# A third of the images, and two epochs: `make demo` on a bare system needs an accuracy of 0.97.
+# With fewer images, four rejects would be too many. Two epochs: `make demo` on a bare system needs
+# an accuracy of 0.97. No graph of it needs AutoGraph, which takes a fifth of its time.
 FEW = """
 import sys
+import tensorflow as tf
 from darkroom.cli import main
 from darkroom.pipelines.local import demo, run
 images, labels = demo.read_digits()
-demo.read_digits = lambda: (images[:600], labels[:600])
-run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, "epochs": 2, "min_accuracy": 0.1}
-sys.exit(main(sys.argv[1:]))
+demo.read_digits = lambda: (images[:400], labels[:400])
+options = {"epochs": 2, "min_accuracy": 0.1, "profile_input": False}
+run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, **options}
+sys.exit(tf.autograph.experimental.do_not_convert(main)(sys.argv[1:]))
 """
 
 
@@ -61,7 +64,7 @@ def test_every_row_and_the_planted_faults_are_accounted_for(demo):
     examples = summary["examples"]
     check_files(examples, read_dataset(examples))
     assert summary["rejected"] == {"empty": 1, "missing": 1, "not_an_image": 1, "truncated": 1}
-    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (606, 602, 0)
+    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (406, 402, 0)
     found = {finding["check"]: finding["rows"] for finding in summary["findings"]}
     assert sorted(found) == ["label_conflicts", "leakage"]
     [leak] = found["leakage"]

@@ -69,6 +69,7 @@ def run(folder: Path, warm_python: WarmPython) -> Run:
     return run_example
 
 
+@pytest.mark.long
 def test_data_is_checked_by_a_schema_and_policies_of_ones_own(folder: Path, run: Run):
     first = run("checked_data")
     assert (first.code, first.nodes) == (0, dict.fromkeys(DATA_NODES, False)), first.error

@@ -60,8 +60,8 @@ def served(directory):
 
 
 def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_path):
-    size, resize = (48, 32), "center_crop"
-    images = _random_images(16)
+    size, resize = (24, 16), "center_crop"
+    images = _random_images(8)
     records = [
         helpers.make_example({"image/encoded": image, "image/class/label": number})
         for number, image in enumerate(images)
@@ -86,7 +86,7 @@ def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_pa
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(model(pixels), shares)
         seen += len(numbers)
-    assert seen == 16
+    assert seen == 8
 
 
 def test_label_score_and_scores(served):

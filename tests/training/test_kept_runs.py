@@ -69,14 +69,11 @@ def test_more_epochs_go_on_and_end_with_the_same_weights(train, notes, tmp_path)
     assert len(_read(tmp_path / "first" / "run")[0]) == 2
 
 
-@pytest.mark.parametrize(("epochs", "options"), [(1, {}), (3, {"seed": 5})])
-def test_what_is_not_the_same_with_more_epochs_is_trained_from_the_start(
-    train, notes, epochs, options
-):
+def test_what_is_not_the_same_with_more_epochs_is_trained_from_the_start(train, notes):
     train("first", 2)
     notes.clear()
-    history, _ = _read(train("second", epochs, **options))
-    assert [entry["epoch"] for entry in history] == list(range(1, epochs + 1))
+    assert len(_read(train("fewer", 1))[0]) == 1
+    assert len(_read(train("other", 3, seed=5))[0]) == 3
     assert not [note for note in notes if "Resumes" in note or "Goes on" in note]
 
 

@@ -85,10 +85,10 @@ def _assert_same(one, two):
 def test_two_devices_give_what_one_gives(dataset, tmp_path, warm_python):
     # One layer of weights is traced quickly.
     values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
+    values |= {"epochs": 1, "profile_input": False}
     cases = {name: {**values, "strategy": name} for name in ("one", "mirrored")}
     assert _start(warm_python, dataset, tmp_path, cases, "2").wait() == 0
     single, mirrored = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
-    assert json.loads(str(single["best_epoch"])) == 1
     _assert_same(mirrored, single)
 
 

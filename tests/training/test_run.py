@@ -191,20 +191,17 @@ def test_a_cache_serves_every_epoch_and_is_gone_after_the_training(dataset, tmp_
 
 
 @pytest.mark.usefixtures("quick_loop")
-def test_training_resumes_after_the_last_epoch(dataset, tmp_path, monkeypatch):
-    notes: list[str] = []
-    monkeypatch.setattr(progress, "note", notes.append)
-    straight = _train(dataset, tmp_path / "straight", epochs=2, batch_size=64)
-    first = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
-    assert _epochs(first.history) == [1]
-    second = _train(dataset, tmp_path / "run", epochs=2, batch_size=64)
+def test_training_resumes_after_the_last_epoch(dataset, first, run_dir, tmp_path, notes):
+    straight = _train(dataset, tmp_path / "straight", epochs=2)
+    assert _epochs(first[0].history) == [1]
+    second = _train(dataset, run_dir, epochs=2)
     assert _epochs(second.history) == [1, 2]
-    assert second.history[:1] == first.history
+    assert second.history[:1] == first[0].history
     # The optimizer's state was restored too: the losses are the same as without a stop.
     losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
-    done = _train(dataset, tmp_path / "run", epochs=2, batch_size=64)
+    done = _train(dataset, run_dir, epochs=2)
     assert notes == [
         "Resumes after epoch 1.",
         "Epoch 2 was the last one: nothing is left to train.",

@@ -17,7 +17,7 @@ from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
-from darkroom.training.devices.loops import make_loop
+from darkroom.training.devices.loops import FitLoop, make_loop
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.recipe.fine_tuning import (
@@ -25,7 +25,8 @@ from darkroom.training.recipe.fine_tuning import (
     choose_trained_layers,
     release_layers,
 )
-from darkroom.training.state.course import Phase
+from darkroom.training.state.checkpoints import TrainingState
+from darkroom.training.state.course import Budget, Phase
 from darkroom.training.state.history import read_exported
 from darkroom.training.state.training_run import TrainingRun
 
@@ -55,11 +56,11 @@ def _find_changed(model, weights):
 
 
 def test_a_loss_is_the_same_by_features_and_by_images_and_without_a_prior(
-    tmp_path, train_in, values, dataset
+    tmp_path, train_in, values, dataset, monkeypatch
 ):
-    # A rate of nearly nothing: the model that is evaluated stays the same.
-    values |= {"learning_rate": 1e-9, "export": "last", "balance": "prior"}
-    values |= {"epochs": 1, "fine_tune_epochs": 1}
+    # The model that is evaluated stays the same.
+    monkeypatch.setattr(FitLoop, "train_epoch", lambda *_: None)
+    values |= {"export": "last", "balance": "prior", "epochs": 1, "fine_tune_epochs": 1}
     trained = train_in(tmp_path / "run", values)
     assert [entry["phase"] for entry in trained.history] == ["head", "top"]
     assert "prior" not in [layer.name for layer in trained.model.layers]
@@ -105,34 +106,26 @@ def test_normalisation_is_never_trained(small_network):
 
 
 @pytest.mark.usefixtures("without_images")
-def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
-    tmp_path, train_in, values, notes
+def test_a_training_that_ends_or_stops_in_any_phase_goes_on_as_one_that_did_not(
+    tmp_path, train_in, values, weights, notes
 ):
     values["checkpoint_steps"] = 2
     straight = train_in(tmp_path / "straight", values)
+    first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
+    assert [entry["phase"] for entry in first.history] == ["head", "head"]
+    assert _find_changed(first.model, weights) == set()
     notes.clear()
-    # In the middle of a phase, at its end, and in the last one.
-    places = ((0, 3), (3, 6), (4, 5))
-    for epoch, step in places:
+    # In the middle of a phase, and at its end.
+    for epoch, step in ((2, 3), (3, 6)):
         with pytest.MonkeyPatch.context() as patch:
             end_at(patch, epoch, step)
             with pytest.raises(EndedError):
                 train_in(tmp_path / "run", values)
     trained = train_in(tmp_path / "run", values)
-    assert [note for note in notes if "Resumes" in note] == [
-        f"Resumes after batch {place}."
-        for place in ("2 of epoch 1", "6 of epoch 4", "4 of epoch 5")
+    assert [note for note in notes if "after batch" in note] == [
+        f"Resumes after batch {place}." for place in ("2 of epoch 3", "6 of epoch 4")
     ]
     assert_same(trained, straight, rel=1e-4)
-
-
-@pytest.mark.usefixtures("without_images")
-def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values, weights):
-    straight = train_in(tmp_path / "straight", values)
-    first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
-    assert [entry["phase"] for entry in first.history] == ["head", "head"]
-    assert _find_changed(first.model, weights) == set()
-    assert_same(train_in(tmp_path / "run", values), straight, rel=1e-4)
 
 
 def _evaluate_to(monkeypatch, losses):
@@ -142,7 +135,7 @@ def _evaluate_to(monkeypatch, losses):
 
 
 @pytest.mark.usefixtures("without_images")
-@pytest.mark.parametrize("best", [1, 5])
+@pytest.mark.parametrize("best", [1, pytest.param(5, marks=pytest.mark.long)])
 def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, monkeypatch, best):
     ends = []
     inner = TrainingRun.end_epoch
@@ -204,21 +197,20 @@ def test_a_last_epoch_without_a_finite_loss_is_not_exported(
         train_in(tmp_path / "run", values)
 
 
-@pytest.mark.usefixtures("without_images")
-def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, train_in, values, monkeypatch):
-    del values["fine_tune_epochs"]
-    asked = []
+def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, monkeypatch):
+    inner, options = tf.config.list_physical_devices, TrainingOptions(model="efficientnet-lite0")
 
-    def list_devices(kind=None):
-        asked.append(kind)
-        return ["a GPU"] if kind == "GPU" else inner(kind)
+    def choose():
+        state = TrainingState.load(str(tmp_path), options, "a", "a", Budget(), (22, 8))
+        return state.choose_fine_tuning()
 
-    inner = tf.config.list_physical_devices
-    monkeypatch.setattr(tf.config, "list_physical_devices", list_devices)
-    trained = train_in(tmp_path / "run", values)
-    assert "GPU" in asked
-    phases = [entry["phase"] for entry in trained.history]
-    assert phases == ["head"] * 2 + ["top"] * 3 + ["all"] * 3
+    assert choose() == 0
+    monkeypatch.setattr(
+        tf.config,
+        "list_physical_devices",
+        lambda kind=None: ["a GPU"] if kind == "GPU" else inner(kind),
+    )
+    assert choose() > 0
 
 
 @pytest.mark.parametrize(
@@ -282,13 +274,17 @@ def test_both_loops_average_the_weights_alike(training_process):
     images = np.random.default_rng(0).integers(0, 256, (8, 4, 4, 3), np.uint8)
     batches = tf.data.Dataset.from_tensor_slices((images, np.arange(8) % 2)).batch(2)
     options = TrainingOptions(model="efficientnet-lite0", learning_rate=10.0)
-    found = []
-    for loop, averages in (("fit", True), ("custom", True), ("custom", False)):
+    found, last = [], []
+    for loop in ("fit", "custom"):
         model = training_process.make_tiny(2, (4, 4))
         model.layers[-1].set_weights([np.eye(3, 2), np.zeros(2)])
-        optimizer = build_optimizer(options, Phase("top", 2), 4, averages=averages)
+        optimizer = build_optimizer(options, Phase("top", 2), 4, averages=True)
         model.compile(optimizer, "sparse_categorical_crossentropy")
-        make_loop(model, loop, make_placement("one"), 1).train_epoch(batches, 0, 4, None)
-        found.append(model.layers[-1].get_weights()[0])
+        kernel = model.layers[-1].kernel
+        make_loop(model, loop, make_placement("one"), 1).train_epoch(
+            batches, 0, 4, lambda _, kernel=kernel: last.append(kernel.numpy())
+        )
+        found.append(kernel.numpy())
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
-    assert np.abs(found[1] - found[2]).max() > 1e-3
+    # The weights of the last step are others.
+    assert np.abs(found[1] - last[-1]).max() > 1e-3
