@@ -68,9 +68,9 @@ def _convert(s3, monkeypatch, fault: Fault) -> int:
     hint="Renew or correct the AWS credentials, and check this machine's clock.",
 )
 def test_a_token_that_expires_while_shards_are_written_rejects_no_row(s3, monkeypatch, capsys):
-    assert _convert(s3, monkeypatch, Fault("images/7.jpg", "400 ExpiredToken")) == 3
+    assert _convert(s3, monkeypatch, Fault("images/3.jpg", "400 ExpiredToken")) == 3
     printed = capsys.readouterr().out
-    assert "Reading s3://photos/images/7.jpg failed, because of the credentials" in printed
+    assert "Reading s3://photos/images/3.jpg failed, because of the credentials" in printed
     assert "ExpiredToken" in printed
     assert not storage.exists("s3://photos/data/dataset.json")
 
