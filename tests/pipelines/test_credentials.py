@@ -24,6 +24,8 @@ from darkroom.pipelines.config import PipelineConfig
 
 from .compiled import check_config
 
+pytestmark = pytest.mark.tfx
+
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits
 

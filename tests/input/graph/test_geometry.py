@@ -14,6 +14,8 @@ from darkroom.input.graph.decode import make_decoder
 from darkroom.options.augmentation import Augmentation
 from darkroom.targets.geometry import Matrix, cut
 
+pytestmark = pytest.mark.tensorflow
+
 SOURCE = (96, 170)
 
 
