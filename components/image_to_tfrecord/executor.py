@@ -61,21 +61,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         )
         options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
         with storage.be_patient(options.store_patience_seconds):
-            # Each execution has a new output.
-            output = Output(folders, overwrite=True)
-            output.check()
-            attempt = output.make_attempt("TFX", {}, in_place=True)
-            write = plan_job(folders, attempt, options)
-            output.begin(attempt, write.tasks)
-            run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.record.token}")
-            if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
-                listed = list_rejects(folders.rejects)
-                check_not_all_denied(count_rejects(folders.rejects), listed)
-                raise DataError(
-                    f"No image could be written. {listed}",
-                    "Fix the images, or the paths in the source.",
-                )
-            written = commit.read_dataset(folders.examples)
+            written = self._convert(folders, options)
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)
@@ -84,3 +70,20 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.set_int_custom_property("records", written.written)
         rejects.set_int_custom_property("rejected", written.rejected)
         warn_of_rejects(written.rejected, written.rows, rejects.uri)
+
+    def _convert(self, folders: Folders, options: RecordOptions) -> commit.Dataset:
+        # Each execution has a new output.
+        output = Output(folders, overwrite=True)
+        output.check()
+        attempt = output.make_attempt("TFX", {}, in_place=True)
+        write = plan_job(folders, attempt, options)
+        output.begin(attempt, write.tasks)
+        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.record.token}")
+        if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
+            listed = list_rejects(folders.rejects)
+            check_not_all_denied(count_rejects(folders.rejects), listed)
+            raise DataError(
+                f"No image could be written. {listed}",
+                "Fix the images, or the paths in the source.",
+            )
+        return commit.read_dataset(folders.examples)

@@ -20,7 +20,7 @@ from darkroom.runtime import progress
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
 from darkroom.training.train import train_datasets
-from darkroom.validation.validate import validate
+from darkroom.validation.validate import ValidationResult, validate
 
 RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
 _REUSED = "Training"
@@ -40,11 +40,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     records = storage.join(config.root, RECORDS)
     with progress.step("Loading TensorFlow"):
         import darkroom.training.run  # noqa: F401
-    source, conversion = (pick_fields(config, each) for each in (SourceFields, ConversionFields))
-    how = ConversionOptions(**source, **conversion)
-    convert(config.data, records, max_rejects=1, overwrite=True, options=how)
-    options = pick_fields(config, ValidationFields)
-    result = validate(records, **options, report_dir=storage.join(config.root, REPORT))
+    result = _make_dataset(config, records)
     trained = score = pushed = None
     is_new = True
     if result.blessed:
@@ -74,6 +70,15 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         model=trained.model_dir if trained else None,
         page=trained.evaluation.report_path if trained else None,
     )
+
+
+def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
+    """Converts the source, and judges the dataset; the gate judges the rejects, too."""
+    source, conversion = (pick_fields(config, each) for each in (SourceFields, ConversionFields))
+    how = ConversionOptions(**source, **conversion)
+    convert(config.data, records, max_rejects=1, overwrite=True, options=how)
+    options = pick_fields(config, ValidationFields)
+    return validate(records, **options, report_dir=storage.join(config.root, REPORT))
 
 
 def _measure(trained: TrainingResult, records: str) -> float:

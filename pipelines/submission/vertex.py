@@ -53,18 +53,7 @@ def submit(
         with _silence():
             if options.cron is not None:
                 return _create_schedule(job, options, arguments)
-            given = _pick(arguments, _find_start(options))
-            if options.experiment is not None:
-                given["experiment"] = aiplatform.Experiment.get_or_create(
-                    experiment_name=options.experiment,
-                    project=options.project,
-                    location=options.region,
-                    credentials=credentials,
-                )
-            if _RESOURCE in arguments:
-                name = _complete(arguments[_RESOURCE], options, "locations", "persistentResources")
-                job.api_client = _BetaClient(job.api_client, name)
-            job.submit(service_account=options.service_account, **given)
+            _submit_job(job, options, arguments, credentials)
     return VertexRun(job)
 
 
@@ -129,6 +118,23 @@ def _complete(name: str, options: VertexOptions, level: str, kind: str) -> str:
     if "/" in name:
         return name
     return f"projects/{options.project}/{level}/{options.region}/{kind}/{name}"
+
+
+def _submit_job(
+    job: Any, options: VertexOptions, arguments: Mapping[str, Any], credentials: Any
+) -> None:
+    given = _pick(arguments, _find_start(options))
+    if options.experiment is not None:
+        given["experiment"] = aiplatform.Experiment.get_or_create(
+            experiment_name=options.experiment,
+            project=options.project,
+            location=options.region,
+            credentials=credentials,
+        )
+    if _RESOURCE in arguments:
+        name = _complete(arguments[_RESOURCE], options, "locations", "persistentResources")
+        job.api_client = _BetaClient(job.api_client, name)
+    job.submit(service_account=options.service_account, **given)
 
 
 class _BetaClient:

@@ -272,12 +272,7 @@ def read_output(folder: str) -> tuple[str, Dataset]:
         fields = json.loads(data, object_pairs_hook=_refuse_repeats)
         if pointer := parse_pointer(fields):
             return storage.join(folder, pointer["dataset"]), _read_named(folder, path, pointer)
-        version = fields.get("format_version") if isinstance(fields, dict) else None
-        if type(version) is int and version != FORMAT_VERSION:
-            raise DataError(
-                f"{path} has format {version}, expected {FORMAT_VERSION}.",
-                "Convert its source again, into another folder.",
-            )
+        _check_format(path, fields)
         dataset = build_value(fields, Dataset)
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
@@ -308,6 +303,15 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         raise ValueError("a name is in it twice")
     return fields
+
+
+def _check_format(path: str, fields: Any) -> None:
+    version = fields.get("format_version") if isinstance(fields, dict) else None
+    if type(version) is int and version != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format {version}, expected {FORMAT_VERSION}.",
+            "Convert its source again, into another folder.",
+        )
 
 
 def _find_contradictions(dataset: Dataset) -> Iterator[str]:

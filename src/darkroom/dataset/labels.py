@@ -80,12 +80,16 @@ def find_lookalikes(labels: Iterable[str]) -> list[list[str]]:
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label in sorted(set(labels)):
-        # A text that is equal for labels that look alike.
-        text = unicodedata.normalize("NFKC", label).casefold()
-        if not text.isascii():
-            text = "".join(c for c in text if c not in _JOINERS).translate(_LATIN)
-        groups[_SEPARATORS.sub(" ", text).strip()].append(label)
+        groups[_fold(label)].append(label)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _fold(label: str) -> str:
+    """Returns a text that is equal for labels that look alike."""
+    text = unicodedata.normalize("NFKC", label).casefold()
+    if not text.isascii():
+        text = "".join(c for c in text if c not in _JOINERS).translate(_LATIN)
+    return _SEPARATORS.sub(" ", text).strip()
 
 
 def build_label_map(

@@ -74,13 +74,7 @@ class JobServerEngine:
 
     def run(self, pipeline: beam.Pipeline, job_name: str) -> None:
         """Runs a pipeline to its end. If this is interrupted or fails, the job is cancelled."""
-        from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions
-
-        named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
-        named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-        # Beam calls pip to log the installed packages. Without pip, Python complains to the user.
-        if not find_spec("pip"):
-            pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
+        _name_job(pipeline, job_name)
         options = pipeline.options.get_all_options(retain_unknown_options=True)
         place = self.find_address(options) or self.runner
         progress.note(f"The job {job_name} begins on {place}.")
@@ -114,6 +108,16 @@ ENGINES = (
     JobServerEngine(PRISM, PRISM_RUNNER, find_prism),
     JobServerEngine("", PORTABLE_RUNNER, lambda *_: {}),
 )
+
+
+def _name_job(pipeline: beam.Pipeline, name: str) -> None:
+    from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions
+
+    named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
+    named.job_name = f"{named.job_name}-{name}" if named.job_name else name
+    # Beam calls pip to log the installed packages. Without pip, Python complains to the user.
+    if not find_spec("pip"):
+        pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
 
 
 @contextmanager

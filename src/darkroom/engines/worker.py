@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from typing import Any
 
 _ANSWER_SECONDS = 60
 
@@ -35,23 +36,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, _ = parser.parse_known_args(arguments)
     # Before Beam's own modules, which would warn.
     import darkroom.runtime.plain_beam  # noqa: F401, I001
+    from apache_beam.runners.worker import sdk_worker_main
+
+    info = _ask_engine(given.provision_endpoint, given.id)
+    os.environ.update(_describe_job(info, given.id))
+    sdk_worker_main.main([])
+
+
+def _ask_engine(endpoint: str, worker_id: str) -> Any:
+    """Returns the answer of the engine's provision service about the job."""
     from apache_beam.portability.api import beam_provision_api_pb2 as messages
     from apache_beam.portability.api import beam_provision_api_pb2_grpc as services
-    from apache_beam.runners.worker import sdk_worker_main
     from apache_beam.runners.worker.channel_factory import GRPCChannelFactory
-    from google.protobuf import json_format, text_format
 
-    with GRPCChannelFactory.insecure_channel(given.provision_endpoint) as channel:
+    with GRPCChannelFactory.insecure_channel(endpoint) as channel:
         answer = services.ProvisionServiceStub(channel).GetProvisionInfo(
             messages.GetProvisionInfoRequest(),
-            metadata=[("worker_id", given.id)],
+            metadata=[("worker_id", worker_id)],
             timeout=_ANSWER_SECONDS,
             wait_for_ready=True,
         )
-    info = answer.info
-    # The environment variables from which Beam's worker reads the same.
+    return answer.info
+
+
+def _describe_job(info: Any, worker_id: str) -> dict[str, str]:
+    """Returns the environment variables from which Beam's worker reads the same."""
+    from google.protobuf import json_format, text_format
+
     variables = {
-        "WORKER_ID": given.id,
+        "WORKER_ID": worker_id,
         "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
         "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
     }
@@ -60,8 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if endpoint.url:
             text = text_format.MessageToString(endpoint)
             variables[f"{name.upper()}_API_SERVICE_DESCRIPTOR"] = text
-    os.environ.update(variables)
-    sdk_worker_main.main([])
+    return variables
 
 
 if __name__ == "__main__":

@@ -92,12 +92,14 @@ def parse_jpeg_traits(data: bytes) -> JpegTraits:
     if num_scans == _UNKNOWN_SCANS:  # Its segments are odd, or too many.
         is_turned = _EXIF in data or _XMP in data
         return JpegTraits(None if is_turned else 1, has_profile, num_scans)
+    return JpegTraits(_find_orientation(exif, xmp), has_profile, num_scans)
+
+
+def _find_orientation(exif: list[bytes], xmp: bytes) -> int | None:
     found = parse_exif_orientation(exif[0]) if exif else 0
-    return JpegTraits(
-        None if found is None or len(exif) > 1 else found or parse_xmp_orientation(xmp),
-        has_profile,
-        num_scans,
-    )
+    if found is None or len(exif) > 1:
+        return None
+    return found or parse_xmp_orientation(xmp)
 
 
 def parse_exif_orientation(tiff: bytes) -> int | None:

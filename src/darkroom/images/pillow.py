@@ -124,14 +124,7 @@ def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) 
     with _open(data, source_format) as image:
         _reserve(data, source_format, (image.height, image.width), reserve, image.mode)
         if source_format == PNG and "transparency" in image.info:
-            # Pillow gives its pixels 8 bits, and the transparent color must have as many.
-            depth, color = data[24], data[25]
-            if color == PNG_GRAY and depth < 8:
-                top = (1 << depth) - 1
-                image.info["transparency"] = (image.info["transparency"] & top) * 255 // top
-            elif color == PNG_RGB and depth > 8:
-                what = "one transparent color in RGB of 16 bits"
-                raise RejectError("unsupported_format", f"{what} is not read: store it with 8 bits")
+            _correct_transparency(image, data[24], data[25])
         return _load(image, changes)
 
 
@@ -144,6 +137,16 @@ def _reserve(
     num_bytes = count_bytes(num_pixels, source_format, mode.startswith(("1", "L", "I;16")))
     with reserve(check_need(num_pixels, num_bytes, len(data))):
         return
+
+
+def _correct_transparency(image: Any, depth: int, color: int) -> None:
+    """Brings the transparent color of a PNG to the 8 bits that Pillow gives its pixels."""
+    if color == PNG_GRAY and depth < 8:
+        top = (1 << depth) - 1
+        image.info["transparency"] = (image.info["transparency"] & top) * 255 // top
+    elif color == PNG_RGB and depth > 8:
+        what = "one transparent color in RGB of 16 bits"
+        raise RejectError("unsupported_format", f"{what} is not read: store it with 8 bits")
 
 
 def _load(image: Any, changes: list[str]) -> Decoded:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from darkroom.errors import DarkroomError, RejectError
 from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
@@ -113,15 +114,7 @@ class DecoderProcess:
 
     def _prepare_once(self, data: bytes, granted_bytes: int) -> PreparedImage:
         try:
-            connection = self._connection or self._start()
-            connection.settimeout(self._deadline_seconds)
-            connection.sendall(REQUEST.pack(granted_bytes, len(data)))
-            connection.sendall(data)
-            length, num_bytes = ANSWER.unpack(read_exactly(connection, ANSWER.size))
-            if length > _MAX_ANSWER_BYTES or num_bytes > _MAX_ENCODED_BYTES:
-                raise ValueError("no answer is that long")
-            answer = json.loads(read_exactly(connection, length))
-            encoded = bytes(read_exactly(connection, num_bytes))
+            answer, encoded = self._exchange(data, granted_bytes)
             if "need" in answer:
                 raise MemoryNeededError(Need(*map(int, answer["need"])))
             if "error" in answer:
@@ -136,6 +129,17 @@ class DecoderProcess:
             if self._is_closed:
                 raise InterruptedError("decoding was stopped") from None
             raise RejectError("decoder_crash", f"its decoder {how}") from None
+
+    def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
+        connection = self._connection or self._start()
+        connection.settimeout(self._deadline_seconds)
+        connection.sendall(REQUEST.pack(granted_bytes, len(data)))
+        connection.sendall(data)
+        length, num_bytes = ANSWER.unpack(read_exactly(connection, ANSWER.size))
+        if length > _MAX_ANSWER_BYTES or num_bytes > _MAX_ENCODED_BYTES:
+            raise ValueError("no answer is that long")
+        answer = json.loads(read_exactly(connection, length))
+        return answer, bytes(read_exactly(connection, num_bytes))
 
     def _start(self) -> socket.socket:
         if self._is_closed:
@@ -181,12 +185,15 @@ class DecoderProcess:
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience_seconds)
         process.kill()
-        code = process.wait()
-        if code >= 0:
-            return f"ended with exit code {code}"
-        with suppress(ValueError):
-            return f"died of {signal.Signals(-code).name}"
-        return f"died of signal {-code}"
+        return _describe_end(process.wait())
+
+
+def _describe_end(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with suppress(ValueError):
+        return f"died of {signal.Signals(-code).name}"
+    return f"died of signal {-code}"
 
 
 def _build_start_error(how: str, errors: str) -> DecoderStartError:

@@ -134,6 +134,19 @@ def _confine() -> int:
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     warnings.simplefilter("error", Image.DecompressionBombWarning)
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    _load_readers()
+    for name, value in _LIMITS.items():
+        _limit(name, value)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+    return 0
+
+
+def _load_readers() -> None:
+    """Loads the readers that start threads, and keeps them from doing so."""
     Image.preinit()
     with suppress(ImportError):
         from PIL import AvifImagePlugin
@@ -143,14 +156,6 @@ def _confine() -> int:
         from pillow_heif import options
 
         options.DECODE_THREADS = 1
-    for name, value in _LIMITS.items():
-        _limit(name, value)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
-    return 0
 
 
 def _limit(name: str, value: int) -> None:

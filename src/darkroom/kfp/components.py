@@ -169,13 +169,7 @@ def _make_function(interface: Interface, image: str) -> Callable[..., dsl.Contai
         )
 
     component.__name__ = component.__qualname__ = interface.name
-    taken: list[Artifact | Parameter] = [*interface.inputs, *interface.parameters]
-    made: list[Artifact | Parameter] = [*interface.outputs, *interface.results]
-    lines = [interface.help, "", "Args:"]
-    lines += [f"    {each.name}: {each.help}" for each in taken]
-    lines += ["", "Returns:"]
-    lines += [f"    {each.name}: {each.help}" for each in made]
-    component.__doc__ = "\n".join(lines)
+    component.__doc__ = _format_docstring(interface)
     component.__signature__ = _make_signature(interface)  # type: ignore[attr-defined]
     return component
 
@@ -195,3 +189,14 @@ def _make_signature(interface: Interface) -> inspect.Signature:
     parts += [take(each, dsl.Output[getattr(dsl, each.kind)]) for each in interface.outputs]
     parts += [take(each, dsl.OutputPath(each.kind)) for each in interface.results]
     return inspect.Signature(parts)
+
+
+def _format_docstring(interface: Interface) -> str:
+    """Returns a docstring from which KFP takes the descriptions."""
+    taken: list[Artifact | Parameter] = [*interface.inputs, *interface.parameters]
+    made: list[Artifact | Parameter] = [*interface.outputs, *interface.results]
+    lines = [interface.help, "", "Args:"]
+    lines += [f"    {each.name}: {each.help}" for each in taken]
+    lines += ["", "Returns:"]
+    lines += [f"    {each.name}: {each.help}" for each in made]
+    return "\n".join(lines)

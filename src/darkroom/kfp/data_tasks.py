@@ -152,19 +152,24 @@ def dataset_statistics(execution: Execution) -> None:
     text = json.dumps(counts, indent=2) + "\n"
     storage.write_bytes(storage.join(folder, STATISTICS_FILE), text.encode())
     if is_installed("tensorflow_data_validation"):
-        from darkroom.validation.statistics import list_splits, write_statistics
-
-        files = find_index_files(storage.join(result.directory, layout.INDEX_FOLDER))
-        for split in list_splits(files):
-            path = storage.join(folder, layout.split_folder(split), TFDV_FILE)
-            storage.make_folder(os.path.dirname(path))
-            write_statistics(files, split, path)
+        _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
     outputs["statistics_page"].write(encode_statistics(report).encode())
     numbers: dict[str, float] = {"labels": len(report.list_classes())}
     for name, histogram in report.histograms.items():
         numbers |= {f"{name}_least": histogram.low, f"{name}_most": histogram.high}
     outputs["statistics_metrics"].write_facts(_count_rows(report) | numbers)
     execution.write_output()
+
+
+def _write_tfdv(index_dir: str, folder: str) -> None:
+    """Writes TFDV's statistics of each split, in the layout of TFX's ExampleStatistics."""
+    from darkroom.validation.statistics import list_splits, write_statistics
+
+    files = find_index_files(index_dir)
+    for split in list_splits(files):
+        path = storage.join(folder, layout.split_folder(split), TFDV_FILE)
+        storage.make_folder(os.path.dirname(path))
+        write_statistics(files, split, path)
 
 
 def verify_dataset(execution: Execution) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
@@ -46,14 +47,8 @@ def train_classifier(execution: Execution) -> None:
                 "A task trains alone: remove TF_CONFIG from its environment.",
             )
         _hand_over(result, execution, is_scratch=not checkpoint_dir)
-    # Keras's names, with the split that each is of.
-    metrics = {
-        f"eval_{name[4:]}" if name.startswith("val_") else f"train_{name}": value
-        for name, value in result.metrics.items()
-    }
-    counts = {"epochs": result.epochs, "exported_epoch": result.exported.epoch}
-    scores = _list_scores(result.evaluation)
-    execution.outputs["training_metrics"].write_facts({**counts, **metrics, **scores})
+    metrics = _count_epochs(result) | _list_scores(result.evaluation)
+    execution.outputs["training_metrics"].write_facts(metrics)
     execution.results = _list_results(result.evaluation)
     execution.write_output()
 
@@ -68,18 +63,7 @@ def _hand_over(result: TrainingResult, execution: Execution, *, is_scratch: bool
     # The folder is gone when the task has ended.
     places = {result.model_dir: model.uri, folder: log.uri} if is_scratch else {}
     _copy_log(folder, EVALUATION_FILE, model.path, places)
-    found = result.evaluation
-    scoring = find_scoring(found.kind)
-    model.describe(
-        {
-            "framework": "tensorflow",
-            "signature": f"serving_default: image_bytes -> {', '.join(scoring.outputs)}",
-            scoring.names_are: len(found.summarize().table.rows),
-            "sha256": found.model_sha256,
-            "split": found.split,
-            **_list_results(found),
-        }
-    )
+    model.describe(_describe_model(result.evaluation))
     storage.delete(log.path)
     for name in storage.list_everything(folder):
         if name in _LOGGED or name.startswith(f"{TENSORBOARD_FOLDER}/"):
@@ -96,6 +80,27 @@ def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) ->
         storage.write_bytes(path, name_uris(text, places).encode())
     else:
         storage.copy_file(source, path)
+
+
+def _describe_model(found: Evaluation) -> dict[str, Any]:
+    scoring = find_scoring(found.kind)
+    return {
+        "framework": "tensorflow",
+        "signature": f"serving_default: image_bytes -> {', '.join(scoring.outputs)}",
+        scoring.names_are: len(found.summarize().table.rows),
+        "sha256": found.model_sha256,
+        "split": found.split,
+        **_list_results(found),
+    }
+
+
+def _count_epochs(result: TrainingResult) -> dict[str, float]:
+    # Keras's names, with the split that each is of.
+    metrics = {
+        f"eval_{name[4:]}" if name.startswith("val_") else f"train_{name}": value
+        for name, value in result.metrics.items()
+    }
+    return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **metrics}
 
 
 def evaluate_classifier(execution: Execution) -> None:

@@ -60,6 +60,16 @@ def encode_summary(result: ConversionResult) -> str:
         ("Excluded", result.excluded),
         *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
     ]
+    parts = [
+        f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
+        make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
+        _encode_classes(result),
+        _encode_rejects(result),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _encode_classes(result: ConversionResult) -> str:
     names = list_classes(result.classes, result.labels)
     rows = [
         [name, *(f"{counts.get(name, 0):,}" for counts in result.classes.values())]
@@ -67,13 +77,7 @@ def encode_summary(result: ConversionResult) -> str:
     ]
     more = len(names) - len(rows)
     table = make_markdown_table(["label", *result.classes], rows) if rows else ""
-    parts = [
-        f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
-        make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
-        f"{table}\n\n… and {more:,} more" if more > 0 else table,
-        _encode_rejects(result),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return f"{table}\n\n… and {more:,} more" if more > 0 else table
 
 
 def _encode_rejects(result: ConversionResult) -> str:

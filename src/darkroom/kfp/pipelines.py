@@ -76,14 +76,7 @@ def make_pipeline(
         check_constants(stage, _pick(options, stage.parameters))
     if cached:
         parameters = (*parameters, "source_fingerprint")
-    possible = [name for name, each in known.items() if each.runtime]
-    if wrong := [name for name in parameters if name not in possible]:
-        raise UsageError(
-            f"parameters has {wrong[0]!r}, which a run cannot change.",
-            f"Name some of {', '.join(sorted(possible))}.",
-        )
-    needed = {name for name, each in known.items() if each.default is REQUIRED} - options.keys()
-    inputs = [known[name] for name in possible if name in {*parameters, *needed}]
+    inputs = _choose_inputs(parameters, known, options)
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}
     components = _Components(image, core_image)
@@ -124,6 +117,19 @@ def _list_parameters() -> dict[str, Parameter]:
             if each.name not in _OWN:
                 found.setdefault(each.name, each)
     return found
+
+
+def _choose_inputs(
+    names: Sequence[str], known: Mapping[str, Parameter], options: Mapping[str, Any]
+) -> list[Parameter]:
+    possible = [name for name, each in known.items() if each.runtime]
+    if wrong := [name for name in names if name not in possible]:
+        raise UsageError(
+            f"parameters has {wrong[0]!r}, which a run cannot change.",
+            f"Name some of {', '.join(sorted(possible))}.",
+        )
+    needed = {name for name, each in known.items() if each.default is REQUIRED} - options.keys()
+    return [known[name] for name in possible if name in {*names, *needed}]
 
 
 def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Parameter:

@@ -175,9 +175,7 @@ class _RowParser:
             uri = uri or self._show(values, self._image) or ""
             label = self._show(values, self._place(self._source.schema.label))
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}
-            # Cells that are not the label, but say what the image shows.
-            names = [n for n in self._source.schema.targets if n != self._source.schema.label]
-            extra |= {name: values[self._places[name]] for name in names if values}
+            extra |= self._keep_targets(values)
             split = self._assign(declared, key) if key else declared
             return Reject(
                 row, uri, split, label, MANIFEST_STAGE, error.reason, error.detail, identity, extra
@@ -254,6 +252,11 @@ class _RowParser:
                 return parsed
             self._parsed[text] = parsed
         return self._parsed[text]
+
+    def _keep_targets(self, values: list[Any]) -> dict[str, Any]:
+        """Returns the cells of a rejected row that are not its label but say what it shows."""
+        names = [n for n in self._source.schema.targets if n != self._source.schema.label]
+        return {name: values[self._places[name]] for name in names if values}
 
     def _show(self, values: list[Any], place: int | None) -> str | None:
         """Returns a cell of a rejected row as it was given; None if it has none."""

@@ -79,22 +79,7 @@ class _Stage:
     def __init__(self, scratch: str, schema: Schema, options: ManifestOptions) -> None:
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
-        fields: list[tuple[str, Any]] = [
-            ("key", pa.string()),
-            ("id", pa.string()),
-            ("uri", pa.string()),
-            ("split", pa.string()),
-            ("declared", pa.string()),
-            ("label", find_kind(schema.target_kind).column),
-            ("row", pa.int64()),
-            ("order", pa.int64()),
-            ("size", pa.int64()),
-            ("mtime", pa.string()),
-        ]
-        if schema.inputs:
-            inputs = [pa.field(name, INPUT_TYPES[kind]) for name, kind in schema.inputs]
-            fields.append(("extra", pa.struct(inputs)))
-        self._arrow = pa.schema(fields)
+        self._arrow = _arrow_schema(schema)
         # Looking for repeated keys and paths would cost time and find none.
         few = ["split", "declared", "label"]
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
@@ -126,3 +111,22 @@ class _Stage:
     def finish(self) -> StagedRows:
         fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
         return StagedRows(self._path, self._rows, self._rejects_path, fingerprint)
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    fields: list[tuple[str, Any]] = [
+        ("key", pa.string()),
+        ("id", pa.string()),
+        ("uri", pa.string()),
+        ("split", pa.string()),
+        ("declared", pa.string()),
+        ("label", find_kind(schema.target_kind).column),
+        ("row", pa.int64()),
+        ("order", pa.int64()),
+        ("size", pa.int64()),
+        ("mtime", pa.string()),
+    ]
+    if schema.inputs:
+        inputs = [pa.field(name, INPUT_TYPES[kind]) for name, kind in schema.inputs]
+        fields.append(("extra", pa.struct(inputs)))
+    return pa.schema(fields)

@@ -51,11 +51,7 @@ def make_card(title: str, values: Mapping[str, Any], *parts: str | None, tone: s
     """
     shown = {name: each for name, each in values.items() if each not in (None, "", (), [], {})}
     tables = {name: table for name, each in shown.items() if (table := _make_table(name, each))}
-    facts = [
-        element("tr", element("td", _name(name)), _make_cell(each))
-        for name, each in shown.items()
-        if name not in tables
-    ]
+    facts = [_make_fact(name, each) for name, each in shown.items() if name not in tables]
     return str(
         element(
             "div",
@@ -99,6 +95,10 @@ def _make_table(name: str, value: Any) -> Html | None:
         rows = [[row, *(each.get(row) for each in value.values())] for row in names]
         return make_rows([name, *value], rows)
     return None
+
+
+def _make_fact(name: str, value: Any) -> Html:
+    return element("tr", element("td", _name(name)), _make_cell(value))
 
 
 def _make_cell(value: Any) -> Html:

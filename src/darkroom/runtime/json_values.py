@@ -70,20 +70,10 @@ def _build(value: Any, kind: Any, where: str) -> Any:
         _, each = arguments
         return {key: _build(item, each, f"{where}.{key}") for key, item in value.items()}
     if origin is not None and issubclass(origin, Sequence):
-        _check(value, isinstance(value, list | tuple), "a list", where)
-        if len(arguments) > 1 and arguments[1] is not ...:
-            _check(value, len(value) == len(arguments), f"{len(arguments)} values", where)
-        else:
-            arguments = arguments[:1] * len(value)
-        pairs = enumerate(zip(value, arguments, strict=True))
-        return tuple(_build(each, one, f"{where}[{number}]") for number, (each, one) in pairs)
+        return _build_tuple(value, arguments, where)
     if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
         return _build_fields(value, kind, where)
-    # true is not a number.
-    is_one = type(value) in (int, float) if kind is float else type(value) is kind
-    is_small = type(value) is not int or abs(value) < _MAX_INT
-    _check(value, is_one and is_small, _PLAIN[kind], where)
-    return float(value) if kind is float else value
+    return _build_plain(value, kind, where)
 
 
 def _build_first(value: Any, kinds: Sequence[Any], where: str) -> Any:
@@ -97,6 +87,16 @@ def _build_first(value: Any, kinds: Sequence[Any], where: str) -> Any:
         if not others:
             raise
         return _build_first(value, others, where)
+
+
+def _build_tuple(value: Any, kinds: Sequence[Any], where: str) -> tuple[Any, ...]:
+    _check(value, isinstance(value, list | tuple), "a list", where)
+    if len(kinds) > 1 and kinds[1] is not ...:
+        _check(value, len(value) == len(kinds), f"{len(kinds)} values", where)
+    else:
+        kinds = [kinds[0]] * len(value)
+    pairs = zip(value, kinds, strict=True)
+    return tuple(_build(each, kind, f"{where}[{n}]") for n, (each, kind) in enumerate(pairs))
 
 
 def _build_fields(value: Any, kind: Any, where: str) -> Any:
@@ -120,6 +120,14 @@ def _list_fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     missing = dataclasses.MISSING
     needed = (each.name for each in fields if each.default is each.default_factory is missing)
     return known, frozenset(needed)
+
+
+def _build_plain(value: Any, kind: Any, where: str) -> Any:
+    # true is not a number.
+    is_one = type(value) in (int, float) if kind is float else type(value) is kind
+    is_small = type(value) is not int or abs(value) < _MAX_INT
+    _check(value, is_one and is_small, _PLAIN[kind], where)
+    return float(value) if kind is float else value
 
 
 def _check(value: Any, is_right: bool, expected: str, where: str) -> None:

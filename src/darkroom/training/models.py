@@ -179,9 +179,10 @@ def check_model(spec: str, weights: str | None = None) -> None:
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=3)
-            hint = f"Did you mean {' or '.join(close)}?" if close else f"Names: {', '.join(names)}."
-            raise UsageError(f"Keras has no application {name!r}.", hint)
+            raise UsageError(
+                f"Keras has no application {name!r}.",
+                _suggest(name, names) or f"Names: {', '.join(names)}.",
+            )
     elif spec == EFFICIENTNET_LITE:
         if weights is None or weights == IMAGENET:
             efficientnet_lite.find_weights()
@@ -195,3 +196,8 @@ def _call(function: Any, spec: str, size: int, image_size: tuple[int, int]) -> A
     except Exception as error:
         # The user's function may raise anything. Its author needs the place.
         raise UsageError(f"{spec} failed: {describe_failure(error)}.") from error
+
+
+def _suggest(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else ""

@@ -66,13 +66,7 @@ def run_fn(fn_args: Any) -> None:
     """
     # The Trainer has no terminal: only its log is seen.
     logging.getLogger("darkroom.training").setLevel(logging.INFO)
-    given = fn_args.custom_config
-    config = json.loads(given) if isinstance(given, str) else given
-    if not isinstance(config, Mapping) or CONFIG_KEY not in config:
-        raise UsageError(
-            f"The Trainer's custom_config is {given!r}, expected a dict with {CONFIG_KEY!r}.",
-            "Pass {'darkroom': TrainingOptions(...).to_dict()}.",
-        )
+    config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
     options = choose_augmentation(options, splits[TRAIN].target.kind)
@@ -125,11 +119,7 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
         config: The Trainer's `custom_config`.
         commits: The commits of the data by its root.
     """
-    # Trainings share the name if they do the same on the same data, epoch by epoch.
-    data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
-    options = {name: each for name, each in config[CONFIG_KEY].items() if name not in _ENDS}
-    text = json.dumps([{**config, CONFIG_KEY: options}, data], sort_keys=True)
-    name, epochs = hashlib.sha256(text.encode()).hexdigest()[:16], int(config[CONFIG_KEY][_EPOCHS])
+    name, epochs = _identify_training(config, commits), int(config[CONFIG_KEY][_EPOCHS])
     folder = storage.join(checkpoint_dir, f"{name}-{epochs}")
     if not read_cluster().is_chief:
         return folder
@@ -167,6 +157,14 @@ def finish_folder(folder: str, destination: str) -> None:
     storage.write_bytes(storage.join(folder, DONE_FILE), b"{}\n")
 
 
+def _identify_training(config: Mapping[str, Any], commits: Commits) -> str:
+    """Returns a name that trainings share if they do the same on the same data, epoch by epoch."""
+    data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
+    options = {name: each for name, each in config[CONFIG_KEY].items() if name not in _ENDS}
+    text = json.dumps([{**config, CONFIG_KEY: options}, data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
     """Returns the most epochs below a number of those that trainings of a name were to do; or 0."""
     found = re.compile(rf"{name}-(\d+)")
@@ -176,3 +174,13 @@ def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
         if (match := found.fullmatch(each))
     ]
     return max((each for each in numbers if each < epochs), default=0)
+
+
+def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    values = json.loads(config) if isinstance(config, str) else config
+    if not isinstance(values, Mapping) or CONFIG_KEY not in values:
+        raise UsageError(
+            f"The Trainer's custom_config is {config!r}, expected a dict with {CONFIG_KEY!r}.",
+            "Pass {'darkroom': TrainingOptions(...).to_dict()}.",
+        )
+    return values

@@ -252,16 +252,7 @@ class Output:
             }
         record = storage.join(folders.work, RECORD_FILE)
         planned = [*(path for task in tasks for path in task.files), record, *copies.values()]
-        planned += [
-            storage.join(folders.rejects, layout.REJECTS_FILE),
-            storage.join(folders.rejects, layout.REJECTS_LIST_FILE),
-            storage.join(folders.examples, layout.LABELS_FILE),
-            storage.join(folders.examples, layout.DATASET_FILE),
-            # Index and rejects have separate lists where they are not in the dataset.
-            storage.join(folders.examples, layout.SUMS_FILE),
-            storage.join(folders.index, layout.SUMS_FILE),
-            storage.join(folders.rejects, layout.SUMS_FILE),
-        ]
+        planned += _list_committed(folders)
         parts = map(folders.find_part, planned)
         journal.write_journal(folders, {*found.ours, *planned, *parts})
         attempt.write_record()
@@ -283,6 +274,20 @@ class Output:
 
 def _resolve(path: str) -> str:
     return path if storage.is_remote(path) else os.path.realpath(storage.local_path(path))
+
+
+def _list_committed(folders: Folders) -> list[str]:
+    """Returns the paths of all files that a commit may write."""
+    return [
+        storage.join(folders.rejects, layout.REJECTS_FILE),
+        storage.join(folders.rejects, layout.REJECTS_LIST_FILE),
+        storage.join(folders.examples, layout.LABELS_FILE),
+        storage.join(folders.examples, layout.DATASET_FILE),
+        # Index and rejects have separate lists where they are not in the dataset.
+        storage.join(folders.examples, layout.SUMS_FILE),
+        storage.join(folders.index, layout.SUMS_FILE),
+        storage.join(folders.rejects, layout.SUMS_FILE),
+    ]
 
 
 def _note_given_up(folders: Folders, ours: Iterable[str], plan: str) -> None:

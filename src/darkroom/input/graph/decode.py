@@ -186,15 +186,18 @@ class _Decoder:
     ) -> tuple[tf.Tensor, Matrix | None]:
         """Returns uint8 [H, W, 3], and where points of the encoded pixels are there."""
         if shape is not None and channels is not None:
-            stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
-            pixels = tf.reshape(tf.io.decode_raw(self.encoded, tf.uint8), stored)
-            pixels, matrix = self._cut(pixels, self.window(shape) if self.window else None)
-            rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
-            return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
+            return self._cut_raw(shape, channels)
         result: tuple[tf.Tensor, Matrix | None] = tf.cond(
             tf.io.is_jpeg(self.encoded), lambda: self._decode_jpeg(shape), self._decode_other
         )
         return result
+
+    def _cut_raw(self, shape: tf.Tensor, channels: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+        stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
+        pixels = tf.reshape(tf.io.decode_raw(self.encoded, tf.uint8), stored)
+        pixels, matrix = self._cut(pixels, self.window(shape) if self.window else None)
+        rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
+        return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
 
     def _decode_other(self) -> tuple[tf.Tensor, Matrix | None]:
         pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)

@@ -244,17 +244,16 @@ def _describe_line(table: Table, line: str) -> str:
         kind = table.options.label_type if is_label else "float32"
         is_needed = is_label or cells[index].strip() or table.options.default is None
         if is_needed and not _is_number(cells[index], kind):
-            column = table.columns[index]
-            cell = cells[index]
-            if not cell.strip():
-                hint = "Every row needs a label." if is_label else "Fill it, or set a default."
-                return f"column {column!r} is empty. {hint}"
-            number = "a whole number" if kind == "int64" else "a finite number"
-            hint = "Leave the column out of the features, or fix the cell."
-            if is_label:
-                hint = (
-                    "Turn text labels into numbers first. For other numbers use "
-                    'label_type="float32".'
-                )
-            return f"column {column!r} is {cell!r}, expected {number}. {hint}"
+            return _describe_cell(table.columns[index], cells[index], kind, is_label)
     return ""
+
+
+def _describe_cell(column: str, cell: str, kind: str, is_label: bool) -> str:
+    if not cell.strip():
+        hint = "Every row needs a label." if is_label else "Fill it, or set a default."
+        return f"column {column!r} is empty. {hint}"
+    number = "a whole number" if kind == "int64" else "a finite number"
+    hint = "Leave the column out of the features, or fix the cell."
+    if is_label:
+        hint = 'Turn text labels into numbers first. For other numbers use label_type="float32".'
+    return f"column {column!r} is {cell!r}, expected {number}. {hint}"

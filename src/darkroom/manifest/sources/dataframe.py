@@ -58,26 +58,13 @@ class DataFrameSource:
         names = [str(name) for name in frame.columns]
         if not len(frame):
             raise DataError("The DataFrame has no rows.", "Give it one row for each image.")
-        known = {name for names in KNOWN_NAMES.values() for name in names}
-        found = [name for name in frame.index.names if str(name).strip().lower() in known]
-        if found:
-            raise DataError(
-                f"The index of the DataFrame has {found}, but only columns are read.",
-                "Make them columns: df.reset_index().",
-            )
+        _check_index(frame)
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
         }
         self.schema = columns.find_schema(names, kinds)
-        # A column with a number for a name would be taken for a feature by mistake.
-        unnamed = [name for name in frame.columns if not isinstance(name, str)]
-        if unnamed and not self.schema.targets and columns.schema is None:
-            raise DataError(
-                f"No column of the DataFrame holds labels, and these have no text for a name: "
-                f"{unnamed[:MAX_LISTED_ROWS]}.",
-                "Name them, as in df.rename(columns={0: 'label'}), or say what they are: "
-                f"columns={{'image_uri': 'image', '0': 'string_label'}}. {SEE_FORMS}",
-            )
+        if not self.schema.targets and columns.schema is None:
+            _check_names(frame)
         self._places = [names.index(name) for name, _ in self.schema.columns]
 
     def rows(self) -> Iterator[Row | BadRow]:
@@ -85,6 +72,36 @@ class DataFrameSource:
         columns = [self._frame.iloc[:, place].tolist() for place in self._places]
         for row, values in enumerate(zip(*columns, strict=True), start=1):
             yield make_row(row, [_as_python(value) for value in values], self.schema)
+
+
+def _check_index(frame: Any) -> None:
+    """Checks that the index does not hold values that belong into a column.
+
+    Raises:
+        DataError: It has.
+    """
+    known = {name for names in KNOWN_NAMES.values() for name in names}
+    found = [name for name in frame.index.names if str(name).strip().lower() in known]
+    if found:
+        raise DataError(
+            f"The index of the DataFrame has {found}, but only columns are read.",
+            "Make them columns: df.reset_index().",
+        )
+
+
+def _check_names(frame: Any) -> None:
+    """Checks that a column with a number for a name is not taken for a feature by mistake.
+
+    Raises:
+        DataError: There is such a column where no other one has labels.
+    """
+    if unnamed := [name for name in frame.columns if not isinstance(name, str)]:
+        raise DataError(
+            f"No column of the DataFrame holds labels, and these have no text for a name: "
+            f"{unnamed[:MAX_LISTED_ROWS]}.",
+            "Name them, as in df.rename(columns={0: 'label'}), or say what they are: "
+            f"columns={{'image_uri': 'image', '0': 'string_label'}}. {SEE_FORMS}",
+        )
 
 
 # Kinds by numpy's letters, which pandas' own nullable integers and floats have, too.

@@ -58,19 +58,7 @@ class FolderSource:
         tops = {file.split("/")[0] for file in self._files if "/" in file}
         self._has_splits = bool(tops) and all(map(_is_split, tops))
         if self._has_splits:
-            known = tops.union(self.outputs)
-            names = (name for name in storage.list_folder(self.name) if name not in known)
-            empty = [
-                name
-                for name in names
-                if splits.parse_split(name) and storage.is_folder(storage.join(self.name, name))
-            ]
-            if empty:
-                places = ", ".join(storage.join(self.name, name) for name in empty)
-                raise DataError(
-                    f"There is no image below {places}, which has the name of a split.",
-                    "Put images into it, or delete the folder.",
-                )
+            self._check_empty_splits(tops)
         self.label_depth = 1 + self._has_splits
         self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
         label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
@@ -78,6 +66,21 @@ class FolderSource:
         if self._has_splits:
             found.insert(0, ("split", Kind.SPLIT))
         self.schema = Schema(tuple(found))
+
+    def _check_empty_splits(self, tops: set[str]) -> None:
+        known = tops.union(self.outputs)
+        names = (name for name in storage.list_folder(self.name) if name not in known)
+        empty = [
+            name
+            for name in names
+            if splits.parse_split(name) and storage.is_folder(storage.join(self.name, name))
+        ]
+        if empty:
+            raise DataError(
+                f"There is no image below {', '.join(storage.join(self.name, n) for n in empty)}, "
+                "which has the name of a split.",
+                "Put images into it, or delete the folder.",
+            )
 
     def _list_folders(self, file: str) -> list[str]:
         """Returns the names of the folders of a file, without that of its split."""

@@ -35,13 +35,7 @@ def write_keras_file(model: Any, path: str) -> None:
                 # Without the optimizer, which is twice as large as the weights.
                 kept = keras.Model(model.input, model.output, name=model.name)
             kept.save(local)
-            opened = keras.models.load_model(local, compile=False)
-            pixels = np.random.default_rng(0).integers(
-                0, 256, (2, *model.input_shape[1:]), np.uint8
-            )
-            difference = np.abs(_predict(opened, pixels) - _predict(model, pixels)).max()
-            if not difference <= _TOLERANCE:
-                raise ValueError(f"it then answers differently, by {difference:.1g}")
+            _check_same(model, local)
         except Exception as error:  # noqa: BLE001  whatever a layer of the user's raises
             storage.delete_file(path)
             reason = str(error).strip().partition("\n")[0][:300] or type(error).__name__
@@ -49,6 +43,19 @@ def write_keras_file(model: Any, path: str) -> None:
             return
         with open(local, "rb") as file:
             storage.write_bytes(path, file.read())
+
+
+def _check_same(model: Any, path: str) -> None:
+    """Checks that the file opened by Keras answers like the model.
+
+    Raises:
+        ValueError: It does not.
+    """
+    opened = keras.models.load_model(path, compile=False)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, *model.input_shape[1:]), np.uint8)
+    difference = np.abs(_predict(opened, pixels) - _predict(model, pixels)).max()
+    if not difference <= _TOLERANCE:
+        raise ValueError(f"it then answers differently, by {difference:.1g}")
 
 
 def _predict(model: Any, pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -38,18 +38,7 @@ def load_training(model: Any, earlier: EarlierTraining, learned: Learned) -> Non
     """
     variables = storage.join(earlier.folder, MODEL_FOLDER, "variables")
     with copies.use_local_copy(variables) as place:
-        values: list[Any] = []
-        try:
-            reader = tf.train.load_checkpoint(storage.join(place, "variables"))
-            while reader.has_tensor(key := _KEY.format(len(values))):
-                values.append(reader.get_tensor(key))
-        # Of a file that is too short, TensorFlow says that an index is out of range.
-        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
-            if is_environment(error):
-                raise
-            raise DataError(
-                f"{variables} is damaged: {type(error).__name__}.", "Train again."
-            ) from error
+        values = _read_variables(place, variables)
     if not are_finite(values):
         raise DataError(f"{variables} has numbers that are not finite.", "Train again.")
     if len(values) != len(model.variables):
@@ -69,6 +58,20 @@ def load_training(model: Any, earlier: EarlierTraining, learned: Learned) -> Non
         f"Starts from the weights of {earlier.folder}"
         + (f", with a new head, because its {what} are others." if is_new else ".")
     )
+
+
+def _read_variables(place: str, path: str) -> list[Any]:
+    values: list[Any] = []
+    try:
+        reader = tf.train.load_checkpoint(storage.join(place, "variables"))
+        while reader.has_tensor(key := _KEY.format(len(values))):
+            values.append(reader.get_tensor(key))
+    # Of a file that is too short, TensorFlow says that an index is out of range.
+    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
+        if is_environment(error):
+            raise
+        raise DataError(f"{path} is damaged: {type(error).__name__}.", "Train again.") from error
+    return values
 
 
 def _build_misfit(earlier: EarlierTraining, model: Any) -> UsageError:

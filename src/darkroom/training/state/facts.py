@@ -10,6 +10,7 @@ from darkroom.data.splits import Commits, DataPart, list_splits
 from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
+    HistoryEntry,
     InputCosts,
     describe_code,
     encode_facts,
@@ -39,20 +40,25 @@ def collect_facts(
         costs = storage.read_json(storage.join(folder, VERDICT_JSON), InputCosts)
     except (*storage.UNUSABLE, ValueError):
         costs = InputCosts()  # the features of a base were read from memory
-    first = plan_phases(options)[0].name
-    chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
-    if options.model == EFFICIENTNET_LITE and options.weights is None:
-        chosen["weights"] = IMAGENET
-    if options.fine_tune_epochs is None:
-        chosen["fine_tune_epochs"] = sum(entry.get(PHASE) in (TOP, ALL) for entry in history)
     return Facts(
-        recipe={**options.to_dict(), **chosen},
+        recipe=_describe_recipe(options, history),
         history=history,
         exported_epoch=exported,
         input=costs,
         data=data,
         code=describe_code(options.model),
     )
+
+
+def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """Returns the options with the training's choices where they leave them open."""
+    first = plan_phases(options)[0].name
+    chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
+    if options.model == EFFICIENTNET_LITE and options.weights is None:
+        chosen["weights"] = IMAGENET
+    if options.fine_tune_epochs is None:
+        chosen["fine_tune_epochs"] = sum(entry.get(PHASE) in (TOP, ALL) for entry in history)
+    return {**options.to_dict(), **chosen}
 
 
 def write_facts(folder: str, options: TrainingOptions, exported: int, commits: Commits) -> None:

@@ -62,12 +62,7 @@ class SourceImages:
             with storage.limit(attempts=1, seconds=self._left_seconds):
                 return self._read_image_bytes(uri)
         except StorageError as error:
-            # Its own words may have a host or a time, which equal reports must not differ by.
-            self.ended = (
-                f"the store did not answer within {STORE_SECONDS:g} seconds"
-                if isinstance(error, TransientStorageError)
-                else "the store refused them"
-            )
+            self.ended = _explain(error)
         except Exception:  # noqa: BLE001  a report must not fail because of a picture
             pass
         finally:
@@ -75,3 +70,10 @@ class SourceImages:
             if self._left_seconds <= 0 and not self.ended:
                 self.ended = f"the store took more than {STORE_SECONDS:g} seconds for the others"
         return b""
+
+
+def _explain(error: StorageError) -> str:
+    # Its own words may have a host or a time, which equal reports must not differ by.
+    if isinstance(error, TransientStorageError):
+        return f"the store did not answer within {STORE_SECONDS:g} seconds"
+    return "the store refused them"
