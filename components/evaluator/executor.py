@@ -60,10 +60,11 @@ class Executor(tfx_executor.Executor):
         """
         evaluation = artifact_utils.get_single_instance(output_dict[_EVALUATION_KEY])
         model = artifact_utils.get_single_instance(input_dict[_MODEL_KEY])
-        config = _fit_config(exec_properties, model)
+        learned = _read_learned(model)
+        config = _fit_config(exec_properties, learned)
         check_columns(input_dict[_EXAMPLES_KEY], config)
         with _find_baseline(input_dict, exec_properties, evaluation.uri) as (baselines, place):
-            if baselines and (said := compare_labels(model, baselines[0])):
+            if baselines and (said := _compare_labels(learned, baselines[0])):
                 baselines, place = [], f"none: {said}"
             logging.info("The model is compared with %s.", place)
             inputs = {**input_dict, _BASELINE_MODEL_KEY: baselines}
@@ -79,10 +80,9 @@ class Executor(tfx_executor.Executor):
                 logging.warning("The model is not blessed: %s", each)
 
 
-def _fit_config(exec_properties: Mapping[str, Any], model: Any) -> str:
+def _fit_config(exec_properties: Mapping[str, Any], learned: Learned | None) -> str:
     """Returns the metrics, as JSON, for what a model answers."""
     text: str = exec_properties[_CONFIG_KEY]
-    learned = _read_learned(model)
     if learned is None or learned.kind == ONE_LABEL.kind:
         return text
     config = tfma.EvalConfig()
@@ -137,21 +137,18 @@ def find_newest_model(base: str) -> str | None:
     return None
 
 
-def compare_labels(model: Any, baseline: Any) -> str:
-    """Returns why two models cannot be compared; empty when they can.
+def _compare_labels(learned: Learned | None, baseline: Any) -> str:
+    """Returns why a model cannot be compared with another one; empty when it can.
 
     TFMA compares numbers of labels. A model of another program has no label map, which says
     nothing.
     """
-    own, other = (_read_names(each) for each in (model, baseline))
-    if own is None or other is None or own == other:
+    other = _read_learned(baseline)
+    if learned is None or other is None:
+        return ""
+    if (learned.kind, learned.names) == (other.kind, other.names):
         return ""
     return f"the model in {baseline.uri} has other labels, or another order of them"
-
-
-def _read_names(artifact: Any) -> tuple[str, tuple[str, ...]] | None:
-    learned = _read_learned(artifact)
-    return None if learned is None else (learned.kind, learned.names)
 
 
 def _read_learned(artifact: Any) -> Learned | None:
