@@ -119,6 +119,12 @@ def test_what_does_not_train_may_change(options: dict[str, Any], change: Any):
     assert find_state(node) == before
 
 
+def test_a_folder_in_a_store_that_the_options_name_may_change(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("darkroom.storage.is_folder", lambda path: path.startswith("s3://"))
+    monkeypatch.setattr("darkroom.storage.look_up_files", None)  # not called
+    find_state(make_trainer(run_fn="own_model.run_fn", custom_config={"dir": "s3://photos/models"}))
+
+
 def test_a_given_fingerprint_is_used_unchanged(monkeypatch: pytest.MonkeyPatch):
     given = fingerprint_source("images.csv")
     monkeypatch.setattr(driver, "read_source_state", None)  # not called

@@ -114,6 +114,7 @@ def test_a_manifest_does_not_make_workers_call_hosts(parse, scheme):
         ('a.jpg,"c\na"', "bad_label"),
         ("a.jpg,c\ta", "bad_label"),
         ("a.jpg,c\u2028a", "bad_label"),
+        ("a.jpg," + "c" * 1_001, "bad_label"),
         ("a.jpg,c\0a", "nul_byte"),
         ("a\0.jpg,cat", "nul_byte"),
     ],
@@ -189,6 +190,12 @@ def test_an_id_is_the_identity_where_there_is_one(parse):
     assert without.id == "b.jpg"
 
 
+def test_a_label_may_have_a_thousand_characters(parse):
+    item = parse_one(parse, f"{IMAGES}a.jpg,{'c' * 1_000}\n")
+    assert not isinstance(item, Reject)
+    assert item.label == "c" * 1_000
+
+
 def test_a_label_that_the_map_lacks_is_rejected(parse):
     good, bad = parse(IMAGES + "a.jpg,cat\nb.jpg,dog\n", labels=("cat", "cow"))
     assert good.label == "cat"
@@ -203,6 +210,7 @@ def test_a_label_that_the_map_lacks_is_rejected(parse):
         ("-1", None),
         ("1.5", None),
         ("x", None),
+        ("65535", "65535"),
         ("65536", None),
         ("²", None),
     ],
@@ -213,6 +221,7 @@ def test_integer_labels_are_numbers(parse, label, number):
     if number is None:
         assert item.reason == "bad_value"
     else:
+        assert not isinstance(item, Reject)
         assert item.label == number
 
 

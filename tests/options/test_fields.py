@@ -192,6 +192,10 @@ class Sample:
     ("values", "message"),
     [
         ({"count": 0}, "count is 0, expected a whole number from 1 to 9."),
+        (
+            {"count": 10**4500},
+            "count is a number of more than 40 digits, expected a whole number from 1 to 9.",
+        ),
         ({"count": True}, "count is True, expected a whole number from 1 to 9."),
         ({"share": 2}, "share is 2, expected a number from 0 to 1."),
         ({"share": float("nan")}, "share is nan, expected a number from 0 to 1."),

@@ -204,6 +204,11 @@ def test_the_name_of_an_unknown_model_is_an_error(own_models, spec, message):
         build_model(spec, LabelHead(3), (32, 32))
 
 
+def test_a_function_that_is_not_there_is_found_before_a_model_is_built():
+    with pytest.raises(UsageError, match="No module named 'no_such_package'"):
+        check_model("no_such_package.models:make")
+
+
 def _make_named(num_classes, image_size):
     model = _dense(num_classes, image_size)
     return keras.Model(model.input, {"scores": model.output})
