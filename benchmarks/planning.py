@@ -27,7 +27,7 @@ _SPLITS = ("TRAIN", "VALIDATION", "TEST", "")
 _PHASES = {
     "stage_rows": "read, check, look up",
     "_reject_conflicts": "compare",
-    "_make_label_table": "labels",
+    "_make_label_map": "labels",
     "_write_ordered": "order, write",
 }
 

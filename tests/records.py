@@ -78,7 +78,7 @@ def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None
         splits[name] = dataset.Split(records, tuple(shards))
     total = sum(counts.values())
     features = {"image/class/label": {"type": "int64"}} if labels else {}
-    plain = dataset.Dataset(2, "", {}, "full", features, tuple(labels), total, total, 0, 0, splits)
+    plain = dataset.Dataset(3, "", {}, "full", features, tuple(labels), total, total, 0, 0, splits)
     write_commit(Folders.of_dataset(str(root)), plain.with_files(), {}, {})
 
 

@@ -4,32 +4,12 @@ import pytest
 
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.output.output import Output
-from darkroom.conversion.plan import count_shards, plan_tasks
+from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
-from darkroom.manifest.table import SplitSize
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions, parse_shard_counts
 from darkroom.options.manifest import ManifestOptions
-
-MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("split", "rows", "mib", "shards"),
-    [
-        ("train", 1_000_000, 115_000, 899),  # about 128 MiB each
-        ("train", 1_281_167, 140_000, 1094),
-        ("train", 1_437, 1, 8),  # at least eight to read side by side
-        ("train", 100, 1, 6),  # but no fewer than sixteen rows each
-        ("train", 5, 1, 1),
-        ("eval", 10_000, 1, 1),
-        ("eval", 10_000, 300, 3),
-        ("test", 2, 900, 2),  # never more shards than rows
-    ],
-)
-def test_the_number_of_shards_follows_the_bytes(split, rows, mib, shards):
-    assert count_shards(split, SplitSize(rows, mib * MIB)) == shards
 
 
 def test_files_have_the_names_that_tfx_expects():

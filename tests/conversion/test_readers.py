@@ -13,7 +13,7 @@ from darkroom.targets.kind import find_kind
 
 
 def _rows(count, uri, size):
-    return [ManifestRow("k", "i", uri, "train", None, None, n, size, None) for n in range(count)]
+    return [ManifestRow("k", "i", uri, "train", None, None, n, 0, size, None) for n in range(count)]
 
 
 @pytest.mark.parametrize(

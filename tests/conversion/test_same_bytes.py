@@ -139,7 +139,7 @@ def test_the_commit_is_the_same_whatever_writes_the_files_beside_the_shards(tmp_
     text = json.dumps(one, sort_keys=True)
     assert (
         hashlib.sha256(text.encode()).hexdigest()
-        == "a1029c0a37a759186ac5cd2bab2f48541205e7233d6184411ecc09e1f0cd0873"
+        == "ddc7954d5d2ccc2c7ab09a13a900c895d5abe93c7e5ba6332fda2c8e0101552f"
     )
 
 

@@ -24,7 +24,7 @@ def _make(*files: str, name: str = "train") -> Dataset:
     shards = tuple(Shard(file, 1, 3, "0" * 64) for file in files)
     splits = {name: Split(len(files), shards)}
     rows = len(files)
-    return Dataset(2, "", {}, "full", {}, ("ä", "b"), rows, rows, 0, 0, splits).with_files()
+    return Dataset(3, "", {}, "full", {}, ("ä", "b"), rows, rows, 0, 0, splits).with_files()
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def test_a_file_that_is_not_a_commit_is_an_error(root, text):
 
 
 def test_another_format_is_an_error(root):
-    dataset = replace(_make("Split-train/a"), format_version=3)
+    dataset = replace(_make("Split-train/a"), format_version=2)
     write_dataset(str(root), dataset.with_fingerprint())
-    with pytest.raises(DataError, match="has format 3, expected 2"):
+    with pytest.raises(DataError, match="has format 2, expected 3"):
         read_dataset(str(root))
 
 

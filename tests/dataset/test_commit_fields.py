@@ -18,7 +18,7 @@ from darkroom.errors import DataError
 
 _SHARD = Shard("Split-train/data_tfrecord-00000-of-00001", 2, 9, "0" * 64)
 _WHOLE = Dataset(
-    format_version=2,
+    format_version=3,
     fingerprint="",
     options={"checks": "full", "seed": 0},
     checks="full",

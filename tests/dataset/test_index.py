@@ -19,7 +19,7 @@ def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Pa
         with IndexWriter(path, number, {}, "source", pa.string()) as writer:
             # Each call is a row group, with other labels than the one before.
             for label in ("owl", None, "cat"):
-                row = IndexRow("key", 1, "uri", split, label)
+                row = IndexRow("key", "id", 1, "uri", split, 0, label)
                 writer.add([row] * (BATCH_ROWS + number))
     counts = count_classes(str(tmp_path), ["owl", "cat", "dog"])
     assert list(counts) == ["train", "eval"]

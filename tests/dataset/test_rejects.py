@@ -87,6 +87,7 @@ def test_parts_are_joined_for_programs_and_for_people(tmp_path):
         "label": "007",
         "id": "ä.jpg",
         "row": 7,
+        "span": 0,
         "stage": "convert",
         "reason": "truncated",
         "detail": "cut",

@@ -32,6 +32,8 @@ _REJECTS = st.builds(
     detail=_TEXT,
     id=_TEXT,
     extra=st.dictionaries(st.text(max_size=5), _VALUES, max_size=3),
+    span=st.integers(0, 1 << 40),
+    size=st.none() | st.integers(0, 1 << 40),
 )
 
 

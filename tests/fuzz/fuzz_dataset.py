@@ -56,7 +56,7 @@ def make_seeds() -> Iterator[bytes]:
     splits = {"train": datasets.Split(2, shards)}
     features = {"image/encoded": {"type": "bytes"}}
     whole = datasets.Dataset(
-        2, "", {"checks": "full", "seed": 0}, "full", features, ("a", "b"), 3, 2, 1, 0, splits
+        3, "", {"checks": "full", "seed": 0}, "full", features, ("a", "b"), 3, 2, 1, 0, splits
     )
     empty = datasets.Dataset(2, "", {}, "full", {}, (), 0, 0, 0, 0, {})
     for dataset in (whole.with_files(), empty.with_files(), whole.with_fingerprint()):

@@ -10,7 +10,12 @@ from darkroom.manifest.rows import Entry
 
 
 def make_entry(uri):
-    return Entry("k", "id", uri, "train", "train", "cat", 1, 7, None, None, {})
+    return Entry("k", "id", uri, "train", "train", "cat", 1, 0, 7, None, None, {})
+
+
+def make(items):
+    with ThreadPoolExecutor(2) as pool:
+        return make_chunk(items, pool)
 
 
 REJECT = Reject(2, "b.jpg", "train", "", "manifest", "empty_label", "", "b.jpg")
@@ -22,7 +27,7 @@ def test_local_images_have_a_size_and_a_version(tmp_path):
     (tmp_path / "link.jpg").symlink_to("ä.jpg")
     names = ["ä.jpg", "missing.jpg", "link.jpg", "ä.jpg/inside.jpg"]
 
-    chunk = make_chunk([make_entry(f"{tmp_path}/{name}") for name in names])
+    chunk = make([make_entry(f"{tmp_path}/{name}") for name in names])
 
     assert chunk.columns["size"] == [5, None, 5, None]
     assert chunk.columns["mtime"] == ["1234567890123456789", None, "1234567890123456789", None]
@@ -31,31 +36,28 @@ def test_local_images_have_a_size_and_a_version(tmp_path):
 @pytest.mark.parametrize("name", ["x" * 300, "\ud800"])
 def test_one_impossible_path_does_not_hide_the_state_of_others(tmp_path, name):
     (tmp_path / "a.jpg").write_bytes(b"123")
-    chunk = make_chunk([make_entry(f"{tmp_path}/{name}"), make_entry(f"{tmp_path}/a.jpg")])
+    chunk = make([make_entry(f"{tmp_path}/{name}"), make_entry(f"{tmp_path}/a.jpg")])
     assert chunk.columns["size"] == [None, 3]
 
 
-def test_remote_images_are_asked_for_only_with_a_pool(tmp_path, monkeypatch):
+def test_remote_images_are_asked_for(tmp_path, monkeypatch):
     (tmp_path / "a.jpg").write_bytes(b"123")
     monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(9, uri[-5:]))
     entries = [make_entry(uri) for uri in ("gs://b/1.jpg", f"{tmp_path}/a.jpg", "", "gs://b/2.jpg")]
-
-    assert make_chunk(entries).columns["size"] == [None, 3, None, None]
-    with ThreadPoolExecutor(2) as pool:
-        columns = make_chunk(entries, pool).columns
+    columns = make(entries).columns
     assert columns["size"] == [9, 3, None, 9]
     assert (columns["mtime"][0], columns["mtime"][3]) == ("1.jpg", "2.jpg")
 
 
 def test_a_chunk_has_the_columns_of_entries_and_the_rejects():
-    chunk = make_chunk([make_entry(""), REJECT, make_entry("")])
+    chunk = make([make_entry(""), REJECT, make_entry("")])
     assert list(chunk.columns) == list(Entry._fields)
     assert chunk.columns["label"] == ("cat", "cat")
     assert (chunk.rejects, chunk.num_rows) == ([REJECT], 3)
 
 
 def test_a_chunk_may_have_no_entry():
-    chunk = make_chunk([REJECT])
+    chunk = make([REJECT])
     assert {len(column) for column in chunk.columns.values()} == {0}
     assert chunk.num_rows == 1
 

@@ -48,6 +48,7 @@ def test_a_row_becomes_an_entry(parse, tmp_path):
         declared="eval",
         label="007",
         row=1,
+        span=0,
         order=0,
         size=None,
         mtime=None,

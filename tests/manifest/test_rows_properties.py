@@ -32,6 +32,7 @@ class GivenRows:
     """A source that holds rows in memory; see `Source`."""
 
     name = "rows"
+    span = 0
 
     def __init__(self, schema, base, identity_base, rows):
         self.schema, self.base, self.identity_base = schema, base, identity_base

@@ -7,7 +7,6 @@ import pytest
 from darkroom.errors import DataError
 from darkroom.manifest.table import (
     Manifest,
-    SplitSize,
     names_only_jpegs,
     read_manifest,
     read_manifest_rows,
@@ -18,7 +17,7 @@ MANIFEST = Manifest(
     rows=10,
     deduplicated=1,
     rejected=2,
-    splits={"train": SplitSize(4, 400), "test": SplitSize(3, 300)},
+    splits={"train": 4, "test": 3},
     labels=["007", "ä b"],
     inputs={"age": "integer"},
     has_images=True,
@@ -66,8 +65,8 @@ def test_damaged_rows_are_named(tmp_path, data):
 def test_a_manifest_of_another_format_is_refused(tmp_path):
     write_manifest_info(str(tmp_path), MANIFEST)
     path = tmp_path / "manifest.json"
-    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(DataError, match="has format 2, expected 1") as caught:
+    path.write_text(path.read_text().replace('"format_version": 2', '"format_version": 1'))
+    with pytest.raises(DataError, match="has format 1, expected 2") as caught:
         read_manifest(str(tmp_path))
     assert "again" in caught.value.hint
 

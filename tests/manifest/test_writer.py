@@ -15,14 +15,12 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError, StorageError
-from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.table import (
     MAX_ROW_GROUP_ROWS,
-    SplitSize,
     read_manifest,
     read_manifest_rows,
 )
-from darkroom.manifest.writer import MAX_COUNTED_BYTES, write_manifest
+from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 
 HEADER = "split,image_uri,label\n"
@@ -72,7 +70,7 @@ def test_rows_are_ordered_by_split_and_hash(tmp_path):
     assert planned.get("id") != sorted(planned.get("id"))
     assert {row["label_id"] for row in planned.rows if row["label"] == "l1"} == {1}
     assert planned.manifest.labels == ["l0", "l1"]
-    assert planned.manifest.splits == {split: SplitSize(30, 0) for split in SPLITS}
+    assert planned.manifest.splits == dict.fromkeys(SPLITS, 30)
     assert [planned.manifest.first_row(split) for split in SPLITS] == [0, 30, 60]
 
 
@@ -116,7 +114,7 @@ def test_a_moved_folder_gives_the_same_manifest(tmp_path):
     names = ("key", "id", "split", "label", "size")
     assert first.get(*names) == second.get(*names)
     assert first.get("uri") != second.get("uri")
-    assert sum(size.image_bytes for size in second.manifest.splits.values()) == 90
+    assert sum(first.get("size"), ()) == sum(second.get("size"), ())
 
 
 @pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.2, 0.3)])
@@ -124,7 +122,7 @@ def test_rows_without_split_are_spread_and_others_are_not(tmp_path, ratios):
     text = HEADER + "".join(f"{'UNASSIGNED' * (i % 2)},{i}.jpg,cat\n" for i in range(3000))
     text += "".join(f"test,t{i}.jpg,cat\n" for i in range(100))
     splits = plan(tmp_path, text, split_ratios=SplitRatios(*ratios)).manifest.splits
-    shares = [(splits[split].rows - 100 * (split == "test")) / 3000 for split in SPLITS]
+    shares = [(splits[split] - 100 * (split == "test")) / 3000 for split in SPLITS]
     assert shares == pytest.approx(ratios, abs=0.03)
 
 
@@ -293,24 +291,30 @@ def test_row_groups_are_small_enough_to_be_a_shard_s(tmp_path):
     assert [row.key for row in part] == [row["key"] for row in planned.rows[8_000:17_000]]
 
 
-def test_the_size_of_remote_images_is_estimated_from_a_few(tmp_path, monkeypatch):
+def test_the_sizes_of_remote_images_come_from_listings_and_look_ups(tmp_path, monkeypatch):
     asked = []
 
     def stat_file(uri):
         asked.append(uri)
-        if uri.endswith("0.jpg"):
+        if uri.endswith("missing.jpg"):
             raise FileNotFoundError
-        return storage.FileInfo(1_000, "1")
+        return storage.FileInfo(7, "1")
+
+    def list_states(folder, first):
+        assert folder == "gs://b/many"
+        yield {f"{n:03d}.jpg": storage.FileInfo(1_000 + n, "2") for n in range(500)}
 
     monkeypatch.setattr(storage, "stat_file", stat_file)
-    text = HEADER + "".join(f"TRAIN,gs://b/{i}.jpg,cat\n" for i in range(500))
-    planned = plan(tmp_path, text + "TEST,local.jpg,cat\n")
-    assert planned.manifest.splits == {
-        "train": SplitSize(500, 500_000),
-        "test": SplitSize(1, 1_000),
-    }
-    assert len([uri for uri in asked if uri.startswith("gs://")]) <= 32
-    assert {row["size"] for row in planned.rows if row["split"] == "train"} == {None}
+    monkeypatch.setattr(storage, "list_remote_states", list_states)
+    text = HEADER + "".join(f"TRAIN,gs://b/many/{n:03d}.jpg,cat\n" for n in range(500))
+    planned = plan(tmp_path, text + "TEST,gs://b/few/a.jpg,cat\nTEST,gs://b/few/missing.jpg,cat\n")
+    sizes = {row["uri"]: row["size"] for row in planned.rows}
+    assert sizes["gs://b/many/017.jpg"] == 1_017
+    assert (sizes["gs://b/few/a.jpg"], sizes["gs://b/few/missing.jpg"]) == (7, None)
+    assert sorted(filter(storage.is_remote, asked)) == [
+        "gs://b/few/a.jpg",
+        "gs://b/few/missing.jpg",
+    ]
 
 
 def test_the_manifest_says_the_same_to_a_person(tmp_path):
@@ -320,7 +324,7 @@ def test_the_manifest_says_the_same_to_a_person(tmp_path):
         "rows": 3,
         "deduplicated": 1,
         "rejected": 1,
-        "splits": {"train": {"rows": 1, "image_bytes": 0}},
+        "splits": {"train": 1},
     }
     assert (planned.folder / "labels.txt").read_text() == "cat\n"
 
@@ -363,32 +367,13 @@ def test_frames_files_and_lines_give_the_same_rows(tmp_path):
 
 
 def test_a_source_of_remote_images_has_no_fingerprint_in_its_manifest(tmp_path, monkeypatch):
-    monkeypatch.setattr("darkroom.manifest.writer.stat_image", lambda uri: (100, "v1"))
+    monkeypatch.setattr("darkroom.manifest.chunks.stat_image", lambda uri: (100, "v1"))
     source = tmp_path / "images.csv"
     source.write_text("split,image_uri,label\nTRAIN,gs://bucket/a.jpg,cat\nTRAIN,b.jpg,cat\n")
     manifest = write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m"))
     assert manifest.fingerprint == ""
     source.write_text("split,image_uri,label\nTRAIN,a.jpg,cat\nTRAIN,b.jpg,cat\n")
     assert len(write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint) == 32
-
-
-def test_files_that_are_too_large_to_write_do_not_count_in_the_plan(tmp_path):
-    assert MAX_COUNTED_BYTES == MAX_IMAGE_BYTES
-    for name, size in (
-        ("a", 10),
-        ("b", MAX_IMAGE_BYTES),
-        ("c", MAX_IMAGE_BYTES + 1),
-        ("d", 1 << 40),
-    ):
-        with (tmp_path / f"{name}.jpg").open("wb") as file:
-            file.truncate(size)
-    rows = "".join(f"{'TEST' if n == 'd' else 'TRAIN'},{n}.jpg,cat\n" for n in "abcd")
-    (tmp_path / "m.csv").write_text(HEADER + rows)
-    manifest = write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
-    assert manifest.splits == {
-        "train": SplitSize(3, 10 + MAX_IMAGE_BYTES),
-        "test": SplitSize(1, 0),
-    }
 
 
 def test_too_many_columns_say_what_to_do(tmp_path, monkeypatch):

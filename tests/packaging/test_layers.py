@@ -43,7 +43,7 @@ LAYERS = [
     ),
     Layer(
         "dataset",
-        "errors, runtime, storage",
+        "errors, version, runtime, storage",
         "the files of a dataset: names, forms, keys, splits, labels, columns",
     ),
     Layer(

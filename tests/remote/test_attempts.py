@@ -209,8 +209,8 @@ _CHANGES = (
     ({"fingerprint": "0" * 64}, "its fingerprint is not that of the dataset in data-"),
     ({"dataset": "../rows.csv"}, "it does not name the folder of a dataset"),
     ({"dataset": 1}, "it does not name the folder of a dataset"),
-    ({"format_version": 4}, "it does not name the folder of a dataset"),
-    ({"more": 1}, "has format 3, expected 2"),
+    ({"format_version": 5}, "it does not name the folder of a dataset"),
+    ({"more": 1}, "has format 4, expected 3"),
 )
 
 

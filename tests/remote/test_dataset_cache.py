@@ -37,7 +37,7 @@ def write_remote(root: str) -> Dataset:
         )
         splits[name] = Split(len(shards), shards)
     dataset = Dataset(
-        format_version=2,
+        format_version=3,
         fingerprint="",
         options={},
         checks="full",

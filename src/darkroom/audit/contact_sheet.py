@@ -1,4 +1,4 @@
-"""Shows the content of a dataset: a contact sheet of its first records, and features as CSV."""
+"""Shows the content of a dataset: a contact sheet of a sample, and its features as CSV."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ import io
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from heapq import nsmallest
 from typing import Any
 
+import pyarrow.compute as pc
 from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.index import find_index_files, read_index_batches
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
-from darkroom.dataset.tfrecord import read_records
+from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
+from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind, find_kind
 
 SHEET_FILE = "contact-sheet.png"
@@ -86,9 +91,9 @@ def inspect(
     n: int = 32,
     output_dir: str | os.PathLike[str] = "inspection",
 ) -> Inspection:
-    """Writes the first records of a split as a contact sheet and as a table.
+    """Writes some records of a split as a contact sheet and as a table.
 
-    Records are in random order, so the first ones are a random sample.
+    They are those with the smallest keys, a random sample of all spans.
 
     Args:
         directory: A dataset.
@@ -118,14 +123,33 @@ def inspect(
         )
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= sys.maxsize:
         raise UsageError(f"The number of records must be a positive whole number, got {n!r}.")
-    paths = [storage.join(source, shard.file) for shard in dataset.splits[name].shards]
-    records = chain.from_iterable(map(read_records, paths))
-    found = [example.decode_example(record) for record in islice(records, n)]
+    found = [*_read_sample(source, dataset, name, n)]
     contents = {CSV_FILE: format_csv(found, list(dataset.features)).encode()}
     if example.IMAGE_ENCODED in dataset.features:
         contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.target.kind))
     csv_path, *sheets = ledger.write_files(target, contents)
     return Inspection(sheets[0] if sheets else None, csv_path, len(found))
+
+
+def _read_sample(source: str, dataset: Dataset, split: str, n: int) -> Iterator[Features]:
+    """Yields the records of a split with the smallest keys, in the order of its shards."""
+    chosen = nsmallest(n, _list_places(storage.join(source, INDEX_FOLDER), split))
+    places: dict[int, list[int]] = {}
+    for _, shard, position in chosen:
+        places.setdefault(shard, []).append(position)
+    for shard in sorted(places):
+        path = storage.join(source, dataset.splits[split].shards[shard].file)
+        for _, record in read_some_records(path, places[shard]):
+            yield example.decode_example(record)
+
+
+def _list_places(index: str, split: str) -> Iterator[tuple[str, int, int]]:
+    """Yields key, shard and position of the records of a split."""
+    names = ("key", "shard", "position")
+    for path in find_index_files(index):
+        for batch in read_index_batches(path, ("split", *names), BATCH_ROWS):
+            own = batch.filter(pc.equal(batch["split"], split))
+            yield from zip(*(own[name].to_pylist() for name in names), strict=True)
 
 
 def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:

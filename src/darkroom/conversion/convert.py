@@ -95,7 +95,9 @@ def convert(
     }
     made = merge_options(ConversionOptions, options, given)
     manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
-    job = ConversionJob(source, folder, manifest, made.records, max_rejects, overwrite)
+    job = ConversionJob(
+        source, folder, manifest, made.records, max_rejects, overwrite, updates=made.updates
+    )
     with storage.be_patient(made.store_patience_seconds):
         return _start(job, runner, project, region, made)
 

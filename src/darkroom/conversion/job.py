@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.conversion.base import open_base, open_old_dataset
+from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
 from darkroom.conversion.output.output import Output
@@ -19,6 +21,8 @@ from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.named import find_named
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.rejects import count_rejects, format_hint, read_rejects
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import (
@@ -28,9 +32,10 @@ from darkroom.images.access import (
     is_readable_now,
 )
 from darkroom.manifest import writer
+from darkroom.manifest.base import Base
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import MANIFEST_FILE, Manifest, read_manifest_rows
-from darkroom.options.conversion import RecordOptions
+from darkroom.options.conversion import RecordOptions, UpdateOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -53,6 +58,7 @@ class ConversionJob:
     conversion: RecordOptions
     max_rejects: float | None
     overwrite: bool
+    updates: UpdateOptions = field(default_factory=UpdateOptions)
     runner: str = LOCAL_RUNNER
     beam_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -92,7 +98,7 @@ class ConversionJob:
                 engine.check(options)
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             output = self._make_output(scratch)
-            manifest = self._write_manifest(output.folders)
+            manifest, old = self._plan(output.folders, scratch)
             # Before it is held, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(output, manifest):
                 rejected = read_rejects(storage.join(done.data_dir, layout.REJECTS_FILE))
@@ -109,20 +115,22 @@ class ConversionJob:
                 output.check()
                 with output.open() as target:
                     if target is output:
-                        return self._convert(output, manifest)
-                    result = self._find_beside(target, manifest) or self._convert(target, manifest)
+                        return self._convert(output, manifest, old)
+                    result = self._find_beside(target, manifest) or self._convert(
+                        target, manifest, old
+                    )
         return replace(result, data_dir=self.output_dir)
 
     def submit(self, dataflow: DataflowJob, wait: bool) -> ConversionResult:
         """Starts a Dataflow job, and waits for its end if asked to."""
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             output = self._make_output(scratch)
-            manifest = self._write_manifest(output.folders)
+            manifest, old = self._plan(output.folders, scratch)
             dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
             if done := self._find_finished(output, manifest):
                 return self._judge(done)
             output.check()
-            attempt, write = self._begin(output)
+            attempt, write = self._begin(output, old)
             job_id = dataflow.submit(write, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
@@ -130,22 +138,38 @@ class ConversionJob:
 
     def _make_output(self, scratch: str) -> Output:
         folders = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
-        output = Output(folders, overwrite=self.overwrite)
+        output = Output(folders, overwrite=self.overwrite or self.updates.update)
         output.check_source(self.source)
         return output
 
-    def _write_manifest(self, folders: Folders) -> Manifest:
+    def _open_base(self, scratch: str) -> Base | None:
+        """Returns the dataset that an update starts from; None for a conversion from nothing."""
+        if not self.updates.update and self.updates.base is None:
+            return None
+        place = self.updates.base or self.output_dir
+        if self.updates.base is None and not storage.exists(
+            storage.join(place, layout.DATASET_FILE)
+        ):
+            return None  # the first of many runs
+        return open_base(Folders.of_dataset(find_data(find_named(place))), self.updates, scratch)
+
+    def _plan(self, folders: Folders, scratch: str) -> tuple[Manifest, OldDataset | None]:
+        """Writes the manifest, and returns it with the dataset whose images are taken."""
+        base = self._open_base(scratch)
         with progress.step("Reading the source"):
             manifest = writer.write_manifest(
-                self.source, folders.manifest, folders.manifest_rejects, self.manifest
+                self.source, folders.manifest, folders.manifest_rejects, self.manifest, base
             )
+        if base:
+            progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
         if self.manifest.exclude is not None:
             rows = format_count(manifest.excluded, "row")
             them = "it" if manifest.excluded == 1 else "them"
             progress.note(f"{rows} left out, because {self.manifest.exclude} lists {them}.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
-        return manifest
+        old = open_old_dataset(manifest.find_base(), self.conversion, self.updates.recheck)
+        return manifest, old
 
     def _find_finished(self, output: Output, manifest: Manifest) -> ConversionResult | None:
         """Returns the result of an earlier run that did the same, unless it is to be replaced.
@@ -163,14 +187,16 @@ class ConversionJob:
             return found and self._judge(self._describe(*found, manifest))
         return None
 
-    def _begin(self, output: Output) -> tuple[Attempt, WriteDataset]:
+    def _begin(self, output: Output, old: OldDataset | None) -> tuple[Attempt, WriteDataset]:
         attempt = output.make_attempt(self.runner, self.beam_options)
-        write = plan_job(output.folders, attempt, self.conversion, self._limit)
+        write = plan_job(output.folders, attempt, self.conversion, self._limit, old)
         output.begin(attempt, write.tasks)
         return attempt, write
 
-    def _convert(self, output: Output, manifest: Manifest) -> ConversionResult:
-        attempt, write = self._begin(output)
+    def _convert(
+        self, output: Output, manifest: Manifest, old: OldDataset | None
+    ) -> ConversionResult:
+        attempt, write = self._begin(output, old)
         with progress.step("Converting"):
             try:
                 run_job(write, self.runner, self.beam_options, attempt.record.job)

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from darkroom import storage
+from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.beam.shard import ShardRange, ShardTask
+from darkroom.conversion.leaves import UNKNOWN_BYTES, cut_leaves
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.commit import Commit, describe_options
+from darkroom.dataset.commit import Shard, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DataError
 from darkroom.images.access import PROBED_IMAGES
+from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.table import (
     MANIFEST_FILE,
     Manifest,
-    SplitSize,
     names_only_jpegs,
     read_manifest,
+    read_manifest_columns,
     read_manifest_rows,
+    read_old_places,
 )
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
@@ -35,14 +43,13 @@ from darkroom.version import hash_code
 if TYPE_CHECKING:
     from darkroom.conversion.beam.transforms import WriteDataset
 
-SHARD_BYTES = 128 << 20
-# With fewer shards than readers some readers are idle; smaller shards cost more than they save.
-MIN_TRAIN_SHARDS = 8
-MIN_SHARD_ROWS = 16
-
 
 def plan_job(
-    folders: Folders, attempt: Attempt, options: RecordOptions, max_rejects: float | None = None
+    folders: Folders,
+    attempt: Attempt,
+    options: RecordOptions,
+    max_rejects: float | None = None,
+    old: OldDataset | None = None,
 ) -> WriteDataset:
     """Returns the job that writes a dataset.
 
@@ -51,13 +58,14 @@ def plan_job(
         attempt: The attempt that it belongs to; `Output.begin` makes the output ready for it.
         options: How records are made.
         max_rejects: Share of rejected rows over which nothing is committed; None for any.
+        old: The dataset whose unchanged images are taken.
 
     Raises:
         DataError: There is no manifest, or it has no rows.
     """
     from darkroom.conversion.beam.transforms import WriteDataset
 
-    tasks = plan_tasks(folders, attempt, options)
+    tasks = plan_tasks(folders, attempt, options, old)
     seen: list[str] = []
     if attempt.record.runner != LOCAL_RUNNER and tasks[0].has_images:
         # Some images that are on this machine's disk.
@@ -67,7 +75,9 @@ def plan_job(
     return WriteDataset(tasks, Commit(attempt, options, max_rejects), seen)
 
 
-def plan_tasks(folders: Folders, attempt: Attempt, options: RecordOptions) -> list[ShardTask]:
+def plan_tasks(
+    folders: Folders, attempt: Attempt, options: RecordOptions, old: OldDataset | None = None
+) -> list[ShardTask]:
     """Returns one task for each shard of a manifest, in the order of its rows; see `plan_job`."""
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
@@ -80,7 +90,7 @@ def plan_tasks(folders: Folders, attempt: Attempt, options: RecordOptions) -> li
     if image.find_decoded_copies == AUTO_COPIES:
         found = NEVER_COPIES if names_only_jpegs(folders.manifest) else ALWAYS_COPIES
         image = replace(image, find_decoded_copies=found)
-    shards = plan_shards(manifest, options.shard_counts)
+    shards = plan_shards(folders.manifest, manifest, options)
     # All that the bytes of the shards depend on.
     rows = storage.hash_file(storage.join(folders.manifest, MANIFEST_FILE))
     parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))
@@ -101,44 +111,78 @@ def plan_tasks(folders: Folders, attempt: Attempt, options: RecordOptions) -> li
             source=manifest.fingerprint,
             patience_seconds=options.store_patience_seconds,
             earlier=earlier,
+            old=old,
+            linked=link,
         )
-        for shard in shards
+        for shard, link in zip(shards, _find_links(folders.manifest, shards, old), strict=True)
     ]
 
 
-def count_shards(split: str, size: SplitSize, given: int | None = None) -> int:
-    """Returns the number of shards of a split: as given, else from its bytes."""
-    if given is not None:
-        return min(given, size.rows)
-    shards = math.ceil(size.image_bytes / SHARD_BYTES)
-    if split == TRAIN:
-        shards = max(shards, min(MIN_TRAIN_SHARDS, size.rows // MIN_SHARD_ROWS))
-    return max(1, min(shards, size.rows))
+def _find_links(
+    folder: str, shards: Sequence[ShardRange], dataset: OldDataset | None
+) -> Iterator[Shard | None]:
+    """Yields for each shard the old one that has its very records; None without one."""
+    if dataset is None:
+        yield from [None] * len(shards)
+        return
+    old = read_old_places(folder)
+    is_same = old["is_same"].fill_null(False).to_numpy()
+    positions, numbers = (old[name].fill_null(-1).to_numpy() for name in ("position", "shard"))
+    splits = old["split"].fill_null("").to_numpy()
+    known = read_dataset(dataset.folders.examples).splits
+    for each in shards:
+        own = slice(each.first_row, each.first_row + each.num_rows)
+        found = None
+        split, number = splits[each.first_row], numbers[each.first_row]
+        is_one = (splits[own] == split).all() and (numbers[own] == number).all()
+        if is_one and is_same[own].all() and (positions[own] == np.arange(each.num_rows)).all():
+            shard = known[split].shards[number]
+            found = shard if shard.records == each.num_rows else None
+        yield found
 
 
-def plan_shards(manifest: Manifest, given: Mapping[str, int]) -> list[ShardRange]:
+def plan_shards(folder: str, manifest: Manifest, options: RecordOptions) -> list[ShardRange]:
     """Returns all shards of a manifest, in its order.
 
     Args:
-        manifest: The rows to convert.
-        given: Number of shards by split, as far as the user gave one.
+        folder: Where the manifest is.
+        manifest: The facts about it.
+        options: They say how many shards there are, or how heavy.
     """
-    counts = {
-        split: count_shards(split, size, given.get(split))
-        for split, size in manifest.splits.items()
-    }
-    total = sum(counts.values())
+    spans, places, sizes = read_manifest_columns(folder, ("span", "place", "size"))
+    lengths = {}
+    for split, rows in manifest.splits.items():
+        first = manifest.first_row(split)
+        own = slice(first, first + rows)
+        if given := options.shard_counts.get(split):
+            parts = min(given, rows)
+            bounds = [rows * part // parts for part in range(parts + 1)]
+            lengths[split] = [stop - start for start, stop in pairwise(bounds)]
+        else:
+            weights = _weigh(sizes[own])
+            starts = [*np.flatnonzero(np.diff(spans[own], prepend=-1)), rows]
+            lengths[split] = [
+                leaf
+                for start, stop in pairwise(starts)
+                for leaf in cut_leaves(
+                    places[own][start:stop],
+                    weights[start:stop],
+                    options.shard_bytes,
+                    is_spread=split == TRAIN and not start,
+                )
+            ]
+    total = sum(map(len, lengths.values()))
     shards: list[ShardRange] = []
-    for split, count in counts.items():
-        first, rows = manifest.first_row(split), manifest.splits[split].rows
-        for shard, (start, stop) in enumerate(cut_range(rows, count)):
-            shards.append(
-                ShardRange(split, shard, count, len(shards), total, first + start, stop - start)
-            )
+    first = 0
+    for split, counts in lengths.items():
+        for shard, rows in enumerate(counts):
+            shards.append(ShardRange(split, shard, len(counts), len(shards), total, first, rows))
+            first += rows
     return shards
 
 
-def cut_range(length: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Yields the bounds of `parts` pieces of `range(length)`; their sizes differ by one at most."""
-    for part in range(parts):
-        yield length * part // parts, length * (part + 1) // parts
+def _weigh(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Returns the bytes that rows take in a shard, by the sizes of their images; NaN: unknown."""
+    known = np.where(np.isnan(sizes), UNKNOWN_BYTES, sizes).astype(np.int64)
+    # Larger ones are rejected.
+    return np.where(known > MAX_IMAGE_BYTES, 0, known)

@@ -55,8 +55,8 @@ def list_images(
             )
         labels = tuple(manifest.labels)
         splits = {}
-        for split, counts in manifest.splits.items():
-            rows = read_manifest_rows(folder, manifest.first_row(split), counts.rows)
+        for split, count in manifest.splits.items():
+            rows = read_manifest_rows(folder, manifest.first_row(split), count)
             are_named = bool(labels)
             uris, numbers = zip(
                 *((row.uri, row.label_id if are_named else row.label) for row in rows), strict=True

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Annotated, TypedDict
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FEATURE_TYPES = ("bytes", "int64", "float")
 _CHECKS = ("full", "header")

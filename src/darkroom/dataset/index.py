@@ -13,6 +13,7 @@ import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -24,17 +25,20 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
+from darkroom.version import hash_code
 
 INDEX_PATTERN = "index-*.parquet"
-_SOURCE = b"darkroom.source"
+_SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
 _LABEL = "label"
 # The caller says of what type the column of labels is.
 _COLUMNS = (
     ("key", pa.string()),
+    ("id", pa.string()),
     ("row", pa.int64()),
     ("uri", pa.string()),
     ("split", pa.string()),
+    ("span", pa.int64()),
     (_LABEL, None),
     ("sha256", pa.string()),
     ("pixel_hash", pa.string()),
@@ -49,8 +53,12 @@ _COLUMNS = (
     ("source_format", pa.string()),
     ("source_height", pa.int64()),
     ("source_width", pa.int64()),
+    ("source_size", pa.int64()),
+    ("source_version", pa.string()),
     ("shard", pa.int64()),
     ("position", pa.int64()),
+    ("offset", pa.int64()),
+    ("length", pa.int64()),
 )
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
@@ -77,9 +85,11 @@ class IndexRow(NamedTuple):
 
     Attributes:
         key: Key of the example.
+        id: The text whose hash the key is.
         row: Its number in the source.
         uri: URI of its image.
         split: Its split.
+        span: Its span.
         label: What it is labelled with.
         extra: Its input columns by name.
         sha256: SHA-256 of the image as written, hexadecimal.
@@ -95,12 +105,17 @@ class IndexRow(NamedTuple):
         source_format: Format of the file.
         source_height: Height in the file.
         source_width: Width in the file.
+        source_size: Bytes of the file, when the list was read; None if that is not known.
+        source_version: Its version then: its modification time in nanoseconds, or its etag.
+        length: Bytes of the record in its shard, with its frame.
     """
 
     key: str
+    id: str
     row: int
     uri: str
     split: str
+    span: int
     label: Any
     extra: Mapping[str, Any] | None = None
     sha256: str | None = None
@@ -116,6 +131,9 @@ class IndexRow(NamedTuple):
     source_format: str | None = None
     source_height: int | None = None
     source_width: int | None = None
+    source_size: int | None = None
+    source_version: str | None = None
+    length: int = 0
 
 
 class IndexWriter:
@@ -127,17 +145,28 @@ class IndexWriter:
         inputs: Kind of every input column by name.
         source: Fingerprint of the source, kept in the file's metadata for a rerun.
         label: Type of the column `label`.
+        is_compressed: Whether records have no place in the shard that a reader could go to.
     """
 
     def __init__(
-        self, path: str, shard: int, inputs: Mapping[str, str], source: str, label: pa.DataType
+        self,
+        path: str,
+        shard: int,
+        inputs: Mapping[str, str],
+        source: str,
+        label: pa.DataType,
+        *,
+        is_compressed: bool = False,
     ) -> None:
-        self._schema = index_schema(inputs, label).with_metadata({_SOURCE: source.encode()})
+        self._schema = index_schema(inputs, label).with_metadata(
+            {_SOURCE: source.encode(), _CODE: hash_code().encode()}
+        )
         self._file = storage.open_write(path)
         self._summed = SummedFile(self._file)
         self._writer = pq.ParquetWriter(self._summed, self._schema)
         self._shard = shard
-        self._position = 0
+        self._position = self._offset = 0
+        self._is_compressed = is_compressed
         self._rows: list[IndexRow] = []
 
     def __enter__(self) -> IndexWriter:
@@ -172,6 +201,9 @@ class IndexWriter:
         )
         columns["shard"] = [self._shard] * count
         columns["position"] = range(self._position, self._position + count)
+        *columns["offset"], self._offset = accumulate(columns["length"], initial=self._offset)
+        if self._is_compressed:
+            columns["offset"] = columns["length"] = [None] * count
         arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._position += count
@@ -260,11 +292,26 @@ def read_index_batches(
 
 def read_source_fingerprint(folder: str) -> str:
     """Returns the fingerprint of the source that an index was made from; empty when unknown."""
+    return _read_metadata(folder, _SOURCE)
+
+
+def read_code(folder: str) -> str:
+    """Returns the hash of the code that made an index; empty when unknown."""
+    return _read_metadata(folder, _CODE)
+
+
+def _read_metadata(folder: str, name: bytes) -> str:
     for path in list_index_files(folder)[:1]:
         with storage.open_read(path) as file:
             metadata = pq.read_schema(file).metadata or {}
-            return str(metadata.get(_SOURCE, b"").decode())
+            return str(metadata.get(name, b"").decode())
     return ""
+
+
+def has_inputs(folder: str) -> bool:
+    """Tells whether an index has input columns."""
+    with storage.open_read(find_index_files(folder)[0]) as file:
+        return "extra" in pq.read_schema(file).names
 
 
 def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:

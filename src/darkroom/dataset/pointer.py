@@ -16,7 +16,7 @@ from darkroom import storage
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE
 
 # That of the file that names a folder; a commit has that of `commit_fields`.
-_FORMAT = 3
+_FORMAT = 4
 _FIELDS = {"format_version", "dataset", "fingerprint"}
 _MAX_BYTES = 1 << 10
 

@@ -65,7 +65,9 @@ HINTS: Mapping[str, str] = {
 _ABOUT_LABELS = frozenset(("bad_label", "empty_label", "multi_label", "unknown_label"))
 
 # Fields of a JSONL row that describe a reject; a file with all of them is a list of rejects.
-REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
+REJECT_FIELDS = ("id", "row", "stage", "reason", "detail")
+# The same of a list of all planned rows of a dataset; see `darkroom.conversion.planned_rows`.
+PLANNED_FIELDS = ("id", "row", "span", "weight")
 
 # The option that allows more rejects, as hints name it.
 LIMIT_OPTION = "max_rejects (--max-rejects)"
@@ -84,6 +86,8 @@ SCHEMA = pa.schema(
         ("detail", pa.string()),
         ("id", pa.string()),
         ("extra", pa.string()),
+        ("span", pa.int64()),
+        ("size", pa.int64()),
     ]
 )
 
@@ -101,6 +105,8 @@ class Reject(NamedTuple):
         detail: The problem, in words for a person.
         id: Text that the key of the example is the hash of, so that a rerun gives the same key.
         extra: Its input columns by name; the text of the cells when they are wrong.
+        span: Its span.
+        size: Bytes of its image, where it was rejected later and its size is known.
     """
 
     row: int
@@ -112,6 +118,8 @@ class Reject(NamedTuple):
     detail: str
     id: str
     extra: Mapping[str, Any] = {}
+    span: int = 0
+    size: int | None = None
 
 
 def write_target(value: Any) -> str | None:
@@ -216,18 +224,25 @@ def write_rejects(
 
 def _format_line(reject: Reject) -> bytes:
     """Returns the line of `rejects.jsonl` for a reject."""
+    fields = {name: getattr(reject, name) for name in REJECT_FIELDS}
+    return format_row(reject, {**fields, "span": reject.span})
+
+
+def format_row(row: Any, fields: Mapping[str, Any]) -> bytes:
+    """Returns a line of a list of images that darkroom reads again.
+
+    Args:
+        row: Has `split`, `uri`, `label` as `write_target` gives it, and `extra`.
+        fields: Further ones, of `REJECT_FIELDS` or `PLANNED_FIELDS`.
+    """
     line: dict[str, Any] = {
-        "split": reject.split,
-        "image_uri": reject.uri,
-        **({} if reject.label is None else {"label": reject.label}),
-        "id": reject.id,
-        "row": reject.row,
-        "stage": reject.stage,
-        "reason": reject.reason,
-        "detail": reject.detail,
+        "split": row.split,
+        "image_uri": row.uri,
+        **({} if row.label is None else {"label": row.label}),
+        **fields,
     }
-    if reject.extra:
-        line["extra"] = dict(reject.extra)
+    if row.extra:
+        line["extra"] = dict(row.extra)
     # JSON, too, escapes lone surrogates with a backslash.
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 

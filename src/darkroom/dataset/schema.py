@@ -23,7 +23,8 @@ class Kind(str, Enum):
     """The kinds of a column: tensorflow-recorder's types and ours.
 
     `LABELS` holds any number of labels, `LABEL_MARK` has 1 where an image has the label of its
-    name, else 0, and `TARGET` is a number to predict.
+    name, else 0, and `TARGET` is a number to predict. `SPAN` is a whole number: images of one span
+    never share a shard with those of another one.
     """
 
     SPLIT = "split"
@@ -37,6 +38,7 @@ class Kind(str, Enum):
     FLOAT = "float"
     STRING = "string"
     ID = "id"
+    SPAN = "span"
     IGNORED = "ignored"
 
 
@@ -76,7 +78,7 @@ class Schema:
 
     Attributes:
         columns: Pairs of column name and kind. At most one column each is the split, the image,
-            the label and the id.
+            the label, the id and the span.
     """
 
     columns: tuple[tuple[str, Kind], ...]
@@ -93,7 +95,7 @@ class Schema:
             raise UsageError(
                 f"The schema names columns twice: {repeated}.", "Name each column once."
             )
-        for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), SINGLE_TARGETS, (Kind.ID,)):
+        for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), SINGLE_TARGETS, (Kind.ID,), (Kind.SPAN,)):
             found = [name for name, kind in self.columns if kind in kinds]
             if len(found) > 1:
                 raise UsageError(
@@ -148,6 +150,11 @@ class Schema:
     def id(self) -> str | None:
         """Name of the column of the declared id."""
         return self._single(Kind.ID)
+
+    @property
+    def span(self) -> str | None:
+        """Name of the column of the span."""
+        return self._single(Kind.SPAN)
 
     @property
     def has_integer_labels(self) -> bool:
@@ -301,16 +308,18 @@ class Columns:
         has_labels: Whether the column of the label holds any number of labels.
         label_marks: Columns that have 1 where an image has the label of their name, else 0.
         targets: Columns with numbers to predict.
+        span: The column of the span.
     """
 
     schema: Schema | None = None
     has_labels: bool = False
     label_marks: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    span: str | None = None
 
     @property
-    def named(self) -> dict[str, Kind]:
-        """The kinds of the columns that are named."""
+    def named_targets(self) -> dict[str, Kind]:
+        """The kinds of the columns that are named and say what an image is labelled with."""
         marks = dict.fromkeys(self.label_marks, Kind.LABEL_MARK)
         return {**marks, **dict.fromkeys(self.targets, Kind.TARGET)}
 
@@ -332,12 +341,13 @@ class Columns:
         """
         schema = self.schema or infer_schema(names, kinds)
         check_columns(schema, names)
-        named = self.named
+        targets = self.named_targets
+        named = {**targets, **({self.span: Kind.SPAN} if self.span else {})}
         _check_present([*named], names, f"Name columns that the source has. {SEE_FORMS}")
         columns = {**dict(schema.columns), **named}
         if self.has_labels and schema.label:
             columns[schema.label] = Kind.LABELS
-        elif named and schema.label and self.schema is None:
+        elif targets and schema.label and self.schema is None:
             # Its name says that it has labels, and the user says that others are to be learned.
             columns[schema.label] = kinds.get(schema.label, Kind.STRING)
         return Schema(tuple(columns.items()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gzip
 import hashlib
+import io
 import os
 import struct
 import zlib
@@ -189,6 +190,18 @@ def read_some_records(path: str, numbers: Collection[int]) -> Iterator[tuple[int
                 file.seek((_read_length(path, number, file) or 0) + _CRC.size, os.SEEK_CUR)
             elif (record := _read_record(path, number, file)) is not None:
                 yield number, record
+
+
+def read_record_at(path: str, data: bytes, number: int) -> bytes:
+    """Returns the record that the bytes at its place in a file hold.
+
+    Raises:
+        DataError: They are not a record.
+    """
+    record = _read_record(path, number, io.BytesIO(data))
+    if record is None:
+        raise _damaged(path, number, "the file ends before it")
+    return record
 
 
 @contextmanager

@@ -54,12 +54,12 @@ def read_chunks(items: Iterable[Entry | Reject]) -> Iterator[list[Entry | Reject
         yield chunk
 
 
-def make_chunk(items: Sequence[Entry | Reject], pool: Executor | None = None) -> Chunk:
+def make_chunk(items: Sequence[Entry | Reject], pool: Executor) -> Chunk:
     """Returns rows as columns, with size and version of their images.
 
     Args:
         items: The rows.
-        pool: Looks up the state of remote images; without it their state stays unknown.
+        pool: Looks up the state of remote images.
     """
     entries = [item for item in items if isinstance(item, Entry)]
     rejects = [item for item in items if isinstance(item, Reject)]
@@ -81,23 +81,18 @@ def stat_image(uri: str) -> State:
         return None, None  # the conversion will say why
 
 
-def _look_up(uris: Sequence[str], pool: Executor | None) -> list[State]:
+def _look_up(uris: Sequence[str], pool: Executor) -> list[State]:
     local = [uri for uri in uris if uri.startswith("/")]
     states = _look_up_local(local)
     if len(local) == len(uris):
         return states
     found = iter(states)
     remote = [uri for uri in uris if storage.is_remote(uri)]
-    asked: Iterator[State] = iter(())
-    if pool:
-        listed = list_states(remote, pool)
-        others = pool.map(stat_image, [uri for uri in remote if uri not in listed])
-        asked = (listed[uri] if uri in listed else next(others) for uri in remote)
+    listed = list_states(remote, pool)
+    others = pool.map(stat_image, [uri for uri in remote if uri not in listed])
+    asked = (listed[uri] if uri in listed else next(others) for uri in remote)
     unknown: State = (None, None)
-    return [
-        next(found) if uri.startswith("/") else next(asked, unknown) if uri else unknown
-        for uri in uris
-    ]
+    return [next(found) if uri.startswith("/") else next(asked) if uri else unknown for uri in uris]
 
 
 def _look_up_local(uris: Sequence[str]) -> list[State]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,9 @@ ALLOWED_SCHEMES = ("gs", "s3")
 _NO_EXTRA: dict[str, Any] = {}
 # Most sources repeat a few labels; where all differ, they must not fill memory.
 _MAX_PARSED_LABELS = 65_536
+# Eighteen digits fit into 64 bits.
+_SPAN = re.compile(r"[0-9]{1,18}")
+_MAX_SPANS = 10_000
 
 
 class Entry(NamedTuple):
@@ -41,7 +45,8 @@ class Entry(NamedTuple):
         declared: The split that the row declares; empty when the row has none.
         label: What it is labelled with; None when that is not known.
         row: Its number in the source.
-        order: Its place in the seeded order of its split.
+        span: Its span; images of different spans never share a shard.
+        order: Its place in the seeded order of its split and span.
         size: Bytes of its image when that is known cheaply.
         mtime: Version of its image (modification time or etag) when that is known cheaply.
         extra: Its input columns by name.
@@ -54,6 +59,7 @@ class Entry(NamedTuple):
     declared: str
     label: Any
     row: int
+    span: int
     order: int
     size: int | None
     mtime: str | None
@@ -97,7 +103,7 @@ class _RowParser:
         self._places = {name: place for place, name in enumerate(names)}
         schema = source.schema
         self._split, self._image = self._place(schema.split), self._place(schema.image)
-        self._id = self._place(schema.id)
+        self._id, self._span = self._place(schema.id), self._place(schema.span)
         self._targets = [self._places[name] for name in schema.targets]
         # The only cell of most targets is text, and its value is looked up.
         self._target = self._targets[0] if len(self._targets) == 1 else None
@@ -108,6 +114,7 @@ class _RowParser:
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
         self._parsed: dict[str, Any] = {}
         self._declared: dict[str, str] = {}
+        self._spans: dict[Any, int] = {} if schema.span else {"": source.span}
         self.num_rows = 0
         self._hash_order = keys.make_order_hash(options.seed)
 
@@ -129,8 +136,8 @@ class _RowParser:
     def _parse_plain(self, values: list[Any], row: int) -> Entry | None:
         """Parses a common row in a third of the time of `_parse_any`; returns None for other rows.
 
-        A common row has an image with a plain path, a split and a label that were seen before, and
-        no declared id. `_parse_any` returns the same entry for it.
+        A common row has an image with a plain path, a split, a span and a label that were seen
+        before, and no declared id. `_parse_any` returns the same entry for it.
         """
         path = values[self._image]  # type: ignore[index]
         declared = "" if self._split is None else self._declared.get(values[self._split])
@@ -138,7 +145,8 @@ class _RowParser:
         if self._target is not None:
             cell = values[self._target]
             label = self._parsed.get(cell) if type(cell) is str else None
-        if declared is None or (label is None and self._targets):
+        span = self._spans.get("" if self._span is None else values[self._span])
+        if declared is None or span is None or (label is None and self._targets):
             return None
         if not uris.is_plain_path(path):
             return None
@@ -153,12 +161,15 @@ class _RowParser:
         key = keys.make_key(identity)
         split = declared or self._assign(declared, key)
         order = self._hash_order(key)
-        return Entry(key, identity, uri, split, declared, label, row, order, None, None, extra)
+        return Entry(
+            key, identity, uri, split, declared, label, row, span, order, None, None, extra
+        )
 
     def _parse_any(self, item: Row | BadRow, first_row: int) -> Entry | Reject:
         row = first_row + item.row
         values: list[Any] = item.values
         uri, identity, declared, key, extra = "", "", "", "", {}
+        span = self._source.span
         try:
             if values:
                 declared = self._parse_split(values, item)
@@ -168,6 +179,7 @@ class _RowParser:
                 check_unicode(uri)
                 key = keys.make_key(identity)
                 extra = self._parse_inputs(values)
+                span = self._parse_span(values)
             if isinstance(item, BadRow):
                 raise RejectError(item.reason, item.detail)
             label = self._parse_label(values)
@@ -177,12 +189,13 @@ class _RowParser:
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}
             extra |= self._keep_targets(values)
             split = self._assign(declared, key) if key else declared
-            return Reject(
-                row, uri, split, label, MANIFEST_STAGE, error.reason, error.detail, identity, extra
-            )
+            reason = error.reason, error.detail
+            return Reject(row, uri, split, label, MANIFEST_STAGE, *reason, identity, extra, span)
         split = self._assign(declared, key)
         order = self._hash_order(key)
-        return Entry(key, identity, uri, split, declared, label, row, order, None, None, extra)
+        return Entry(
+            key, identity, uri, split, declared, label, row, span, order, None, None, extra
+        )
 
     def _assign(self, declared: str, key: str) -> str:
         options = self._options
@@ -203,6 +216,21 @@ class _RowParser:
                 )
             self._declared[text] = parsed
         return self._declared[text]
+
+    def _parse_span(self, values: list[Any]) -> int:
+        if self._span is None:
+            return self._source.span
+        cell = values[self._span]
+        text = as_text(cell).strip()
+        if not _SPAN.fullmatch(text):
+            raise RejectError("bad_value", f"the span is {text!r:.80}, expected a whole number")
+        span = self._spans[cell] = int(text)
+        if len(self._spans) > _MAX_SPANS:
+            raise DataError(
+                f"The column {self._source.schema.span} has more than {_MAX_SPANS:,} spans.",
+                "Each has a shard or more. Name a column with few values, as the month.",
+            )
+        return span
 
     def _parse_image(self, values: list[Any]) -> tuple[str, str]:
         """Returns the absolute URI of the image and the text that identifies it."""

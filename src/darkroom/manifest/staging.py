@@ -41,16 +41,13 @@ class StagedRows:
     fingerprint: str
 
 
-def stage_rows(
-    sources: Sequence[Source], options: ManifestOptions, scratch: str, need_sizes: bool = False
-) -> StagedRows:
-    """Parses all rows and writes them to `scratch`, with the state of their local images.
+def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str) -> StagedRows:
+    """Parses all rows and writes them to `scratch`, with the state of their images.
 
     Args:
         sources: The sources.
         options: How rows become entries.
         scratch: A local folder.
-        need_sizes: Whether the state of remote images is needed, too.
 
     Raises:
         DataError: A source as a whole cannot be used.
@@ -68,7 +65,7 @@ def stage_rows(
         pending.set_result(None)
         for items in read_chunks(parse_rows(sources, options)):
             pending.result()
-            pending = pool.submit(stage.add, items, lookups if need_sizes else None)
+            pending = pool.submit(stage.add, items, lookups)
         pending.result()
     return stage.finish()
 
@@ -85,7 +82,7 @@ class _Stage:
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
         self._bad = RejectsWriter(self._rejects_path)
         self._fingerprint = Fingerprint(options)
-        # Remote images are not looked up here, so it is unknown whether they have changed.
+        # A store need not say when an object has changed.
         self._is_known = True
         self._rows = 0
 
@@ -96,7 +93,7 @@ class _Stage:
         self._good.close()
         self._bad.__exit__(kind, *rest)
 
-    def add(self, items: Sequence[Entry | Reject], lookups: Executor | None) -> None:
+    def add(self, items: Sequence[Entry | Reject], lookups: Executor) -> None:
         chunk = make_chunk(items, lookups)
         self._rows += chunk.num_rows
         self._fingerprint.update(chunk)
@@ -122,6 +119,7 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
         ("declared", pa.string()),
         ("label", find_kind(schema.target_kind).column),
         ("row", pa.int64()),
+        ("span", pa.int64()),
         ("order", pa.int64()),
         ("size", pa.int64()),
         ("mtime", pa.string()),

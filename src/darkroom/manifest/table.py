@@ -1,27 +1,30 @@
 """The manifest: the rows of a source in the order of their shards.
 
     FOLDER/
-      manifest.parquet   one row for each example, ordered by (split, hash(seed, key), key)
+      manifest.parquet   one row for each example, ordered by (split, span, hash(seed, key), key)
       labels.txt         one label a line, in the order of their numbers
       manifest.json      counts, and the kinds of the columns
 
-A contiguous range of rows is a shard and a random sample of its split.
+A contiguous range of rows is a shard and a random sample of its span of its split.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
 
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import labels, layout
 from darkroom.dataset.commit import ONE_LABEL, Target
+from darkroom.dataset.named import find_named
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.runtime.json_values import build_value
@@ -29,23 +32,10 @@ from darkroom.storage.parquet import report_damage
 
 MANIFEST_FILE = "manifest.parquet"
 MANIFEST_INFO_FILE = "manifest.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_ROW_GROUP_ROWS = 8_192
 _HINT = "Run ManifestGen; if its output comes from a cache, run once with caching off."
 _JPEG_NAME = r"(?i)\.(jpg|jpeg|jpe|jfif)$"
-
-
-@dataclass(frozen=True)
-class SplitSize:
-    """Size of a split before conversion.
-
-    Attributes:
-        rows: Number of its rows.
-        image_bytes: Bytes of its images, estimated where not all are known.
-    """
-
-    rows: int
-    image_bytes: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class Manifest:
         rows: Rows of the source.
         deduplicated: Rows dropped because another row says the same, or because they are excluded.
         rejected: Rejected rows.
-        splits: Size of each split that has rows, in the order train, eval, test.
+        splits: Rows of each split that has some, in the order train, eval, test.
         labels: The label map; empty when the examples have no labels.
         inputs: Kind (`integer`, `float`, `string`) of every input column by name.
         has_images: Whether rows name images.
@@ -68,12 +58,15 @@ class Manifest:
             excluded ones; empty when images are remote, where that is not known.
         excluded: How many of the deduplicated rows a list excludes.
         merged: How many of them had different values in further columns from the row that is kept.
+        removed: How many rows of the dataset that is updated are not in the source.
+        base: Where that dataset is: `examples`, with its fingerprint, `index` and `rejects`; empty
+            without one.
     """
 
     rows: int
     deduplicated: int
     rejected: int
-    splits: dict[str, SplitSize]
+    splits: dict[str, int]
     labels: list[str]
     inputs: dict[str, str]
     has_images: bool
@@ -84,17 +77,30 @@ class Manifest:
     fingerprint: str = ""
     excluded: int = 0
     merged: int = 0
+    removed: int = 0
+    base: dict[str, str] = field(default_factory=dict)
     format_version: int = field(default=FORMAT_VERSION)
 
     @property
     def num_examples(self) -> int:
         """Rows that will be converted."""
-        return sum(size.rows for size in self.splits.values())
+        return sum(self.splits.values())
 
     def first_row(self, split: str) -> int:
         """Returns the number of the row in `manifest.parquet` where a split begins."""
         before = SPLITS[: SPLITS.index(split)]
-        return sum(self.splits[name].rows for name in before if name in self.splits)
+        return sum(self.splits.get(name, 0) for name in before)
+
+    def find_base(self) -> layout.Folders | None:
+        """Returns where the dataset is that is updated; None without one.
+
+        Raises:
+            StorageError: Another dataset has replaced it.
+        """
+        if not self.base:
+            return None
+        examples = find_named(self.base["examples"])
+        return layout.Folders("", "", **{**self.base, "examples": examples})
 
 
 def write_manifest_info(folder: str, manifest: Manifest) -> None:
@@ -115,7 +121,6 @@ def read_manifest(folder: str) -> Manifest:
     path = storage.join(folder, MANIFEST_INFO_FILE)
     try:
         info = storage.read_json(path, dict[str, Any])
-        info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
         info["target"] = build_value(info["target"], Target)
         manifest = Manifest(**info)
@@ -143,10 +148,13 @@ class ManifestRow(NamedTuple):
         label: What it is labelled with, as the kind of the manifest says; None when unknown.
         label_id: The number of the label, or the numbers; None where it has none.
         row: Its number in the source.
+        span: Its span.
         size: Bytes of its image when that is known.
         mtime: Version of its image when that is known.
         extra: Its input columns by name.
         copies: URIs of files that must have the bytes of its image, which it was merged with.
+        old: Where the dataset that is updated has its image, if that is unchanged: `split`,
+            `shard`, `position`, `offset`, `length`, and whether the whole record `is_same`.
     """
 
     key: str
@@ -156,10 +164,12 @@ class ManifestRow(NamedTuple):
     label: Any
     label_id: Any
     row: int
+    span: int
     size: int | None
     mtime: str | None
     extra: dict[str, Any] | None = None
     copies: list[str] | None = None
+    old: dict[str, Any] | None = None
 
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
@@ -182,6 +192,22 @@ def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[Manifest
                     ),
                 )
             start += rows
+
+
+def read_manifest_columns(folder: str, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Returns columns of numbers of all rows, [N] each; NaN where a row has none."""
+    path = storage.join(folder, MANIFEST_FILE)
+    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
+        table = pq.ParquetFile(file).read(columns=list(names))
+        return [table[name].to_numpy() for name in names]
+
+
+def read_old_places(folder: str) -> pa.Table:
+    """Returns the fields of the column `old` of all rows; see `ManifestRow`."""
+    path = storage.join(folder, MANIFEST_FILE)
+    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
+        table = pq.ParquetFile(file).read(columns=["old"]).flatten()
+        return table.rename_columns([name.removeprefix("old.") for name in table.column_names])
 
 
 def names_only_jpegs(folder: str) -> bool:

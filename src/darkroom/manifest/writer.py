@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -26,18 +27,18 @@ from darkroom.dataset.rejects import (
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
-from darkroom.manifest.chunks import stat_image
+from darkroom.manifest.base import Base
 from darkroom.manifest.exclusions import exclude_rows
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import stage_rows
 from darkroom.manifest.table import (
     MANIFEST_FILE,
     MAX_ROW_GROUP_ROWS,
     Manifest,
-    SplitSize,
     write_manifest_info,
 )
 from darkroom.options.manifest import ManifestOptions
@@ -46,9 +47,6 @@ from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.targets.kind import Kind, find_kind
 
-_REMOTE_SAMPLE = 32
-# `images.prepare.MAX_IMAGE_BYTES`, which is above this package.
-MAX_COUNTED_BYTES = 64 << 20
 # Number of rows that are sorted at once: far fewer than make DuckDB sort on disk, for which it may
 # want more memory than it may use.
 _SORTED_ROWS = 250_000
@@ -65,9 +63,13 @@ _MERGED = """
 CREATE TEMP VIEW staged AS
 SELECT listed.* REPLACE (
   coalesce(first.key, key) AS key, coalesce(first.id, id) AS id, coalesce(first.uri, uri) AS uri,
-  coalesce(first.split, split) AS split, coalesce(first."order", "order") AS "order",
-  coalesce(first.mtime, mtime) AS mtime
+  coalesce(first.split, split) AS split, coalesce(first.span, span) AS span,
+  coalesce(first."order", "order") AS "order", coalesce(first.mtime, mtime) AS mtime
 ), copies FROM listed LEFT JOIN shared USING (row)
+"""
+_SPANNED = """
+CREATE TEMP VIEW {name} AS
+SELECT parsed.* REPLACE (taken.span AS span) FROM parsed JOIN taken USING (row)
 """
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
@@ -82,7 +84,7 @@ SELECT hash(uri) AS number FROM entries WHERE uri <> '' GROUP BY ALL HAVING coun
 """
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
-SELECT row, key, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
+SELECT row, key, span, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
   declared || chr(31) || {says} AS says
 FROM entries
 WHERE "order" IN (SELECT "order" FROM repeated_orders)
@@ -99,7 +101,7 @@ FROM suspects
 WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
 """
 # Which of several equal rows is kept must not depend on the order of the source: its number
-# decides last.
+# decides last. That of the lowest span came first.
 _VERDICTS = """
 CREATE TEMP TABLE verdicts AS
 SELECT row, first_row, last_row, CASE
@@ -109,7 +111,7 @@ SELECT row, first_row, last_row, CASE
   first_value(row) OVER same_image AS kept_row,
   extra <> first_value(extra) OVER same_image AS is_other
 FROM compared
-WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY key, extra, row)
+WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY span, key, extra, row)
 """
 _OTHERS = """
 SELECT count(*), min_by(kept_row, row), min(row) FROM verdicts
@@ -136,9 +138,10 @@ FROM entries LEFT JOIN (
 _LABELS = """
 SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
 """
+_COUNTS = "SELECT split, span, count(*) FROM kept GROUP BY ALL ORDER BY span"
 _ORDERED = """
-SELECT key, id, uri, split, label, row, size, mtime{more} FROM kept
-WHERE split = '{split}' AND "order" BETWEEN {first} AND {last}
+SELECT key, id, uri, split, label, row, kept.span, size, mtime, "order" AS place{more} FROM {kept}
+WHERE split = '{split}' AND kept.span = {span} AND "order" BETWEEN {first} AND {last}
 ORDER BY "order", key
 """
 
@@ -148,6 +151,7 @@ def write_manifest(
     folder: str,
     rejects_folder: str,
     options: ManifestOptions | None = None,
+    base: Base | None = None,
 ) -> Manifest:
     """Reads a source and writes its manifest and its rejects.
 
@@ -157,12 +161,14 @@ def write_manifest(
         folder: Where the manifest goes; created when absent.
         rejects_folder: Where `rejects.parquet` and `rejects.jsonl` go; created when absent.
         options: How rows become entries.
+        base: The dataset whose unchanged images are taken; rows of it keep their span, and labels
+            their numbers.
 
     Returns:
         The content of the manifest.
 
     Raises:
-        DataError: The source as a whole cannot be used.
+        DataError: The source as a whole cannot be used, or lacks most rows of `base`.
         UsageError: The kind of the source is unknown, or an option does not fit it.
         OSError: The source cannot be read, or the output cannot be written.
     """
@@ -171,6 +177,9 @@ def write_manifest(
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
+    has_spans = schema.span is not None or any(each.span for each in sources)
+    if base and base.planned:
+        sources = [JsonlSource(base.planned, replace(options.columns, schema=schema)), *sources]
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         explain_shortage(schema, scratch),
@@ -179,29 +188,32 @@ def write_manifest(
         # Where rows of an image are joined, it may be in the folders of several labels.
         folders = sources[0] if kind.says is None else None
         depth = folders.label_depth if isinstance(folders, FolderSource) else 0
-        staged = stage_rows(sources, options, scratch, bool(depth))
-        conflicts = os.path.join(scratch, "conflicts.parquet")
+        staged = stage_rows(sources, options, scratch)
         with open_database(scratch) as connection:
-            create_view(connection, "listed" if depth else "staged", [staged.path], scratch)
+            name = "listed" if depth else "staged"
+            create_view(connection, "parsed" if base else name, [staged.path], scratch)
+            removed = 0
+            if base:
+                removed = base.match(connection, "parsed", scratch, has_spans=has_spans)
+                connection.execute(_SPANNED.format(name=name))
             if depth:
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
-            _reject_conflicts(connection, schema, kind, conflicts)
+            conflicts = _reject_conflicts(connection, schema, kind, scratch)
             merged = _count_merged(connection, options)
-            label_map = _make_label_map(connection, schema, kind, options)
-            split_sizes = _measure_splits(connection)
-            more = f"{', extra' if schema.inputs else ''}{', copies' if depth else ''}"
-            _write_ordered(connection, more, kind, split_sizes, label_map, folder)
+            label_map = _make_label_map(connection, schema, kind, options, base)
+            splits = _write_ordered(
+                connection, schema, kind, label_map, folder, base, has_copies=depth > 0
+            )
         rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
-    kept = sum(size.rows for size in split_sizes.values())
     manifest = Manifest(
         rows=staged.rows,
-        deduplicated=staged.rows - kept - rejected,
+        deduplicated=staged.rows - sum(splits.values()) - rejected,
         excluded=excluded,
         merged=merged,
         rejected=rejected,
-        splits=split_sizes,
+        splits=splits,
         labels=label_map,
         inputs={name: kind.value for name, kind in schema.inputs},
         has_images=schema.image is not None,
@@ -210,15 +222,17 @@ def write_manifest(
         seed=options.seed,
         ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
         fingerprint=staged.fingerprint,
+        removed=removed,
+        base=base.places if base else {},
     )
     write_manifest_info(folder, manifest)
     return manifest
 
 
 def _reject_conflicts(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, path: str
-) -> None:
-    """Finds entries that repeat or contradict each other; writes the latter as rejects."""
+    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, scratch: str
+) -> str:
+    """Finds entries that repeat or contradict each other; returns the file of the latter."""
     says = "''" if kind.says is None else f"coalesce({kind.says}, '')"
     suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''", says=says)
     for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
@@ -226,10 +240,12 @@ def _reject_conflicts(
     if kind.says is None:
         connection.execute(_JOINED)
     connection.execute(_KEPT.format(entries="joined" if kind.says is None else "entries"))
+    path = os.path.join(scratch, "conflicts.parquet")
     with RejectsWriter(path) as rejects:
         for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
             for entry in batch.to_pylist():
                 rejects.add(_as_conflict(entry))
+    return path
 
 
 def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOptions) -> int:
@@ -270,7 +286,11 @@ def _as_conflict(entry: dict[str, Any]) -> Reject:
 
 
 def _make_label_map(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, options: ManifestOptions
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    kind: Kind,
+    options: ManifestOptions,
+    base: Base | None,
 ) -> list[str]:
     if kind.names is None or not schema.targets:
         return []
@@ -280,27 +300,44 @@ def _make_label_map(
     # A label map says that its texts are labels.
     if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
         check_label_kind(found)
-    given = options.labels
+    given: Sequence[str] | None = options.labels
     if given is None and options.label_columns:
         # Also those that no image has, in the order of the columns.
         given = options.label_columns
+    if base and given is None:
+        # Old labels keep their numbers.
+        found |= dict.fromkeys(base.labels, 0)
+        given = [*base.labels, *sorted(found.keys() - {*base.labels})]
     return build_label_map(found, given, are_numbers=schema.has_integer_labels)
 
 
 def _write_ordered(
     connection: duckdb.DuckDBPyConnection,
-    more: str,
+    schema: Schema,
     kind: Kind,
-    sizes: Mapping[str, SplitSize],
-    label_map: Sequence[str],
+    label_map: list[str],
     folder: str,
-) -> None:
+    base: Base | None,
+    *,
+    has_copies: bool,
+) -> dict[str, int]:
+    """Writes the rows that are kept, in their order; returns how many each split has."""
+    spans = connection.execute(_COUNTS).fetchall()
+    spans.sort(key=lambda each: SPLITS.index(each[0]))
+    rows, more = "kept", f"{', extra' if schema.inputs else ''}{', copies' if has_copies else ''}"
+    if base:
+        old = base.select_old(kind, label_map, has_inputs=bool(schema.inputs))
+        if has_copies:  # Of one image in several folders, only the first file is known.
+            old = f"CASE WHEN copies IS NULL THEN {old} END"
+        rows, more = "kept JOIN taken USING (row)", f"{more}, {old} AS old"
     names = pa.array(label_map, pa.string())
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
-        for split, first, last in _find_ranges(sizes):
-            query = _ORDERED.format(more=more, split=split, first=first, last=last)
+        for split, span, first, last in _find_ranges(spans):
+            query = _ORDERED.format(
+                kept=rows, more=more, split=split, span=span, first=first, last=last
+            )
             reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
             if writer is None:
                 none = pa.RecordBatch.from_pylist([], reader.schema)
@@ -308,6 +345,10 @@ def _write_ordered(
                 writer = stack.enter_context(pq.ParquetWriter(file, form))
             for batch in reader:
                 writer.write_batch(_number_labels(batch, kind, names))
+    splits: Counter[str] = Counter()
+    for split, _, count in spans:
+        splits[split] += count
+    return dict(splits)
 
 
 def _number_labels(batch: pa.RecordBatch, kind: Kind, names: pa.Array) -> pa.RecordBatch:
@@ -318,37 +359,16 @@ def _number_labels(batch: pa.RecordBatch, kind: Kind, names: pa.Array) -> pa.Rec
     return pa.RecordBatch.from_arrays([*columns.values()], [*columns])
 
 
-def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int]]:
-    """Yields split, first and last place of ranges of the order; one when there is no row."""
-    counts = {split: size.rows for split, size in sizes.items()} or {SPLITS[0]: 1}
-    for split, rows in counts.items():
+def _find_ranges(
+    spans: Sequence[tuple[str, int, int]],
+) -> Iterator[tuple[str, int, int, int]]:
+    """Yields split, span, first and last place of ranges of the order; one when there is no row.
+
+    Args:
+        spans: Split, span and number of rows of all that have some.
+    """
+    for split, span, rows in spans or [(SPLITS[0], 0, 1)]:
         parts = -(-rows // _SORTED_ROWS)
         width = -(-(1 << 63) // parts)
         for part in range(parts):
-            yield split, part * width, min((part + 1) * width, 1 << 63) - 1
-
-
-def _measure_splits(connection: duckdb.DuckDBPyConnection) -> dict[str, SplitSize]:
-    """Returns rows and bytes of each split; unknown sizes count as the mean of a sample.
-
-    Files that are too large to become records take no room in a shard.
-    """
-    sample = connection.execute(
-        """SELECT uri FROM kept WHERE size IS NULL AND contains(uri, '://')
-        ORDER BY "order" LIMIT $limit""",
-        {"limit": _REMOTE_SAMPLE},
-    ).fetchall()
-    # All at once: each one that cannot be reached takes a long time.
-    with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
-        states = pool.map(stat_image, (uri for (uri,) in sample))
-        found = [size for size, _ in states if size is not None]
-    known = [size for size in found if size <= MAX_COUNTED_BYTES]
-    mean = sum(known) // len(known) if known else 0
-    rows = connection.execute(
-        """SELECT split, count(*),
-          sum(CASE WHEN size > $limit THEN 0 ELSE coalesce(size, $mean) END)::BIGINT
-        FROM kept GROUP BY split""",
-        {"mean": mean, "limit": MAX_COUNTED_BYTES},
-    ).fetchall()
-    sizes = {split: SplitSize(count, size) for split, count, size in rows}
-    return {split: sizes[split] for split in SPLITS if split in sizes}
+            yield split, span, part * width, min((part + 1) * width, 1 << 63) - 1

@@ -24,6 +24,7 @@ else:
 
 COMPRESSIONS = ("none", "gzip")
 DEFAULT_STORE_PATIENCE_SECONDS = 180.0
+DEFAULT_SHARD_BYTES = 64 << 20
 
 
 @document
@@ -44,7 +45,17 @@ class ConversionFields(ImageFields):
         "Number of shards per split.",
         group="conversion",
         shown="from the size of the data",
-        more="In Python also by split, as in {'train': 8}; 0 and None mean the default.",
+        more="In Python also by split, as in {'train': 8}; 0 and None mean the default. A new or "
+        "removed image then moves the images of all shards.",
+    )
+    shard_bytes: int = option(
+        DEFAULT_SHARD_BYTES,
+        "The size over which a shard is divided, by the sizes of the images in the source.",
+        group="conversion",
+        least=1 << 10,
+        most=1 << 40,
+        metavar="BYTES",
+        more="Shards have between a half and all of it. Images of unknown size count as 100 kB.",
     )
     store_patience_seconds: float = option(
         DEFAULT_STORE_PATIENCE_SECONDS,
@@ -94,7 +105,71 @@ class RecordOptions(ConversionFields):
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class ConversionOptions(SourceFields, ConversionFields, EngineFields):
+class UpdateFields:
+    """What a conversion takes from a dataset that exists."""
+
+    update: bool = option(
+        False,
+        "Replace the dataset in the output, and read only images that are new or changed.",
+        group="conversion",
+        more="The list is the whole list: images that are not in it leave the dataset. An image is "
+        "unchanged when its file has the same size and time (etag in a store).",
+    )
+    base: str | None = option(
+        None,
+        "Dataset from which unchanged images are taken, instead of that in the output.",
+        group="conversion",
+        metavar="DIR",
+    )
+    append: bool = option(
+        False,
+        "The list has only new images: all of the dataset stay.",
+        group="conversion",
+    )
+    allow_removals: bool = option(
+        False,
+        "Allow more than a tenth of the images of the dataset to be missing in the list.",
+        group="conversion",
+    )
+    merge_spans: bool = option(
+        False,
+        "Put all images into one span.",
+        group="conversion",
+        more="Shards are written again once, from the old records.",
+    )
+    recheck: float = option(
+        0.0,
+        "Share of the unchanged images that are read, to see whether they have other bytes.",
+        group="conversion",
+        least=0,
+        most=1,
+        metavar="SHARE",
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions(UpdateFields):
+    """What a conversion takes from a dataset that exists; checked when created."""
+
+    def __post_init__(self) -> None:
+        """Checks the options.
+
+        Raises:
+            UsageError: A value is of another type, or does not fit another one.
+        """
+        check_fields(self)
+        given = self.append or self.allow_removals or self.merge_spans
+        if given and not (self.update or self.base):
+            raise UsageError(
+                "append, allow_removals and merge_spans are for an update.",
+                "Give update or base, too.",
+            )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFields):
     """All options of `darkroom.convert`, checked when created.
 
     In Python `columns` may also be a `Schema`, `label_map` a list of labels, and a path an
@@ -119,7 +194,7 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields):
                 f"beam_options must map names to values, got {given!r:.80}.",
                 "For example beam_options={'num_workers': 4}.",
             )
-        _ = self.manifest, self.records, self.engine_options
+        _ = self.manifest, self.records, self.engine_options, self.updates
 
     @property
     def manifest(self) -> manifests.ManifestOptions:
@@ -130,6 +205,11 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields):
     def records(self) -> RecordOptions:
         """How the manifest becomes records."""
         return RecordOptions(**pick_fields(self, RecordOptions))
+
+    @property
+    def updates(self) -> UpdateOptions:
+        """What is taken from a dataset that exists."""
+        return UpdateOptions(**pick_fields(self, UpdateOptions))
 
     @property
     def engine_options(self) -> EngineOptions:

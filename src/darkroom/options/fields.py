@@ -149,7 +149,12 @@ def spell_out(options: type) -> Callable[[_Function], _Function]:
     def add(function: _Function) -> _Function:
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        fields = inspect.signature(options).parameters.values()
+        known = {each.name: each.default for each in list_options(options)}
+        # The signature of a dataclass has no value for a table, but a mark.
+        fields = [
+            each.replace(default=known.get(each.name, each.default))
+            for each in inspect.signature(options).parameters.values()
+        ]
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*own, *fields]
         )

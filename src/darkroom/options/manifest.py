@@ -74,7 +74,8 @@ class ManifestOptions(RowFields):
     def columns(self) -> Columns:
         """What is known about the columns of the source."""
         has_labels = self.label_separator is not None or self.label_kind == MANY_LABELS
-        return Columns(self.schema, has_labels, self.label_columns, self.target_columns)
+        targets = self.label_columns, self.target_columns
+        return Columns(self.schema, has_labels, *targets, self.span_column)
 
     def find_form(self, schema: Schema) -> Form:
         """Returns how the cells of rows with a schema say what an image is labelled with."""

@@ -90,6 +90,15 @@ class RowFields:
         metavar="NAME,...",
         shown="none",
     )
+    span_column: str | None = option(
+        None,
+        "Column with a whole number: images of one span never share a shard with others.",
+        group="data",
+        metavar="NAME",
+        shown="none",
+        more="Images that come together, as in a week, then change few shards. Or the number is in "
+        "the names of the lists: 'week-{SPAN}.csv'.",
+    )
     empty_labels: str = option(
         UNANNOTATED,
         "Meaning of an empty cell where an image has any number of labels, or numbers.",

@@ -330,6 +330,18 @@ def copy_in_store(source: str, destination: str) -> None:
     remote.copy(source, destination)
 
 
+def link_file(source: str, destination: str) -> None:
+    """Gives a file a second name in the same store, without reading it where that is possible."""
+    if is_remote(source):
+        copy_in_store(source, destination)
+        return
+    delete_file(destination)
+    try:
+        os.link(local_path(source), local_path(destination))
+    except OSError:  # The file system has no links, or it is on another one.
+        replace_file(source, destination)
+
+
 def copy_file(source: str, destination: str) -> None:
     """Copies a file between any two stores."""
     with open_read(source) as reader, open_write(destination) as writer:

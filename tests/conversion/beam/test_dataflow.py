@@ -49,6 +49,7 @@ def gcp(monkeypatch):
     asks = "_warn_if_soft_delete_policy_enabled"
     monkeypatch.setattr(GoogleCloudOptions, asks, lambda *_: False, raising=False)
     monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(5, "1"))
+    monkeypatch.setattr(storage, "list_remote_states", lambda folder, first: iter(()))
 
 
 def make_job(**options):

@@ -9,7 +9,7 @@ from typing import Any
 
 from darkroom.cli.shared.flags import FlagGroups, add_command, parse_pair, read_options
 from darkroom.cli.shared.output import print_failure
-from darkroom.options.conversion import ConversionFields
+from darkroom.options.conversion import ConversionFields, UpdateFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.targets import EngineFields
 from darkroom.options.validation import ValidationFields
@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="Replace another dataset; files that darkroom did not write are never deleted",
     )
-    flags.add_options(SourceFields, ConversionFields)
+    flags.add_options(SourceFields, ConversionFields, UpdateFields)
     flags.add_options(ValidationFields, names=("max_rejects",))
     flags.add_options(EngineFields)
     flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")

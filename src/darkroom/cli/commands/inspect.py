@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, parse_int
+from darkroom.cli.shared.flags import add_command, add_overwrite, parse_int
 
 
 def add(commands: Any) -> None:
@@ -33,12 +33,26 @@ def add(commands: Any) -> None:
         default="inspection",
         help="Folder to write to (default: inspection)",
     )
+    parser.add_argument(
+        "--list",
+        metavar="FILE",
+        default=None,
+        help="Write all rows of the dataset instead, rejected images too, as a list to convert",
+    )
+    add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.audit.contact_sheet import inspect
+    from darkroom.conversion.planned_rows import list_planned_rows
 
+    if arguments.list is not None:
+        rows = list_planned_rows(arguments.directory, arguments.list, overwrite=arguments.overwrite)
+        print(
+            json.dumps({"list": arguments.list, "rows": rows}) if arguments.json else arguments.list
+        )
+        return 0
     found = inspect(
         arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
     )

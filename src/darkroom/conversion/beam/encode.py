@@ -61,7 +61,11 @@ class ImageReaders:
         self._refusals: deque[StorageError] = deque(maxlen=_MAX_REFUSALS)
 
     def encode(
-        self, rows: Iterable[ManifestRow], kind: Kind, write: Callable[[EncodedRows], None]
+        self,
+        rows: Iterable[ManifestRow],
+        kind: Kind,
+        write: Callable[[EncodedRows], None],
+        take: Callable[[ManifestRow], PreparedImage | None] | None = None,
     ) -> None:
         """Encodes rows in several threads at once, and calls `write` in the order of the rows.
 
@@ -71,17 +75,20 @@ class ImageReaders:
             rows: The rows.
             kind: What they are labelled with.
             write: Takes the next encoded rows; called in the threads, by one at a time.
+            take: Returns the image of a row that need not be read; called in the threads.
         """
         try:
             for is_remote, images in itertools.groupby(
-                rows, lambda row: storage.is_remote(row.uri)
+                rows, lambda row: row.old is None and storage.is_remote(row.uri)
             ):
                 num_rows = _REMOTE_BATCH_ROWS if is_remote else _BATCH_ROWS
                 crew, threads = self._remote if is_remote else self._local
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        lambda batch: encode_rows(batch, kind, (self._read(row) for row in batch)),
+                        lambda batch: encode_rows(
+                            batch, kind, ((take and take(row)) or self._read(row) for row in batch)
+                        ),
                         write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
@@ -194,6 +201,8 @@ def encode_rows(
                 image.detail,
                 row.id,
                 row.extra or {},
+                row.span,
+                row.size,
             )
             encoded.rejects.append(reject)
             continue
@@ -202,8 +211,9 @@ def encode_rows(
             size = image.height, image.width
             row = row._replace(label=kind.move(row.label, image.matrix, size))
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
-        encoded.pieces += _frame_example(row, kind, image, sha256)
-        encoded.index_rows.append(_index_row(row, image, sha256))
+        pieces = _frame_example(row, kind, image, sha256)
+        encoded.pieces += pieces
+        encoded.index_rows.append(_index_row(row, image, sha256, sum(map(len, pieces))))
     return encoded
 
 
@@ -231,10 +241,12 @@ def _frame_example(
     return frame_record(example.encode_example(features, image.encoded), image.encoded)
 
 
-def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None) -> IndexRow:
-    found = (row.key, row.row, row.uri, row.split, row.label, row.extra)
+def _index_row(
+    row: ManifestRow, image: PreparedImage | None, sha256: str | None, length: int
+) -> IndexRow:
+    found = (row.key, row.id, row.row, row.uri, row.split, row.span, row.label, row.extra)
     if image is None:
-        return IndexRow(*found)
+        return IndexRow(*found, length=length)
     return IndexRow(
         *found,
         sha256,
@@ -250,4 +262,7 @@ def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None
         image.source_format,
         image.source_height,
         image.source_width,
+        row.size,
+        row.mtime,
+        length,
     )

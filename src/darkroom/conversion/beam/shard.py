@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,7 +23,9 @@ from darkroom.conversion.beam.encode import (
     cut_batches,
     encode_rows,
 )
+from darkroom.conversion.beam.old_records import OldDataset, OldRecords
 from darkroom.conversion.output.attempts import Attempt
+from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
@@ -55,6 +57,8 @@ class ShardTask:
         source: Fingerprint of the source, stored in the index so that a later run recognises it.
         patience_seconds: How long a store that does not answer is asked again.
         earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
+        old: The dataset whose unchanged images are taken.
+        linked: Its shard that has the very records of this one.
     """
 
     range: ShardRange
@@ -69,6 +73,8 @@ class ShardTask:
     source: str
     patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS
     earlier: tuple[Folders, ...] = ()
+    old: OldDataset | None = None
+    linked: Shard | None = None
 
     @property
     def folders(self) -> Folders:
@@ -191,13 +197,19 @@ def write_shard(
     if report := _find_finished(task):
         tick(task.range.num_rows, task.range.num_rows)
         return report
+    if task.old and task.linked:
+        report = _link_shard(task, task.old, task.linked)
+        tick(task.range.num_rows, task.range.num_rows)
+        return report
     kind = find_kind(task.kind)
     rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
     finished = [*task.results, rejects_path := task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
+    old = OldRecords(task.old) if task.old else None
     with (
+        old or nullcontext(),
         storage.open_write(shard_part) as file,
-        IndexWriter(index_part, task.range.shard, task.inputs, task.source, kind.column) as index,
+        _open_index(task, index_part) as index,
         RejectsWriter(rejects_part) as rejects,
     ):
         writer = RecordWriter(file, task.compressed)
@@ -210,7 +222,7 @@ def write_shard(
             tick(encoded.num_rows, 0)
 
         if readers:
-            readers.encode(rows, kind, write)
+            readers.encode(rows, kind, write, old.take if old else None)
         else:
             for batch, _ in cut_batches(rows, _BATCH_ROWS):
                 write(encode_rows(batch, kind))
@@ -226,6 +238,46 @@ def write_shard(
         writer.records,
         writer.size_bytes,
         writer.sha256,
+        rejects_path,
+        rejects.count,
+        *index.sum,
+    )
+    return _write_report(task, report)
+
+
+def _open_index(task: ShardTask, path: str) -> IndexWriter:
+    return IndexWriter(
+        path,
+        task.range.shard,
+        task.inputs,
+        task.source,
+        find_kind(task.kind).column,
+        is_compressed=task.compressed,
+    )
+
+
+def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardReport:
+    """Gives a shard of the old dataset its new name, and writes its index with the new rows."""
+    path, index_path = task.results
+    rejects_path = task.work_file(_REJECTS)
+    part, rejects_part = task.folders.find_part(index_path), task.folders.find_part(rejects_path)
+    rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
+    with OldRecords(dataset) as old, _open_index(task, part) as index:
+        for batch, _ in cut_batches(rows, _BATCH_ROWS):
+            index.add(old.renew(row) for row in batch)
+    with RejectsWriter(rejects_part) as rejects:
+        pass
+    for each, target in ((part, index_path), (rejects_part, rejects_path)):
+        if each != target:
+            storage.rename(each, target)
+    storage.link_file(storage.join(dataset.folders.examples, shard.file), path)
+    report = ShardReport(
+        task.range.number,
+        task.range.split,
+        task.file,
+        shard.records,
+        shard.bytes,
+        shard.sha256,
         rejects_path,
         rejects.count,
         *index.sum,

@@ -206,6 +206,12 @@ def describe_options(manifest: Manifest, options: RecordOptions) -> dict[str, An
         **image,
         "compression": options.compression,
         "num_shards": options.shard_counts,
+        "shard_bytes": options.shard_bytes,
         "seed": manifest.seed,
-        "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
+        "codecs": find_codecs(),
     }
+
+
+def find_codecs() -> dict[str, str]:
+    """Returns the versions of the libraries that encode images."""
+    return {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__}

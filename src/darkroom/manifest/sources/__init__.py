@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 
 from darkroom import storage
@@ -22,6 +23,8 @@ __all__ = ["AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources
 AnySource = str | os.PathLike[str] | DataFrame
 
 _ANY_COLUMNS = Columns()
+# In the name of a pattern of lists: the number there is the span of the rows.
+_SPAN_MARK = "{SPAN}"
 _TEXT_READERS: dict[str, Callable[[str, Columns, str], Source]] = {
     ".csv": CsvSource,
     ".jsonl": JsonlSource,
@@ -60,7 +63,22 @@ def open_sources(
     encoding = parse_source_encoding(encoding)
     sources = [_open(path, columns, encoding, subfolders) for path in find_sources(source)]
     _check_alike(sources)
+    if _SPAN_MARK in os.fspath(source):
+        for each in sources:
+            each.span = _read_span(os.fspath(source), each.name)
     return sources
+
+
+def _read_span(pattern: str, path: str) -> int:
+    """Returns the number in a path where a pattern has `{SPAN}`."""
+    form = re.escape(pattern.rpartition("/")[2]).replace(r"\*", ".*").replace(r"\?", ".")
+    form = form.replace(re.escape(_SPAN_MARK), "([0-9]{1,18})")
+    if found := re.fullmatch(form, path.rpartition("/")[2]):
+        return int(found[1])
+    raise DataError(
+        f"{path} has no number where {pattern} has {_SPAN_MARK}.",
+        "Rename it, or move it elsewhere.",
+    )
 
 
 def find_sources(source: str | os.PathLike[str]) -> list[str]:
@@ -71,7 +89,7 @@ def find_sources(source: str | os.PathLike[str]) -> list[str]:
         UsageError: The source is not a path.
         OSError: It does not exist, or cannot be seen.
     """
-    path = storage.absolute(source)
+    path = storage.absolute(source).replace(_SPAN_MARK, "*")
     if storage.exists(path):
         return [path]
     if not storage.is_pattern(path):

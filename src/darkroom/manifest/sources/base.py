@@ -51,12 +51,14 @@ class Source(Protocol):
         identity_base: Folder below which an image's key depends only on its path there; empty when
             the source has no folder.
         schema: Kind of every column that `rows` yields.
+        span: The span of its rows, unless they have a column of it.
     """
 
     name: str
     base: str
     identity_base: str
     schema: Schema
+    span: int = 0
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the source, once, in its order."""

@@ -10,7 +10,7 @@ from itertools import islice
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
-from darkroom.manifest.sources.base import BadRow, Row, Value
+from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
@@ -19,7 +19,7 @@ _SAMPLE_RECORDS = 100
 _NUL = "\ufdd0"
 
 
-class CsvSource:
+class CsvSource(Source):
     """Reads a CSV file; see `Source`.
 
     A first record that names known columns is a header. Without one, the columns are told apart by

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeGuard
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -43,7 +43,7 @@ def is_dataframe(source: object) -> TypeGuard[DataFrame]:
     return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
-class DataFrameSource:
+class DataFrameSource(Source):
     """Reads a DataFrame; see `Source`. Its index is left out.
 
     Relative image paths are resolved against the working folder; a frame has no folder of its

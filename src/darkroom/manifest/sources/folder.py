@@ -14,7 +14,7 @@ from darkroom.dataset import splits
 from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.source import JOIN_SUBFOLDERS, REJECT_SUBFOLDERS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -26,7 +26,7 @@ IMAGE_ENDINGS = frozenset(
 )
 
 
-class FolderSource:
+class FolderSource(Source):
     """Reads a folder of images; see `Source`. Rows are numbered in the order of their paths.
 
     Attributes:

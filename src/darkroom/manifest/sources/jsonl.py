@@ -9,22 +9,23 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from darkroom.dataset.rejects import REJECT_FIELDS
+from darkroom.dataset.rejects import PLANNED_FIELDS, REJECT_FIELDS
 from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer_schema
 from darkroom.errors import DataError
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 _SAMPLE_LINES = 100
+_LEFT_OUT = {*REJECT_FIELDS, *PLANNED_FIELDS} - {"id", "span"}
 
 
-class JsonlSource:
+class JsonlSource(Source):
     """Reads a JSON Lines file; see `Source`.
 
-    A file of rejects that darkroom wrote is read as a list of images: reasons are left out, other
-    columns are unpacked, and the ids keep every image's key.
+    A list that darkroom wrote, of rejects or of all planned rows, is read as a list of images:
+    reasons are left out, other columns are unpacked, and the ids keep every image's key.
     """
 
     def __init__(
@@ -48,18 +49,20 @@ class JsonlSource:
                 'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
             )
         self._columns = columns
-        self._holds_rejects = set(REJECT_FIELDS) <= samples[0].keys()
+        self._is_ours = any(
+            samples[0].keys() >= {*fields} for fields in (REJECT_FIELDS, PLANNED_FIELDS)
+        )
         samples = [self._unpack(sample) for sample in samples]
         names = list(dict.fromkeys(name for sample in samples for name in sample))
         kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
-        if self._holds_rejects:
+        if self._is_ours:
             schema = _rename_roles(columns.schema or infer_schema(names, kinds))
-            if columns.named:
+            if columns.named_targets:
                 others = [each for each in schema.columns if each[0] != schema.label]
                 schema = Schema(tuple(others))
             columns = replace(columns, schema=schema)
             # The first rejects need not have all of them.
-            names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named)))
+            names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named_targets)))
         self.schema = columns.find_schema(names, kinds)
 
     def rows(self) -> Iterator[Row | BadRow]:
@@ -88,9 +91,9 @@ class JsonlSource:
         return None
 
     def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
-        if not self._holds_rejects:
+        if not self._is_ours:
             return found
-        kept = {k: v for k, v in found.items() if k not in REJECT_FIELDS or k == "id"}
+        kept = {k: v for k, v in found.items() if k not in _LEFT_OUT}
         extra = kept.pop("extra", None)
         kept |= extra if isinstance(extra, dict) else {}
         label = kept.get("label")
@@ -142,8 +145,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
 def _rename_roles(schema: Schema) -> Schema:
-    """Returns a schema with the names that rejects have for split, image, label and id."""
+    """Returns a schema with the names that these lists have for split, image, label, id, span."""
     labels = dict.fromkeys(SINGLE_TARGETS, "label")
     names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels}
     columns = {names.get(kind, name): kind for name, kind in schema.columns}
-    return Schema(tuple({**columns, "split": Kind.SPLIT, "id": Kind.ID}.items()))
+    ours = {"split": Kind.SPLIT, "id": Kind.ID, "span": Kind.SPAN}
+    return Schema(tuple({**columns, **ours}.items()))

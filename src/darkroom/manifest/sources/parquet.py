@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.schema import Columns, Kind, Schema
-from darkroom.manifest.sources.base import BadRow, Row, SourceState
+from darkroom.manifest.sources.base import BadRow, Row, Source, SourceState
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
 
@@ -21,7 +21,7 @@ from darkroom.storage.parquet import read_batches, report_damage
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """Reads a Parquet file; see `Source`."""
 
     def __init__(self, path: str, columns: Columns) -> None:

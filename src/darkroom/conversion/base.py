@@ -1,0 +1,142 @@
+"""Opens the dataset that an update starts from: its rows, and its records."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from heapq import nsmallest
+from operator import itemgetter
+from typing import Any
+
+from darkroom import storage
+from darkroom.conversion.beam.old_records import OldDataset
+from darkroom.conversion.output.commit import find_codecs
+from darkroom.conversion.planned_rows import write_planned_rows
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import find_index_files, has_inputs, read_code, read_index_batches
+from darkroom.dataset.layout import Folders
+from darkroom.dataset.opening import check_files
+from darkroom.dataset.tfrecord import GZIP_SUFFIX
+from darkroom.errors import DataError, RejectError
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.manifest.base import Base
+from darkroom.options.conversion import RecordOptions, UpdateOptions
+from darkroom.options.image import NEVER_COPIES, ImageOptions
+from darkroom.runtime import progress
+from darkroom.runtime.text import list_first
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.version import hash_code
+
+# So many images are made again where other code or codecs made the dataset.
+_COMPARED = 100
+_COLUMNS = ("key", "uri", "sha256", "pixel_hash", "source_size", "source_version")
+
+
+def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
+    """Opens a dataset to compare its rows with those of a list.
+
+    Args:
+        folders: Where its files are.
+        updates: What of it stays.
+        scratch: A local folder.
+
+    Raises:
+        DataError: There is no dataset, or it has no index.
+    """
+    dataset = read_dataset(folders.examples)
+    planned = ""
+    if updates.append:
+        planned = os.path.join(scratch, "planned.jsonl")
+        write_planned_rows(folders, planned)
+    return Base(
+        folders,
+        dataset.fingerprint,
+        dataset.labels,
+        has_inputs=has_inputs(folders.index),
+        allows_removals=updates.allow_removals,
+        merges_spans=updates.merge_spans,
+        planned=planned,
+    )
+
+
+def open_old_dataset(
+    folders: Folders | None, options: RecordOptions, recheck: float
+) -> OldDataset | None:
+    """Opens a dataset to take unchanged images from.
+
+    Args:
+        folders: Where its files are; None without one.
+        options: How records are made.
+        recheck: Share of its images that are read, to see whether they have other bytes.
+
+    Returns:
+        The dataset; None if its images are stored in another way.
+
+    Raises:
+        DataError: Its files are missing or damaged. Or an image has other bytes, but the same size
+            and time.
+    """
+    if folders is None:
+        return None
+    dataset = read_dataset(folders.examples)
+    check_files(folders.examples, dataset)
+    image = asdict(options.image)
+    image["checks"] = image.pop("image_check")
+    image["compression"] = options.compression
+    others = sorted(name for name, value in image.items() if dataset.options.get(name) != value)
+    made_by = dataset.options["codecs"], read_code(folders.index)
+    if not others and made_by != (find_codecs(), hash_code()):
+        sample = nsmallest(_COMPARED, _read_rows(folders.index), itemgetter("key"))
+        others = ["code"] if _find_changed(options.image, sample) else []
+    if others:
+        made = ", ".join(others)
+        progress.note(f"Every image is read again: {folders.examples} was made with other {made}.")
+        return None
+    if recheck:
+        chosen = (row for row in _read_rows(folders.index) if random.random() < recheck)
+        if changed := _find_changed(options.image, chosen):
+            raise DataError(
+                f"Images have the same size and time, but other bytes: {list_first(changed)}.",
+                "Convert from nothing, into another folder: sizes and times say nothing here.",
+            )
+    shards = {split: len(found.shards) for split, found in dataset.splits.items()}
+    return OldDataset(folders, shards, GZIP_SUFFIX if options.compression == "gzip" else "")
+
+
+def _read_rows(index: str) -> Iterator[dict[str, Any]]:
+    for path in find_index_files(index):
+        for batch in read_index_batches(path, _COLUMNS, BATCH_ROWS):
+            yield from batch.to_pylist()
+
+
+def _find_changed(options: ImageOptions, rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Returns the URIs of images that have the same size and version, and give other bytes."""
+    preparer = ImagePreparer(replace(options, find_decoded_copies=NEVER_COPIES))
+    changed = []
+    try:
+        for row in rows:
+            try:
+                is_same = storage.stat_file(row["uri"]) == (
+                    row["source_size"],
+                    row["source_version"],
+                )
+                data = storage.read_bytes(row["uri"], MAX_IMAGE_BYTES) if is_same else b""
+            except (OSError, ValueError):
+                continue  # The update will say why.
+            if is_same and _hash_image(preparer, data) != (row["sha256"], row["pixel_hash"]):
+                changed.append(row["uri"])
+    finally:
+        preparer.close()
+    return changed
+
+
+def _hash_image(preparer: ImagePreparer, data: bytes) -> tuple[str, str | None]:
+    try:
+        found = preparer.prepare(data)
+    except RejectError as error:
+        return error.reason, None
+    return hashlib.sha256(found.encoded).hexdigest(), found.pixel_hash

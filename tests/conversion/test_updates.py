@@ -1,0 +1,375 @@
+"""An update gives the bytes of a conversion from nothing, and reads only what is new or changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+
+import pytest
+from PIL import Image
+
+import darkroom
+from darkroom.conversion.beam import encode
+from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.errors import DataError
+from darkroom.options import ConversionOptions
+
+SMALL = 2_000
+
+
+class World:
+    """A folder with images and a list of them, which an edit script changes."""
+
+    def __init__(self, folder, seed=0, has_spans=False):
+        self.folder, self.random, self.has_spans = folder, random.Random(seed), has_spans
+        self.rows, self.number = {}, 0
+        folder.mkdir()
+
+    def write_image(self, name):
+        size = self.random.randrange(4, 20), self.random.randrange(4, 20)
+        Image.new("RGB", size, tuple(self.random.randbytes(3))).save(self.folder / name)
+
+    def write_other_bytes(self, name):
+        """Changes an image, but not the size of its file."""
+        path = self.folder / name
+        if path.exists():
+            size, state = path.stat().st_size, path.stat()
+            while path.stat().st_size > size or path.stat().st_mtime_ns == state.st_mtime_ns:
+                self.write_image(name)
+            with path.open("ab") as file:  # what follows a PNG's end counts for nothing
+                file.write(bytes(size - path.stat().st_size))
+
+    def add(self, count=1, label=None, split=None):
+        for _ in range(count):
+            name = f"{self.number}.png"
+            self.write_image(name)
+            span = str(self.number // 30)
+            self.rows[name] = [label or self.random.choice("abc"), split or "", span]
+            self.number += 1
+
+    def pick(self):
+        return self.random.choice([*self.rows])
+
+    def edit(self):
+        """Makes one random edit."""
+        kinds = "add many remove relabel label move rename bytes size missing span"
+        kind = self.random.choice(kinds.split())
+        name = self.pick()
+        if kind == "add":
+            self.add()
+        elif kind == "many":
+            self.add(self.random.randrange(5, 15))
+        elif kind == "remove" and len(self.rows) > 20:
+            del self.rows[name]
+        elif kind == "relabel":
+            self.rows[name][0] = self.random.choice("abc")
+        elif kind == "label":
+            self.rows[name][0] = f"n{self.number}"
+        elif kind == "move":
+            self.rows[name][1] = self.random.choice(["TRAIN", "TEST", ""])
+        elif kind == "rename":
+            os.rename(self.folder / name, self.folder / f"r{name}")
+            self.rows[f"r{name}"] = self.rows.pop(name)
+        elif kind == "bytes":
+            self.write_image(name)
+        elif kind == "size":
+            self.write_other_bytes(name)
+        elif kind == "span":
+            self.rows[name][2] = str(self.random.randrange(4))
+        elif kind == "missing":
+            (self.folder / name).unlink(missing_ok=True)
+        return kind
+
+    def write_list(self):
+        names = sorted(self.rows)
+        self.random.shuffle(names)
+        path = self.folder / "list.csv"
+        columns = ["label", "split", "span"][: 3 if self.has_spans else 2]
+        lines = [",".join([name, *self.rows[name][: len(columns)]]) + "\n" for name in names]
+        path.write_text(",".join(["image_uri", *columns]) + "\n" + "".join(lines))
+        return path
+
+
+def convert(source, output, **more):
+    options = ConversionOptions(**{"shard_bytes": SMALL, **more})
+    return darkroom.convert(source, output, max_rejects=0.9, options=options)
+
+
+def read_shards(root):
+    splits = json.loads((root / "dataset.json").read_text())["splits"]
+    return {
+        shard["file"]: shard["sha256"] for split in splits.values() for shard in split["shards"]
+    }
+
+
+def read_rows(root):
+    return darkroom.dataset.index.read_index(str(root / "index")).to_pylist()
+
+
+def check_like_from_nothing(root, scratch, **more):
+    """Checks that the exported list, converted from nothing, gives the same shards and labels."""
+    planned, again = scratch / "planned.jsonl", scratch / "again"
+    list_planned_rows(root, planned, overwrite=True)
+    shutil.rmtree(again, ignore_errors=True)
+    options = ConversionOptions(shard_bytes=SMALL, **more)
+    darkroom.convert(
+        planned, again, label_map=root / "labels.txt", max_rejects=0.9, options=options
+    )
+    assert read_shards(again) == read_shards(root)
+    assert (again / "labels.txt").read_bytes() == (root / "labels.txt").read_bytes()
+
+
+@pytest.fixture
+def count_reads(monkeypatch):
+    """The images that were read."""
+    read = []
+    original = encode.ImageReaders._read
+
+    def note(self, row):
+        read.append(os.path.basename(row.uri))
+        return original(self, row)
+
+    monkeypatch.setattr(encode.ImageReaders, "_read", note)
+    return read
+
+
+OPTIONS = (
+    {},
+    {"resize_short_side": 6, "seed": 7},
+    {"encoding": "raw", "compression": "gzip"},
+    {"num_shards": 5, "image_check": "header"},
+)
+
+
+def run_script(folder, seed, steps=4):
+    """Runs a random script of edits."""
+    chosen = random.Random(seed)
+    has_spans = chosen.random() < 0.4
+    world = World(folder / "images", seed, has_spans)
+    world.add(45)
+    root, made_with = folder / "records", chosen.choice(OPTIONS)
+    for step in range(steps):
+        edits = [world.edit() for _ in range(world.random.randrange(1, 6) if step else 0)]
+        if chosen.random() < 0.1:
+            made_with = chosen.choice(OPTIONS)
+        update = {"allow_removals": True, "merge_spans": chosen.random() < 0.1, "update": True}
+        spans = {"span_column": "span"} if has_spans else {}
+        result = convert(world.write_list(), root, **made_with, **update, **spans)
+        assert result.rows == len(world.rows), edits
+        check_like_from_nothing(root, folder, **made_with)
+        assert darkroom.verify(root).is_sound, edits
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edits_give_the_shards_of_a_conversion_from_nothing(tmp_path, seed):
+    run_script(tmp_path, seed, steps=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 400))
+def test_many_edits_give_the_shards_of_a_conversion_from_nothing(tmp_path, seed):
+    run_script(tmp_path, seed)
+
+
+def test_merged_spans_are_one(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(40)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    world.add(10)
+    convert(world.write_list(), root, update=True)
+    assert {row["span"] for row in read_rows(root)} == {0, 1}
+    count_reads.clear()
+    convert(world.write_list(), root, update=True, merge_spans=True)
+    assert {row["span"] for row in read_rows(root)} == {0}
+    assert not count_reads
+
+
+def test_only_new_and_changed_images_are_read(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(40)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    before = {os.stat(root / file).st_ino for file in read_shards(root)}
+    count_reads.clear()
+    world.add(2)
+    world.write_image("7.png")
+    world.rows["9.png"][0] = "z"
+    convert(world.write_list(), root, update=True)
+    assert sorted(count_reads) == ["40.png", "41.png", "7.png"]
+    after = {os.stat(root / file).st_ino for file in read_shards(root)}
+    # Two images changed a shard each, and the new span has others.
+    assert len(before - after) == 2
+    check_like_from_nothing(root, tmp_path)
+
+
+def test_the_same_list_writes_nothing(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(30)
+    root, source = tmp_path / "records", world.write_list()
+    convert(source, root, update=True)
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+    count_reads.clear()
+    assert convert(source, root, update=True).already_complete
+    assert not count_reads
+    assert before == {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(30)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    before = read_shards(root)
+    for name in list(world.rows)[:5]:
+        del world.rows[name]
+    with pytest.raises(DataError, match=r"5 of 30 images of .* are not in the list") as caught:
+        convert(world.write_list(), root, update=True)
+    assert "--allow-removals" in caught.value.hint
+    assert read_shards(root) == before
+    assert convert(world.write_list(), root, update=True, allow_removals=True).written == 25
+
+
+def test_another_output_takes_from_a_base(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(20)
+    old, new = tmp_path / "old", tmp_path / "new"
+    convert(world.write_list(), old)
+    before = read_shards(old)
+    world.add(1)
+    count_reads.clear()
+    convert(world.write_list(), new, base=str(old))
+    assert count_reads == ["20.png"]
+    assert read_shards(old) == before
+    check_like_from_nothing(new, tmp_path)
+
+
+def test_a_damaged_record_is_made_from_its_source(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(40)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    rows = read_rows(root)
+    row = next(each for each in rows if each["split"] == "train")
+    path = root / next(file for file in read_shards(root) if "train" in file)
+    data = bytearray(path.read_bytes())
+    data[row["offset"] + row["length"] - 10] ^= 1
+    path.write_bytes(data)
+    # A neighbour changes, so the shard is written again.
+    other = next(each for each in rows if each["split"] == "train" and each["position"] == 1)
+    world.rows[os.path.basename(other["uri"])][0] = "z"
+    count_reads.clear()
+    convert(world.write_list(), root, update=True)
+    assert count_reads == [os.path.basename(row["uri"])]
+    check_like_from_nothing(root, tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"encoding": "raw"}, {"resize_short_side": 6}])
+def test_other_options_read_every_image(tmp_path, count_reads, change):
+    world = World(tmp_path / "images")
+    world.add(20)
+    root, source = tmp_path / "records", world.write_list()
+    convert(source, root, update=True)
+    count_reads.clear()
+    convert(source, root, update=True, **change)
+    assert len(count_reads) == 20
+
+
+def test_new_rows_alone_are_appended(tmp_path, count_reads):
+    world = World(tmp_path / "images")
+    world.add(40)
+    root = tmp_path / "records"
+    (tmp_path / "images" / "5.png").write_text("not an image")
+    convert(world.write_list(), root, update=True)
+    old = dict(world.rows)
+    world.rows.clear()
+    world.add(2, label="new")
+    count_reads.clear()
+    result = convert(world.write_list(), root, update=True, append=True)
+    assert (result.rows, result.written) == (42, 41)
+    # The one that was rejected is tried again.
+    assert sorted(count_reads) == ["40.png", "41.png", "5.png"]
+    world.rows = {**old, **world.rows}
+    assert convert(world.write_list(), root, update=True).written == 41
+    check_like_from_nothing(root, tmp_path)
+
+
+def test_spans_never_share_a_shard(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(40)
+    source = tmp_path / "images" / "spans.csv"
+    lines = [
+        f"{name},{label},{n % 3 + 5}\n" for n, (name, (label, *_)) in enumerate(world.rows.items())
+    ]
+    source.write_text(
+        "image_uri,label,week\n"
+        + "".join(lines)
+        + f"0.png,{world.rows['0.png'][0]},9\nx.png,a,soon\ny.png,a,\n"
+    )
+    root = tmp_path / "records"
+    result = convert(source, root, span_column="week")
+    rows = read_rows(root)
+    shards = {}
+    for row in rows:
+        shards.setdefault((row["split"], row["shard"]), set()).add(row["span"])
+    assert {len(spans) for spans in shards.values()} == {1}
+    assert {row["span"] for row in rows} == {5, 6, 7}
+    order = [spans for (split, _), spans in sorted(shards.items()) if split == "train"]
+    assert order == sorted(order, key=min)
+    # An image of two spans is that of the first one.
+    assert (result.written, result.deduplicated, result.rejected) == (40, 1, {"bad_value": 2})
+    check_like_from_nothing(root, tmp_path)
+
+
+def test_the_name_of_a_list_says_its_span(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(20)
+    for span in (3, 12):
+        names = [*world.rows][span : span + 6]
+        lines = "".join(f"{name},a\n" for name in names)
+        (world.folder / f"week-{span}.csv").write_text("image_uri,label\n" + lines)
+    root = tmp_path / "records"
+    convert(str(world.folder / "week-{SPAN}.csv"), root)
+    rows = read_rows(root)
+    assert {int(row["id"][:-4]): row["span"] for row in rows} == {
+        **dict.fromkeys(range(3, 9), 3),
+        **dict.fromkeys(range(12, 18), 12),
+    }
+    (world.folder / "week-x.csv").write_text("image_uri,label\na.png,a\n")
+    with pytest.raises(DataError, match=r"week-x\.csv has no number where"):
+        convert(str(world.folder / "week-{SPAN}.csv"), tmp_path / "other")
+
+
+def test_a_source_that_lies_is_found(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(20)
+    root, source = tmp_path / "records", world.write_list()
+    convert(source, root, update=True)
+    path = world.folder / "3.png"
+    state, data = path.stat(), bytearray(path.read_bytes())
+    Image.open(path).save(tmp_path / "other.png")
+    data[-20] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    world.add(1)
+    with pytest.raises(DataError, match=r"same size and time, but other bytes: .*3\.png"):
+        convert(world.write_list(), root, update=True, recheck=1.0)
+
+
+@pytest.mark.parametrize("makes_others", [False, True])
+def test_other_code_takes_what_it_would_make_again(
+    tmp_path, monkeypatch, count_reads, makes_others
+):
+    world = World(tmp_path / "images")
+    world.add(20)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    monkeypatch.setattr("darkroom.conversion.base.hash_code", lambda: "other")
+    if makes_others:
+        monkeypatch.setattr("darkroom.conversion.base._hash_image", lambda *_: ("0", "0"))
+    world.add(1)
+    count_reads.clear()
+    convert(world.write_list(), root, update=True)
+    assert len(count_reads) == (21 if makes_others else 1)
