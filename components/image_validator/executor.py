@@ -14,6 +14,7 @@ from darkroom.dataset import layout
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, write_report
@@ -57,14 +58,32 @@ class Executor(base_executor.BaseExecutor):
             anomalies=tuple(read_anomalies(anomalies)),
         )
         verdict = judge_dataset(files, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
-        report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-        examples = input_dict.get(EXAMPLES_KEY)
-        records = Records(examples[0].uri, files.index_dir) if examples else None
-        write_report(verdict, report.uri, records)
-        report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
-        page = artifact_utils.get_single_instance(output_dict[HTML_KEY])
-        page.uri = storage.join(page.uri, REPORT_HTML)
-        storage.copy_file(storage.join(report.uri, REPORT_HTML), page.uri)
+        write_verdict(verdict, files.index_dir, input_dict.get(EXAMPLES_KEY), output_dict, HTML_KEY)
+
+
+def write_verdict(
+    verdict: DatasetReport,
+    index_dir: str,
+    examples: list[Any] | None,
+    output_dict: dict[str, list[Any]],
+    html_key: str,
+) -> None:
+    """Writes a report and its page, and marks it as blessed or not.
+
+    Args:
+        verdict: The report.
+        index_dir: The index of its dataset.
+        examples: The Examples with the pictures; without them they are made of the source.
+        output_dict: `report`: a ValidationReport; `html_key`: HTML.
+        html_key: The output for the page.
+    """
+    report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
+    records = Records(examples[0].uri, index_dir) if examples else None
+    write_report(verdict, report.uri, records)
+    report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
+    page = artifact_utils.get_single_instance(output_dict[html_key])
+    page.uri = storage.join(page.uri, REPORT_HTML)
+    storage.copy_file(storage.join(report.uri, REPORT_HTML), page.uri)
 
 
 def read_anomalies(artifact: Any) -> Iterator[Anomaly]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from darkroom.training.formats.portable import ExportResult, export
     from darkroom.training.result import TrainingResult
     from darkroom.training.train import train
+    from darkroom.validation.diff import diff
     from darkroom.validation.validate import ValidationResult, validate
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
@@ -58,6 +59,7 @@ __all__ = [
     "VerificationResult",
     "__version__",
     "convert",
+    "diff",
     "evaluate",
     "export",
     "find_duplicates",
@@ -88,6 +90,7 @@ _HOMES = {
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
+    "diff": "darkroom.validation.diff",
     "evaluate": "darkroom.evaluation.evaluate",
     "export": "darkroom.training.formats.portable",
     "find_duplicates": "darkroom.audit.duplicates",

@@ -25,13 +25,31 @@ from darkroom.errors import (
 CORE = {
     *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "ExportResult"),
     *("Predictions", "TrainingResult", "ValidationResult", "VerificationResult", "__version__"),
-    *("convert", "evaluate", "export", "find_duplicates", "inspect", "load", "predict", "train"),
+    *(
+        "convert",
+        "diff",
+        "evaluate",
+        "export",
+        "find_duplicates",
+        "inspect",
+        "load",
+        "predict",
+        "train",
+    ),
     *("validate", "verify"),
 }
 ARTIFACTS = {"ImageManifest", "ModelPage", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {
     *("ImageStatisticsGen", "ImageToTFRecord", "ImageValidator", "ImportSchemaGen", "ManifestGen"),
-    *("Evaluator", "ModelReport", "Pusher", "Trainer", "ValidationGate", "ValidationOptions"),
+    *(
+        "DatasetDiff",
+        "Evaluator",
+        "ModelReport",
+        "Pusher",
+        "Trainer",
+        "ValidationGate",
+        "ValidationOptions",
+    ),
 }
 HAS_TFX = importlib.util.find_spec("tfx") is not None
 # As on a machine without the extras, even if they are installed here.

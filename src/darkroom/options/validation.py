@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from darkroom.dataset.splits import SPLITS, name_split
@@ -13,6 +13,8 @@ from darkroom.runtime.text import suggest
 from darkroom.targets.checks import list_all_checks
 
 FAIL, WARN, OFF = "fail", "warn", "off"
+# Of what is not judged.
+INFO = "info"
 POLICIES = (FAIL, WARN, OFF)
 
 DEFAULT_POLICIES: Mapping[str, str] = {
@@ -107,9 +109,7 @@ class ValidationOptions(ValidationFields):
             UsageError: A value is wrong.
         """
         check_fields(self)
-        for check, policy in self.policies.items():
-            _check_choice("check", check, CHECKS)
-            _check_choice(f"policy of {check}", policy, POLICIES)
+        check_policies(self.policies, CHECKS)
         required = tuple(dict.fromkeys(map(name_split, self.required_splits)))
         object.__setattr__(self, "required_splits", required)
         for split in self.required_splits:
@@ -126,7 +126,18 @@ class ValidationOptions(ValidationFields):
         return cls(**json.loads(text))
 
 
-def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+def check_policies(policies: Mapping[str, str], known: Collection[str]) -> None:
+    """Checks the names of checks and of their policies.
+
+    Raises:
+        UsageError: One is unknown.
+    """
+    for check, policy in policies.items():
+        _check_choice("check", check, known)
+        _check_choice(f"policy of {check}", policy, POLICIES)
+
+
+def _check_choice(what: str, value: str, choices: Collection[str]) -> None:
     if value not in choices:
         hint = suggest(str(value), choices)
         if value == "accounting":

@@ -7,7 +7,7 @@ ever data.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -53,6 +53,10 @@ class JudgedFiles:
     source: str | Dataset
     anomalies: tuple[Anomaly, ...] = ()
 
+    def read_source(self) -> table.Manifest | Dataset:
+        """Returns the facts of the manifest, or the commit."""
+        return table.read_manifest(self.source) if isinstance(self.source, str) else self.source
+
 
 def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) -> DatasetReport:
     """Judges a dataset.
@@ -69,8 +73,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         StorageError: An input cannot be read.
     """
     options = options or ValidationOptions()
-    given = files.source
-    source = table.read_manifest(given) if isinstance(given, str) else given
+    source = files.read_source()
     kind = find_kind(source.target.kind)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
@@ -105,8 +108,8 @@ def _open_views(
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
         create_view(connection, "records", index, scratch, _RECORD_COLUMNS)
-        connection.execute(_name_labels(find_kind(target.kind)))
-        connection.execute(_CREATE_FIELDS, [list(target.names)])
+        connection.execute(name_labels(find_kind(target.kind), "records", "named"))
+        create_fields(connection, target.names)
         create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
         if isinstance(files.source, str):
             manifest = [storage.join(files.source, table.MANIFEST_FILE)]
@@ -123,12 +126,23 @@ def _open_views(
             raise DataError(message, "Convert the source again.") from error
 
 
-def _name_labels(kind: Kind) -> str:
-    """Returns the SQL of a view with a row for each label of a record; numbers have none."""
+def create_fields(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+    """Makes the table `fields`, with number and name of each number of a dataset."""
+    connection.execute(_CREATE_FIELDS, [list(names)])
+
+
+def name_labels(kind: Kind, records: str, view: str) -> str:
+    """Returns the SQL of a view with a row for each label of a record; numbers have none.
+
+    Args:
+        kind: What records are labelled with.
+        records: Name of their view.
+        view: Name of the new one.
+    """
     column = "label_list" if pa.types.is_list(kind.column) else "label"
     label = (kind.names or "NULL").format(column=column)
     columns = f"row, uri, split, key, {label} AS label"
-    return f"CREATE VIEW named AS SELECT {columns} FROM records WHERE {kind.names is not None}"
+    return f"CREATE VIEW {view} AS SELECT {columns} FROM {records} WHERE {kind.names is not None}"
 
 
 # Types are given because a column without any value may come back from Parquet with another one.

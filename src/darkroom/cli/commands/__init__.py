@@ -10,6 +10,7 @@ COMMANDS = (
     "attempts",
     "verify",
     "validate",
+    "diff",
     "duplicates",
     "inspect",
     "train",

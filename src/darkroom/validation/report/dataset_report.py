@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from darkroom.dataset.labels import format_unannotated
 from darkroom.errors import DataError
-from darkroom.options.validation import FAIL, OFF
+from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.runtime.class_table import align_rows, format_class_table
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
@@ -80,6 +80,7 @@ class DatasetReport(DatasetCounts):
         samples: One record of each class, at most forty: row, uri, split, label.
         excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
             of a dataset without its manifest.
+        title: What the report is about.
     """
 
     policies: Mapping[str, str]
@@ -89,6 +90,7 @@ class DatasetReport(DatasetCounts):
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
     excluded: int = 0
+    title: str = "Validation"
 
     @property
     def blessed(self) -> bool:
@@ -100,7 +102,13 @@ class DatasetReport(DatasetCounts):
         """The verdict in a word: "stopped", "passed with warnings" or "passed"."""
         if not self.blessed:
             return "stopped"
-        return "passed with warnings" if self.findings else "passed"
+        has_warnings = any(finding.policy == WARN for finding in self.findings)
+        return "passed with warnings" if has_warnings else "passed"
+
+    def count_findings(self, checks: Iterable[str]) -> dict[str, int]:
+        """Returns the count of each of these findings; 0 for what was not found."""
+        found = {finding.check: finding.count for finding in self.findings}
+        return {check: found.get(check, 0) for check in checks}
 
     def list_classes(self) -> list[str]:
         """Returns all labels, the label map first; "" is among them if records have no label."""
@@ -137,7 +145,7 @@ class DatasetReport(DatasetCounts):
 def format_verdict(report: DatasetReport) -> str:
     """Returns the verdict in one sentence."""
     stopping = sum(finding.policy == FAIL for finding in report.findings)
-    warnings = len(report.findings) - stopping
+    warnings = sum(finding.policy == WARN for finding in report.findings)
     also = f" with {format_count(warnings, 'warning')}" if warnings else ""
     if stopping:
         return f"Stopped by {format_count(stopping, 'finding')}{',' if also else ''}{also}."

@@ -22,6 +22,16 @@ CHECK_TITLES: Mapping[str, str] = {
     "unknown_labels": "Labels outside the label map",
     "anomalies": "Data that does not match the schema",
     **{check.name: check.title for check in list_all_checks()},
+    "test_frozen": "Changes of the test split",
+    "class_loss": "Classes that lost images",
+    "test_to_train": "Images of test in train",
+    "first": "The first dataset",
+    "added": "Added",
+    "removed": "Removed",
+    "moved": "In another split",
+    "relabelled": "With another label",
+    "redrawn": "With other pixels",
+    "encoded": "In other bytes",
 }
 
 Row = Mapping[str, Any]

@@ -49,7 +49,7 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str], missing: s
         _make_samples(report.samples, thumbnails),
         _make_checks(report),
     )
-    return make_page(f"Validation: {report.verdict}", STYLE, *sections)
+    return make_page(f"{report.title}: {report.verdict}", STYLE, *sections)
 
 
 def encode_statistics(report: DatasetReport) -> str:
@@ -69,7 +69,7 @@ def _make_header(report: DatasetReport) -> Html:
     notes = filter(None, (format_scope(report), format_header_only(report)))
     return element(
         "header",
-        element("p", "darkroom · validation report", class_="kicker"),
+        element("p", f"darkroom · {report.title.lower()}", class_="kicker"),
         element("h1", format_verdict(report), class_=f"verdict {tone}"),
         _make_tiles(report),
         *(element("p", note, class_="note") for note in notes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnails
 
 MAX_THUMBNAILS = 40
+_COLUMNS = ("row", "uri", "split", "shard", "position")
 
 
 class Records(NamedTuple):
@@ -64,9 +65,7 @@ def make_pictures(
     thumbnails = {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
-        thumbnails = make_thumbnails(
-            (uris[row], data) for row, data in _read_images(records, uris.keys())
-        )
+        thumbnails = make_thumbnails((uris[row], data) for row, data in _read_images(records, uris))
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
     count = len(rows) - len(thumbnails)
@@ -91,25 +90,29 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
                 yield uri, row[f"{side}row"]
 
 
-def _read_images(records: Records, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
+def _read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
     """Yields the rows and the images of records, file by file, as long as they can be read."""
     # Other commands report the problems of a dataset.
     with suppress(OSError, DarkroomError, LookupError):
         dataset = read_dataset(records.examples)
-        for file, numbers in _find_places(dataset, records.index_dir, rows).items():
+        for file, numbers in _find_places(dataset, records.index_dir, uris).items():
             path = storage.join(records.examples, file)
             for number, record in read_some_records(path, numbers.keys()):
                 yield numbers[number], encode_stored(example.decode_example(record))
 
 
-def _find_places(dataset: Dataset, index: str, rows: Collection[int]) -> dict[str, dict[int, int]]:
+def _find_places(
+    dataset: Dataset, index: str, uris: Mapping[int, str]
+) -> dict[str, dict[int, int]]:
     """Returns the rows of records by file, then by number in the file."""
     found: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    wanted = pa.array(sorted(rows), pa.int64())
+    wanted = pa.array(sorted(uris), pa.int64())
     for path in find_index_files(index):
-        for table in read_index_batches(path, ("row", "split", "shard", "position"), BATCH_ROWS):
+        for table in read_index_batches(path, _COLUMNS, BATCH_ROWS):
             chosen = table.filter(pc.is_in(table["row"], value_set=wanted))
             for each in chosen.to_pylist():
+                if each["uri"] != uris[each["row"]]:
+                    continue  # The row is one of another dataset, with which this is compared.
                 file = dataset.splits[each["split"]].shards[each["shard"]].file
                 found[file][each["position"]] = each["row"]
     return found

@@ -70,7 +70,7 @@ def encode_markdown(report: DatasetReport) -> str:
         if not any(finding.check == "rejects" for finding in report.findings):
             rejects.append(_encode_rows(report.rejects))
     parts = [
-        f"# Validation: {report.verdict}",
+        f"# {report.title}: {report.verdict}",
         f"**{format_verdict(report)}** {format_accounting(report)}",
         format_scope(report),
         format_header_only(report),

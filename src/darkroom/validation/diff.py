@@ -1,0 +1,263 @@
+"""What changed between two datasets, by their indexes: no image is read.
+
+The changes are findings of a report on the newer one, so that whatever shows a report shows them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import duckdb
+
+from darkroom import storage
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import find_index_files
+from darkroom.dataset.layout import REJECTS_FILE, Folders
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_outside
+from darkroom.dataset.pointer import find_data
+from darkroom.options.diff import DiffOptions
+from darkroom.options.fields import merge_options
+from darkroom.options.validation import INFO, OFF
+from darkroom.runtime import progress
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
+from darkroom.storage import ledger
+from darkroom.storage.database import create_view, open_database
+from darkroom.targets.kind import find_kind
+from darkroom.validation.counts import count_dataset, fetch_number, fetch_rows
+from darkroom.validation.judge import JudgedFiles, create_fields, name_labels
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
+from darkroom.validation.validate import ValidationResult
+
+# What the report is about.
+DIFF_TITLE = "Changes"
+_COLUMNS = {
+    "key": "VARCHAR",
+    "row": "BIGINT",
+    "uri": "VARCHAR",
+    "split": "VARCHAR",
+    "label": "VARCHAR",
+    "sha256": "VARCHAR",
+    "pixel_hash": "VARCHAR",
+}
+_REJECT_COLUMNS = {"row": "BIGINT", "reason": "VARCHAR"}
+# Numbers instead of texts: both indexes fit into memory.
+_COMPARED = """
+CREATE TABLE {name} AS SELECT key::UUID AS key, row, split, label, hash(sha256) AS bytes,
+    hash(coalesce(pixel_hash, sha256)) AS pixels FROM {name}_index
+"""
+_PAIRS = """
+CREATE TABLE pairs AS SELECT
+    old.row AS other_row, old.split AS other_split, old.label AS other_label,
+    new.row AS row, new.split AS split, new.label AS label,
+    old.key IS NULL AS added, new.key IS NULL AS removed,
+    old.split <> new.split AS moved,
+    old.key IS NOT NULL AND new.key IS NOT NULL AND old.label IS DISTINCT FROM new.label
+        AS relabelled,
+    old.pixels <> new.pixels AS redrawn,
+    old.pixels = new.pixels AND old.bytes <> new.bytes AS encoded
+FROM old FULL JOIN new USING (key)
+"""
+# What each change is called, and from which side its split and its example are.
+CHANGES = {
+    "added": ("Images that are new", "new"),
+    "removed": ("Images that have left", "old"),
+    "moved": ("Images that are in another split", "new"),
+    "relabelled": ("Images with another label", "new"),
+    "redrawn": ("Images with other pixels", "new"),
+    "encoded": ("Images with the same pixels in other bytes", "new"),
+}
+_SIDES = {"new": ("", "new_index"), "old": ("other_", "old_index")}
+_COUNT = """
+SELECT {prefix}split AS split, coalesce({prefix}label, '') AS label, count(*) AS images
+FROM pairs WHERE {change} GROUP BY ALL ORDER BY images DESC, split, label
+"""
+_EXAMPLES = """
+WITH first AS (SELECT * FROM pairs WHERE {change} ORDER BY {prefix}row LIMIT {most})
+SELECT first.{prefix}row AS row, uri, first.{prefix}split AS split, first.{prefix}label AS label,
+    nullif(concat_ws(', ',
+        CASE WHEN moved THEN 'was in ' || other_split END,
+        CASE WHEN relabelled THEN 'was ' || coalesce(other_label, 'without label') END
+    ), '') AS detail
+FROM first JOIN {index} ON {index}.row = first.{prefix}row ORDER BY row
+"""
+_FROZEN = """
+SELECT count(*) FROM pairs WHERE 'test' IN (coalesce(split, ''), coalesce(other_split, ''))
+    AND (added OR removed OR moved OR relabelled OR redrawn OR encoded)
+"""
+_LOSSES = """
+SELECT label, old.images AS images, coalesce(new.images, 0) AS now FROM
+    (SELECT label, count(*) AS images FROM old_named GROUP BY label) AS old
+    LEFT JOIN (SELECT label, count(*) AS images FROM named GROUP BY label) AS new USING (label)
+WHERE label IS NOT NULL AND old.images - now > {share} * old.images ORDER BY label
+"""
+_LEAKED = """
+SELECT new.row AS row, uri, new.split AS split, new.label AS label FROM new
+JOIN new_index ON new_index.row = new.row
+WHERE new.split = 'train' AND (
+    new.key IN (SELECT key FROM old WHERE split = 'test')
+    OR new.pixels IN (SELECT pixels FROM old WHERE split = 'test' AND pixels IS NOT NULL)
+) ORDER BY row
+"""
+_NOTHING = "There is no earlier dataset to compare with."
+
+
+@storage.report_failures
+@progress.shown
+def diff(
+    old: str | os.PathLike[str] | None,
+    new: str | os.PathLike[str],
+    *,
+    policies: Mapping[str, str] | None = None,
+    max_class_loss: float | None = None,
+    report_dir: str | os.PathLike[str] | None = None,
+) -> ValidationResult:
+    """Compares two datasets by their indexes.
+
+    Args:
+        old: The older dataset; of it and the newer one, no shards are needed. None: there is none
+            yet.
+        new: The newer one. An image of both has the same key: the same path in its folder, or id.
+        policies: Effect of a finding on the run: fail, warn or off; see
+            `darkroom.options.diff.DEFAULT_POLICIES`.
+        max_class_loss: Share of its images that a class may lose. 0.1 if None.
+        report_dir: Folder for `report.html`, `report.md` and `report.json`; None writes none.
+
+    Returns:
+        A report on the newer dataset. Its findings are what stops the run, then the changes, with
+        the policy `info`.
+
+    Raises:
+        DataError: A folder is not a dataset, or its index is damaged.
+        UsageError: An option is wrong.
+        OutputError: `report_dir` is a dataset, or has files that are not a report.
+        OSError: Something cannot be read or written.
+    """
+    options = merge_options(
+        DiffOptions, None, {"policies": policies, "max_class_loss": max_class_loss}
+    )
+    roots = [find_data(find_named(each)) for each in (old, new) if each is not None]
+    folder = None if report_dir is None else storage.absolute(report_dir)
+    if folder is not None:
+        for root in roots:
+            check_outside(root, folder, "The report")
+        ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
+        ledger.check_files(folder, REPORT_FILES)
+    *before, after = (find_files(Folders.of_dataset(root)) for root in roots)
+    report = compare_datasets(before[0] if before else None, after, options)
+    if folder is None:
+        return ValidationResult(roots[-1], report)
+    write_report(report, folder, Records(roots[-1], after.index_dir))
+    return ValidationResult(roots[-1], report, storage.join(folder, REPORT_HTML))
+
+
+def find_files(folders: Folders) -> JudgedFiles:
+    """Returns the files of a dataset that are compared."""
+    rejects = storage.join(folders.rejects, REJECTS_FILE)
+    return JudgedFiles(folders.index, rejects, read_dataset(folders.examples))
+
+
+def compare_datasets(
+    before: JudgedFiles | None, after: JudgedFiles, options: DiffOptions
+) -> DatasetReport:
+    """Compares two datasets by their indexes; see `diff`.
+
+    Args:
+        before: The older dataset; None: there is none yet.
+        after: The newer one.
+        options: What may change.
+    """
+    source = after.read_source()
+    with (
+        progress.step("Comparing the indexes"),
+        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
+        open_database(scratch) as connection,
+    ):
+        _open_index(connection, "new", after, scratch)
+        connection.execute("CREATE VIEW records AS SELECT * FROM new_index")
+        create_view(connection, "rejects", [after.rejects_path], scratch, _REJECT_COLUMNS)
+        create_fields(connection, source.target.names)
+        counts = count_dataset(connection, source)
+        if before is None:
+            findings = [Finding("first", INFO, counts.written, _NOTHING)]
+        else:
+            _open_index(connection, "old", before, scratch)
+            connection.execute(_PAIRS)
+            findings = [*_judge(connection, options), *_list_changes(connection)]
+    policies = options.policies
+    return DatasetReport(
+        **vars(counts), policies=policies, findings=tuple(findings), title=DIFF_TITLE
+    )
+
+
+def _open_index(
+    connection: duckdb.DuckDBPyConnection, name: str, files: JudgedFiles, scratch: str
+) -> None:
+    index = find_index_files(files.index_dir)
+    create_view(connection, f"{name}_index", index, scratch, _COLUMNS)
+    connection.execute(_COMPARED.format(name=name))
+    kind = find_kind(files.read_source().target.kind)
+    view = "named" if name == "new" else "old_named"
+    connection.execute(name_labels(kind, f"{name}_index", view))
+
+
+def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Iterator[Finding]:
+    """Yields what should not have changed."""
+    policies = options.policies
+    if policies["test_frozen"] != OFF and (count := fetch_number(connection, _FROZEN)):
+        yield Finding(
+            "test_frozen",
+            policies["test_frozen"],
+            count,
+            f"The test split has {format_count(count, 'change')}, so scores cannot be compared "
+            "with older ones.",
+            "Keep the test split as it is, or score the older model on the new one, too.",
+        )
+    if policies["class_loss"] != OFF:
+        share = options.max_class_loss
+        if rows := fetch_rows(connection, _LOSSES.format(share=share)):
+            names = list_first([str(row["label"]) for row in rows])
+            yield Finding(
+                "class_loss",
+                policies["class_loss"],
+                len(rows),
+                f"Classes that lost more than {share:.0%} of their images: {names}.",
+                "See whether a part of the source is missing.",
+                rows[:MAX_LISTED_ROWS],
+            )
+    if policies["test_to_train"] != OFF and (rows := fetch_rows(connection, _LEAKED)):
+        yield Finding(
+            "test_to_train",
+            policies["test_to_train"],
+            len(rows),
+            f"In train: {format_count(len(rows), 'image')} of the old test split.",
+            "Models that learn them look better on the old test split than they are.",
+            rows[:MAX_LISTED_ROWS],
+        )
+
+
+def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
+    for change, (title, side) in CHANGES.items():
+        prefix, index = _SIDES[side]
+        counts = fetch_rows(connection, _COUNT.format(change=change, prefix=prefix))
+        if not counts:
+            continue
+        total = sum(row["images"] for row in counts)
+        parts = "; ".join(filter(None, (_count_by(name, counts) for name in ("split", "label"))))
+        sql = _EXAMPLES.format(change=change, prefix=prefix, index=index, most=MAX_LISTED_ROWS)
+        message = f"{title}: {total:,} ({parts})."
+        yield Finding(change, INFO, total, message, "", fetch_rows(connection, sql))
+
+
+def _count_by(name: str, counts: Iterable[Mapping[str, Any]]) -> str:
+    found: Counter[str] = Counter()
+    for row in counts:
+        found[row[name]] += row["images"]
+    return list_first([f"{value} {count:,}" for value, count in found.most_common() if value])
