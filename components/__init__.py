@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Rejects,
         ValidationReport,
     )
+    from darkroom.components.dataset_diff.component import DatasetDiff
     from darkroom.components.evaluator.component import Evaluator
     from darkroom.components.image_statistics_gen.component import ImageStatisticsGen
     from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     __all__ += [
+        "DatasetDiff",
         "Evaluator",
         "ImageManifest",
         "ImageStatisticsGen",
@@ -55,6 +57,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     ]
 
 _HOMES = {
+    "DatasetDiff": "darkroom.components.dataset_diff.component",
     "Evaluator": "darkroom.components.evaluator.component",
     "ImageManifest": "darkroom.components.artifacts",
     "ImageStatisticsGen": "darkroom.components.image_statistics_gen.component",

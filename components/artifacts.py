@@ -2,7 +2,8 @@
 
 They declare no PROPERTIES, which cannot be compiled for Kubeflow and Vertex. Both find a class by
 its type name `darkroom.<Class>`, so the package `darkroom` exports each class. Values that are not
-files are custom properties.
+files are custom properties. The Examples of ImageToTFRecord have `fingerprint` (text), `records`
+(int), and the URIs of their `index` and `rejects` (text).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class ImageManifest(Artifact):
         {uri}/labels.txt         one label per line, in the order of their numbers
         {uri}/manifest.json      counts, and the kinds of the columns
 
-    Custom properties: `rows`, `rejected`, `deduplicated` (int).
+    Custom properties: `rows`, `rejected`, `deduplicated`, `removed` (int).
     """
 
     TYPE_NAME = "darkroom.ImageManifest"
@@ -69,7 +70,8 @@ class ValidationReport(Artifact):
         {uri}/report.md     for a repository
         {uri}/report.html   for people; self-contained
 
-    Custom property: `blessed` (int, 1 or 0).
+    Custom property: `blessed` (int, 1 or 0). Of DatasetDiff also `added`, `removed`, `moved`,
+    `relabelled`, `redrawn`, `encoded` (int).
     """
 
     TYPE_NAME = "darkroom.ValidationReport"

@@ -10,14 +10,17 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.options.conversion import ConversionFields, RecordOptions
+from darkroom.options.conversion import ConversionFields, RecordOptions, UpdateOptions
 from darkroom.options.fields import spell_out
 
 
 class ImageToTFRecordSpec(ComponentSpec):
     """Interface of ImageToTFRecord."""
 
-    PARAMETERS = {executor.OPTIONS_KEY: ExecutionParameter(type=str)}
+    PARAMETERS = {
+        executor.OPTIONS_KEY: ExecutionParameter(type=str),
+        executor.RECHECK_KEY: ExecutionParameter(type=float, optional=True),
+    }
     INPUTS = {
         executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
         executor.MANIFEST_REJECTS_KEY: ChannelParameter(type=Rejects),
@@ -33,7 +36,8 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
     """Reads, checks and writes the images of a manifest.
 
     A damaged image rejects its own row, which `rejects` lists. ImageValidator judges whether too
-    many rows were rejected.
+    many rows were rejected. Unchanged images of the dataset that ManifestGen compared the list with
+    are taken from its records, and shards without a change get a second name.
 
     Component `outputs` contains:
       - `examples`: `standard_artifacts.Examples`, uncompressed TFRecords unless asked otherwise.
@@ -49,6 +53,8 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         self,
         manifest: channel.BaseChannel,
         manifest_rejects: channel.BaseChannel,
+        *,
+        recheck: float = 0.0,
         **options: Any,
     ) -> None:
         """Makes the component.
@@ -56,12 +62,16 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         Args:
             manifest: `ImageManifest` of ManifestGen.
             manifest_rejects: `Rejects` of ManifestGen.
+            recheck: Share of the unchanged images that are read, to see whether they have other
+                bytes.
             options: The fields of `ConversionFields`.
 
         Raises:
             UsageError: An option is wrong.
         """
         records = RecordOptions(**options)
+        UpdateOptions(recheck=recheck)
+        rechecked = {executor.RECHECK_KEY: float(recheck)} if recheck else {}
         examples = channel_utils.as_channel([standard_artifacts.Examples()])
         super().__init__(
             ImageToTFRecordSpec(
@@ -69,6 +79,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
                     executor.MANIFEST_KEY: manifest,
                     executor.MANIFEST_REJECTS_KEY: manifest_rejects,
                     executor.OPTIONS_KEY: records.to_json(),
+                    **rechecked,
                     executor.EXAMPLES_KEY: examples,
                     executor.INDEX_KEY: channel_utils.as_channel([RecordIndex()]),
                     executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),

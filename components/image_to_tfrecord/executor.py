@@ -10,7 +10,12 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.components.manifest_gen.executor import warn_of_rejects
+from darkroom.components.manifest_gen.executor import (
+    INDEX_PROPERTY,
+    REJECTS_PROPERTY,
+    warn_of_rejects,
+)
+from darkroom.conversion.base import open_old_dataset
 from darkroom.conversion.beam.run import run_write
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
@@ -19,11 +24,13 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
+from darkroom.manifest.table import read_manifest
 from darkroom.options.conversion import RecordOptions
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
 OPTIONS_KEY = "options"
+RECHECK_KEY = "recheck"
 EXAMPLES_KEY = "examples"
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -43,10 +50,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: `manifest`: an ImageManifest; `manifest_rejects`: its Rejects.
             output_dict: `examples`: Examples; `index`: a RecordIndex; `rejects`: Rejects.
-            exec_properties: `options`: `RecordOptions` as JSON.
+            exec_properties: `options`: `RecordOptions` as JSON; `recheck`: share of the unchanged
+                images that are read.
 
         Raises:
-            DataError: Nothing could be written; the message lists the first rejects.
+            DataError: Nothing could be written; the message lists the first rejects. Or the dataset
+                that is updated is damaged, or an image of it has other bytes than its state says.
             StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
         """
@@ -61,22 +70,26 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         )
         options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
         with storage.be_patient(options.store_patience_seconds):
-            written = self._convert(folders, options)
+            written = self._convert(folders, options, exec_properties.get(RECHECK_KEY) or 0.0)
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("fingerprint", written.fingerprint)
         examples.set_int_custom_property("records", written.written)
+        # For the next run, which finds the Examples alone.
+        examples.set_string_custom_property(INDEX_PROPERTY, folders.index)
+        examples.set_string_custom_property(REJECTS_PROPERTY, folders.rejects)
         rejects.set_int_custom_property("rejected", written.rejected)
         warn_of_rejects(written.rejected, written.rows, rejects.uri)
 
-    def _convert(self, folders: Folders, options: RecordOptions) -> commit.Dataset:
+    def _convert(self, folders: Folders, options: RecordOptions, recheck: float) -> commit.Dataset:
         # Each execution has a new output.
         output = Output(folders, overwrite=True)
         output.check()
         attempt = output.make_attempt("TFX", {}, in_place=True)
-        write = plan_job(folders, attempt, options)
+        old = open_old_dataset(read_manifest(folders.manifest).find_base(), options, recheck)
+        write = plan_job(folders, attempt, options, old=old)
         output.begin(attempt, write.tasks)
         run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.record.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel_utils
+from tfx.types import channel, channel_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import driver, executor
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
+from darkroom.options.conversion import UpdateOptions
 from darkroom.options.fields import spell_out
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import SourceFields
@@ -23,8 +26,14 @@ class ManifestGenSpec(ComponentSpec):
         executor.SOURCE_KEY: ExecutionParameter(type=str),
         executor.OPTIONS_KEY: ExecutionParameter(type=str),
         executor.FINGERPRINT_KEY: ExecutionParameter(type=str),
+        executor.BASE_KEY: ExecutionParameter(type=str, optional=True),
+        executor.UPDATES_KEY: ExecutionParameter(type=str, optional=True),
     }
-    INPUTS: dict[str, ChannelParameter] = {}
+    INPUTS = {
+        executor.BASE_EXAMPLES_KEY: ChannelParameter(
+            type=standard_artifacts.Examples, optional=True
+        ),
+    }
     OUTPUTS = {
         executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
         executor.REJECTS_KEY: ChannelParameter(type=Rejects),
@@ -35,8 +44,12 @@ class ManifestGen(base_component.BaseComponent):
     """Reads a list of images, assigns splits, orders the rows, and lists the rejected ones.
 
     TFX's cache compares properties, which do not change when the file at a path does. So each run
-    takes the fingerprint of the source, its images, the list of exclusions and the label map
-    before it looks into the cache. If they cannot be read, the node runs, and the log says why.
+    takes the fingerprint of the source, its images, the list of exclusions, the label map and the
+    dataset in `base` before it looks into the cache. If they cannot be read, the node runs, and the
+    log says why.
+
+    With `base_examples` or `base` it compares the list with a dataset, of which ImageToTFRecord
+    then takes all images that are unchanged. In the first run there may be none.
 
     Component `outputs` contains:
       - `manifest`: `ImageManifest`, with the label map.
@@ -49,13 +62,27 @@ class ManifestGen(base_component.BaseComponent):
 
     @spell_out(SourceFields)
     def __init__(
-        self, source: str, *, source_fingerprint: str | None = None, **options: Any
+        self,
+        source: str,
+        *,
+        base_examples: channel.BaseChannel | None = None,
+        base: str = "",
+        append: bool = False,
+        allow_removals: bool = False,
+        source_fingerprint: str | None = None,
+        **options: Any,
     ) -> None:
         """Makes the component.
 
         Args:
             source: Path of a CSV, JSONL or Parquet file, a pattern of such files, or a folder of
                 images.
+            base_examples: `Examples` of ImageToTFRecord to update, as a Resolver finds them.
+            base: Place of the dataset to update, for services without Resolvers. With it,
+                `base_examples` does not count.
+            append: Whether the list has only new images: all of the dataset stay.
+            allow_removals: Whether more than a tenth of the images of the dataset may be missing in
+                the list.
             source_fingerprint: State of the source, which caches compare. With None each run takes
                 it: it reads the list and asks for the size and version of each image. A text is
                 used as it is: with "" the cache does not notice a changed file at the same path.
@@ -75,4 +102,12 @@ class ManifestGen(base_component.BaseComponent):
             executor.MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
             executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
         }
+        has_base = bool(base) or base_examples is not None
+        updates = UpdateOptions(update=has_base, append=append, allow_removals=allow_removals)
+        if has_base:
+            values[executor.UPDATES_KEY] = json.dumps(asdict(updates), sort_keys=True)
+        if base:
+            values[executor.BASE_KEY] = base
+        if base_examples is not None:
+            values[executor.BASE_EXAMPLES_KEY] = base_examples
         super().__init__(ManifestGenSpec(**values))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
@@ -10,9 +13,13 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
-from darkroom.dataset.layout import REJECTS_LIST_FILE
+from darkroom.conversion.base import open_base
+from darkroom.dataset.layout import DATASET_FILE, REJECTS_LIST_FILE, Folders
+from darkroom.dataset.named import find_named
+from darkroom.dataset.pointer import find_data
+from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
 from darkroom.options.manifest import ManifestOptions
 
 SOURCE_KEY = "source"
@@ -20,6 +27,11 @@ OPTIONS_KEY = "options"
 FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
 REJECTS_KEY = "list_rejects"
+BASE_KEY = "base"
+BASE_EXAMPLES_KEY = "base_examples"
+UPDATES_KEY = "updates"
+# Of the Examples: where the other parts of the dataset are.
+INDEX_PROPERTY, REJECTS_PROPERTY = "index", "rejects"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -34,13 +46,15 @@ class Executor(base_executor.BaseExecutor):
         """Writes the manifest and the rejected rows.
 
         Args:
-            input_dict: Empty.
+            input_dict: `base_examples`: the Examples to update, if there are some.
             output_dict: `manifest`: an ImageManifest; `list_rejects`: a Rejects.
             exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON;
-                `source_fingerprint`: the value that the cache compared.
+                `source_fingerprint`: the value that the cache compared; `base`: place of the
+                dataset to update, or ""; `updates`: `UpdateOptions` as JSON.
 
         Raises:
-            DataError: The source as a whole cannot be used.
+            DataError: The source as a whole cannot be used, or lacks most rows of the base. Or the
+                base is not a dataset of this version.
         """
         manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
         rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
@@ -51,14 +65,43 @@ class Executor(base_executor.BaseExecutor):
                 exec_properties[SOURCE_KEY],
             )
         options = ManifestOptions.from_json(exec_properties[OPTIONS_KEY])
-        with storage.be_patient(DEFAULT_STORE_PATIENCE_SECONDS):
+        updates = UpdateOptions(**json.loads(exec_properties.get(UPDATES_KEY) or "{}"))
+        with (
+            storage.be_patient(DEFAULT_STORE_PATIENCE_SECONDS),
+            tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
+        ):
+            found = _find_base(input_dict, exec_properties)
             manifest = write_manifest(
-                exec_properties[SOURCE_KEY], manifest_artifact.uri, rejects_artifact.uri, options
+                exec_properties[SOURCE_KEY],
+                manifest_artifact.uri,
+                rejects_artifact.uri,
+                options,
+                open_base(found, updates, scratch) if found else None,
             )
-        for name in ("rows", "rejected", "deduplicated"):
+        for name in ("rows", "rejected", "deduplicated", "removed"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
         rejects_artifact.set_int_custom_property("rejected", manifest.rejected)
         warn_of_rejects(manifest.rejected, manifest.rows, rejects_artifact.uri)
+
+
+def _find_base(
+    input_dict: Mapping[str, list[Any]], exec_properties: Mapping[str, Any]
+) -> Folders | None:
+    """Returns where the dataset is that is updated; None if there is none yet."""
+    if place := exec_properties.get(BASE_KEY):
+        folder = find_data(find_named(place))
+        is_there = storage.exists(storage.join(folder, DATASET_FILE))
+        return Folders.of_dataset(folder) if is_there else None
+    for examples in input_dict.get(BASE_EXAMPLES_KEY) or ():
+        names = INDEX_PROPERTY, REJECTS_PROPERTY
+        index, rejects = (examples.get_string_custom_property(name) for name in names)
+        if not index or not rejects:
+            raise DataError(
+                f"The Examples in {examples.uri} do not say where their index and rejects are.",
+                "ImageToTFRecord of this version says that. Run once without base_examples.",
+            )
+        return Folders("", "", examples.uri, index, rejects)
+    return None
 
 
 def warn_of_rejects(rejected: int, rows: int, folder: str) -> None:

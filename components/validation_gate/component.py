@@ -31,6 +31,6 @@ class ValidationGate(base_component.BaseComponent):
         """Makes the component.
 
         Args:
-            report: `ValidationReport` of ImageValidator.
+            report: `ValidationReport` of ImageValidator or DatasetDiff.
         """
         super().__init__(ValidationGateSpec(**{executor.REPORT_KEY: report}))

@@ -14,7 +14,7 @@ from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"
-_OUTPUT = "the output validation_html of ImageValidator"
+_OUTPUT = "the page of the component that wrote it (validation_html, diff_html)"
 
 
 class Executor(base_executor.BaseExecutor):

@@ -48,6 +48,7 @@ _EXAMPLE_GENS = (FileBasedExampleGen, QueryBasedExampleGen)
 # Nodes that read a path, the property that names it, and the stores that they can open.
 _PATHS: tuple[tuple[type[BaseNode], str, tuple[str, ...]], ...] = (
     (ManifestGen, "source", ("gs", "s3")),
+    (ManifestGen, "base", ("gs", "s3")),
     (ImportSchemaGen, "schema_file", ("gs",)),
     (FileBasedExampleGen, "input_base", ("gs",)),
 )

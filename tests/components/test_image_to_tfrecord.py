@@ -10,7 +10,9 @@ from apache_beam.runners.portability.portable_runner import PipelineResult
 
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
+from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
+from darkroom.components.manifest_gen.executor import Executor as ManifestExecutor
 from darkroom.dataset.checksums import read_sums, sum_bytes
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
@@ -18,8 +20,9 @@ from darkroom.dataset.index import read_index
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import OutputError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.conversion import RecordOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
 
@@ -92,12 +95,34 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
     assert {name: read_files(converted[name].uri) for name in OUTPUTS} == before
 
 
-def _convert_again(made: dict[str, Any], beam_context: Any, **options: Any) -> None:
+def _convert_again(
+    made: dict[str, Any], beam_context: Any, recheck: float = 0.0, **options: Any
+) -> None:
     Executor(beam_context).Do(
         {name: [made[name]] for name in ("manifest", "manifest_rejects")},
         {name: [made[name]] for name in OUTPUTS},
-        {"options": RecordOptions(**options).to_json()},
+        {"options": RecordOptions(**options).to_json(), "recheck": recheck},
     )
+
+
+def test_unchanged_images_are_read_again_where_asked_for(images, new_artifact, beam_context):
+    base = convert_source(str(images), new_artifact, beam_context)
+    manifest, rejects = new_artifact(ImageManifest), new_artifact(Rejects)
+    ManifestExecutor().Do(
+        {"base_examples": [base["examples"]]},
+        {"manifest": [manifest], "list_rejects": [rejects]},
+        {"source": str(images), "options": ManifestOptions().to_json()},
+    )
+    made = {**base, "manifest": manifest, "manifest_rejects": rejects}
+    made |= {name: new_artifact(type(base[name])) for name in OUTPUTS}
+    path = images.parent / "07.jpg"
+    state = path.stat()
+    path.write_bytes(bytes(state.st_size))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with pytest.raises(DataError, match=r"other bytes: .*07\.jpg"):
+        _convert_again(made, beam_context, recheck=1.0)
+    _convert_again(made, beam_context)
+    assert read_dataset(made["examples"].uri) == read_dataset(base["examples"].uri)
 
 
 def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context):

@@ -139,7 +139,7 @@ def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gat
     with pytest.raises(GateError) as error:
         _pass_gate(report)
     assert str(error.value).endswith(
-        "The whole report: the output validation_html of ImageValidator"
+        "The whole report: the page of the component that wrote it (validation_html, diff_html)"
     )
     assert error.value.exit_code == 1
 

@@ -11,6 +11,7 @@ from tfx.types import standard_artifacts
 
 import darkroom
 from darkroom.components import (
+    DatasetDiff,
     ImageManifest,
     ImageToTFRecord,
     ImageValidator,
@@ -28,6 +29,7 @@ from darkroom.components.system_artifacts import (
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.conversion import ConversionFields
+from darkroom.options.diff import DiffFields
 from darkroom.options.source import SourceFields
 from darkroom.options.validation import ValidationOptions
 
@@ -67,8 +69,10 @@ def components():
 def test_the_signatures_of_components_have_the_fields_of_the_options():
     names = [each.name for each in dataclasses.fields(SourceFields)]
     parameters = [*inspect.signature(ManifestGen).parameters]
-    assert parameters == ["source", "source_fingerprint", *names]
+    updates = ["base_examples", "base", "append", "allow_removals"]
+    assert parameters == ["source", *updates, "source_fingerprint", *names]
     assert find_differences(ImageToTFRecord.__init__, ConversionFields) == []
+    assert find_differences(DatasetDiff.__init__, DiffFields) == []
 
 
 def make_channel(artifact):
@@ -118,6 +122,10 @@ def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artif
 
 
 def test_a_wrong_option_is_rejected_when_the_component_is_created(components):
+    with pytest.raises(
+        UsageError, match="append, allow_removals and merge_spans are for an update"
+    ):
+        ManifestGen("images.csv", append=True)
     outputs = components["ManifestGen"].outputs
     with pytest.raises(UsageError, match="image_check is 'some', expected one of full, header"):
         ImageToTFRecord(outputs["manifest"], outputs["list_rejects"], image_check="some")

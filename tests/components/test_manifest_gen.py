@@ -2,23 +2,49 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from absl import logging
+from tfx.types import standard_artifacts
 
+import darkroom
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen.executor import Executor
+from darkroom.dataset.layout import Folders
+from darkroom.errors import DataError, StorageError
+from darkroom.manifest.table import read_manifest
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.tfx
 
 
-def _run(source: str, new_artifact, options: ManifestOptions):
+def _run(source: str, new_artifact, options: ManifestOptions, base: str = "", **inputs: Any):
     manifest, rejects = new_artifact(ImageManifest), new_artifact(Rejects)
-    properties = {"source": source, "options": options.to_json()}
-    Executor().Do({}, {"manifest": [manifest], "list_rejects": [rejects]}, properties)
+    properties = {"source": source, "options": options.to_json(), "base": base}
+    Executor().Do(inputs, {"manifest": [manifest], "list_rejects": [rejects]}, properties)
     return manifest, rejects
+
+
+def test_a_base_is_a_place_or_examples_that_say_where_the_rest_is(
+    images: Path, new_artifact, tmp_path: Path
+):
+    """tests/components/test_nightly.py has an update from Examples."""
+    base, options = tmp_path / "base", ManifestOptions()
+    manifest, _ = _run(str(images), new_artifact, options, str(base))
+    assert read_manifest(manifest.uri).find_base() is None  # nothing is there yet
+    darkroom.convert(images, base)
+    manifest, _ = _run(str(images), new_artifact, options, str(base))
+    found = read_manifest(manifest.uri)
+    assert found.find_base() == Folders.of_dataset(str(base))
+    assert manifest.get_int_custom_property("removed") == 0
+    darkroom.convert(images, base, seed=3, overwrite=True)
+    with pytest.raises(StorageError, match="another dataset has replaced the one"):
+        found.find_base()
+    examples = new_artifact(standard_artifacts.Examples)
+    with pytest.raises(DataError, match="do not say where their index and rejects are"):
+        _run(str(images), new_artifact, options, base_examples=[examples])
 
 
 def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact, monkeypatch):

@@ -14,6 +14,7 @@ from absl import logging as absl_logging
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import Channel, standard_artifacts
 
+import darkroom
 from darkroom import storage
 from darkroom.components import ImportSchemaGen, ManifestGen, Trainer
 from darkroom.components.artifacts import ImageManifest, Rejects
@@ -74,6 +75,10 @@ def write(name: str, text: str) -> Callable[[], object]:
     ("make", "change"),
     [
         (lambda: ManifestGen("images.csv"), write("images.csv", "image_uri\n00.jpg\n")),
+        (
+            lambda: ManifestGen("images.csv", base="base"),
+            lambda: darkroom.convert("images.csv", "base"),
+        ),
         (lambda: ManifestGen("images.csv"), write("00.jpg", "other")),
         (lambda: ManifestGen("images.csv", exclude="start.weights"), write("start.weights", "a")),
         (lambda: ImportSchemaGen("schema.pbtxt"), write("schema.pbtxt", "feature { }")),
@@ -91,7 +96,7 @@ def write(name: str, text: str) -> Callable[[], object]:
         ),
     ],
     ids=[
-        *("list", "image", "exclusions", "schema", "module", "import", "import of a file"),
+        *("list", "base", "image", "exclusions", "schema", "module", "import", "import of a file"),
         *("warm start", "files", "model"),
     ],
 )
