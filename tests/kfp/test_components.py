@@ -97,6 +97,19 @@ def test_the_package_has_the_components_and_their_image_comes_from_the_environme
     assert [each.component_spec.implementation.container.image for each in made] == images
 
 
+def test_an_update_is_not_cached(tmp_path):
+    convert_images = make_component("convert_images", IMAGE)
+
+    @dsl.pipeline(name="both")
+    def both(place: str):
+        convert_images(data="s3://photos/list.csv", output_dir=place, update=True)
+        convert_images(data="s3://photos/list.csv")
+
+    tasks = compile_text(both, tmp_path)["root"]["dag"]["tasks"]
+    cached = {name: each["cachingOptions"].get("enableCache") for name, each in tasks.items()}
+    assert cached == {"convert-images": None, "convert-images-2": True}
+
+
 def test_an_image_without_a_name_and_an_unknown_component():
     with pytest.raises(UsageError, match="image is 'a b', expected the name of a container image"):
         make_component("convert_images", "a b")

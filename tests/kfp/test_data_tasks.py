@@ -202,7 +202,42 @@ def test_a_finding_stops_or_is_an_output(cluster, dataset):
 def test_a_gate_names_the_output_that_it_needs(cluster, dataset):
     gate = cluster.run("validation_gate", {"report": dataset})
     assert (gate.code, gate.error["message"]) == (2, "The input report has no report.json.")
-    assert gate.error["hint"] == "Give the output validation_report of validate_dataset."
+    assert gate.error["hint"] == (
+        "Give the output validation_report of validate_dataset, or diff_report of diff_datasets."
+    )
+
+
+def test_what_an_update_changed_stops_the_task(cluster, jpeg_set, tmp_path):
+    """tests/kfp/test_nightly.py has the pipeline; tests/conversion/test_updates.py the update."""
+    place = {"data": str(jpeg_set.csv), "output_dir": str(tmp_path / "kept"), "update": True}
+    first = cluster.run("convert_images", **place)
+    assert list_files(cluster.find(first.artifacts["previous"])).keys() == {"no-dataset.txt"}
+    removed = jpeg_set.rows.pop()
+    assert jpeg_set.csv.exists()  # it is written with its rows of now
+    second = cluster.run("convert_images", **place)
+    previous = second.artifacts["previous"]
+    assert previous.metadata["fingerprint"] == first.parameters["fingerprint"]
+    kept = list_files(cluster.find(previous))
+    assert "dataset.json" in kept
+    assert not [name for name in kept if name.startswith("Split-")]
+    given = {"old": previous, "new": second.artifacts["dataset"]}
+    passed = cluster.run("diff_datasets", given, policies={"class_loss": "off"})
+    assert passed.parameters == {"passed": True}
+    assert passed.artifacts["diff_metrics"].metadata["removed"] == 1
+    page = cluster.find(passed.artifacts["diff_page"]).read_text()
+    assert removed[1] in page
+    stopped = cluster.run("diff_datasets", given, max_class_loss=0.0)
+    assert (stopped.code, stopped.error["code"]) == (1, "data")
+    assert "class_loss" in stopped.error["message"]
+    assert stopped.error["hint"].endswith("validation_gate with the output diff_report.")
+
+
+def test_an_update_needs_the_place_of_the_dataset(cluster, jpeg_set):
+    done = cluster.run("convert_images", data=str(jpeg_set.csv), update=True)
+    assert (done.code, done.error["code"]) == (2, "usage")
+    assert done.error["message"] == (
+        "update replaces the dataset in output_dir, and none is given."
+    )
 
 
 def test_statistics_are_those_of_the_report(cluster, dataset, monkeypatch):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     convert_images: Any
     dataset_statistics: Any
+    diff_datasets: Any
     evaluate_classifier: Any
     find_duplicates: Any
     inspect_dataset: Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
     __all__ += [
         "convert_images",
         "dataset_statistics",
+        "diff_datasets",
         "evaluate_classifier",
         "find_duplicates",
         "inspect_dataset",

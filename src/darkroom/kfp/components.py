@@ -34,7 +34,7 @@ DEFAULT_IMAGE = f"darkroom:{__version__}"
 _PLACES = {
     **SCHEMES,
     **dict.fromkeys(("label_map", "output_dir"), STORES),
-    "dataset_uri": (*STORES, "minio"),
+    **dict.fromkeys(("dataset_uri", "old_uri", "new_uri", "base"), (*STORES, "minio")),
 }
 # Any absolute path may be one of a volume: those are mounted by functions of kfp-kubernetes.
 _VOLUMES = ("/",)
@@ -96,7 +96,11 @@ class _Component(ContainerComponent):
 
     def __call__(self, *args: Any, **kwargs: Any) -> dsl.PipelineTask:
         check_constants(self._interface, kwargs)
-        return super().__call__(*args, **kwargs)
+        task = super().__call__(*args, **kwargs)
+        if kwargs.get("update"):
+            # The cache would answer with an older dataset than the one that is in the place now.
+            task.set_caching_options(False)
+        return task
 
 
 def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:

@@ -19,9 +19,10 @@ from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
-from darkroom.dataset.commit import read_output
+from darkroom.dataset.commit import read_dataset, read_output
 from darkroom.dataset.index import find_index_files
-from darkroom.dataset.named import name_dataset
+from darkroom.dataset.named import find_named, name_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, Execution
@@ -29,20 +30,23 @@ from darkroom.kfp.interfaces import DIRECT
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
+from darkroom.validation.diff import CHANGES, DIFF_TITLE, diff
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.html import encode_statistics
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
-from darkroom.validation.validate import validate
+from darkroom.validation.validate import ValidationResult, validate
 
 STATISTICS_FILE = "statistics.json"
 # The name that TFX's components look for.
 TFDV_FILE = "FeatureStats.pb"
+# The file of the artifact of a dataset that was not there; of one without files KFP keeps nothing.
+_NONE_FILE = "no-dataset.txt"
 _KEEP_HINT = (
     "\nTo keep the report as an artifact: fail=False, and validation_gate with the output "
-    "validation_report."
+    "{}_report."
 )
-_PAGE_HINT = "\nThe report: output validation_page of the task that made it."
+_PAGE_HINT = "\nThe report: output {}_page of the task that made it."
 
 
 def convert_images(execution: Execution) -> None:
@@ -53,6 +57,7 @@ def convert_images(execution: Execution) -> None:
     del options["source_fingerprint"]  # for the cache
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
+    _keep_previous(execution, options["base"] or (output_dir if options["update"] else ""))
     limits = {name: options.pop(name) for name in ("max_rejects", "overwrite")}
     result = convert(data, place, **limits, options=ConversionOptions(**options))
     # The next run may put another dataset there.
@@ -80,6 +85,21 @@ def convert_images(execution: Execution) -> None:
     execution.write_output()
 
 
+def _keep_previous(execution: Execution, place: str) -> None:
+    """Copies what can be compared of a dataset before it is replaced: all but its shards."""
+    previous = execution.outputs["previous"]
+    storage.make_folder(previous.path)
+    folder = find_data(find_named(place)) if place else ""
+    if not folder or not storage.exists(storage.join(folder, layout.DATASET_FILE)):
+        storage.write_bytes(storage.join(previous.path, _NONE_FILE), b"There was none before.\n")
+        return
+    dataset = read_dataset(folder)
+    storage.make_folder(storage.join(previous.path, layout.INDEX_FOLDER))
+    for name in (layout.DATASET_FILE, *dataset.files):
+        storage.copy_file(storage.join(folder, name), storage.join(previous.path, name))
+    previous.describe({"fingerprint": dataset.fingerprint, "records": dataset.written})
+
+
 def _count_records(result: ConversionResult) -> dict[str, Any]:
     _, commit = read_output(result.output_dir)
     return {
@@ -102,15 +122,32 @@ def validate_dataset(execution: Execution) -> None:
     fail = options.pop("fail")
     report = outputs["validation_report"]
     result = validate(place, report_dir=report.path, **options)
-    execution.copy_outputs(report.path, {"validation_page": REPORT_HTML})
-    report.describe({"passed": int(result.blessed), "verdict": result.verdict})
-    stopping = sum(each.policy == FAIL for each in result.findings)
-    report.describe({"findings": len(result.findings), "stopping_findings": stopping})
     report.describe(_count_rows(result.report))
+    _hand_over(execution, result, "validation", fail)
+
+
+def _hand_over(execution: Execution, result: ValidationResult, name: str, fail: bool) -> None:
+    """Writes the outputs of a verdict, and fails if it stops the run and was told to fail."""
+    report = execution.outputs[f"{name}_report"]
+    execution.copy_outputs(report.path, {f"{name}_page": REPORT_HTML})
+    stopping = sum(each.policy == FAIL for each in result.findings)
+    report.describe({"passed": int(result.blessed), "verdict": result.verdict})
+    report.describe({"findings": len(result.findings), "stopping_findings": stopping})
     execution.results = {"passed": result.blessed}
     execution.write_output()
     if fail and not result.blessed:
-        raise GateError(format_table(result.report), _KEEP_HINT)
+        raise GateError(format_table(result.report), _KEEP_HINT.format(name))
+
+
+def diff_datasets(execution: Execution) -> None:
+    """Compares two datasets, and fails if something changed that must not and was told to fail."""
+    places = [execution.find_dataset(name) for name in ("old", "new")]
+    options = dict(execution.parameters)
+    fail = options.pop("fail")
+    old = None if storage.exists(storage.join(places[0], _NONE_FILE)) else places[0]
+    result = diff(old, places[1], report_dir=execution.outputs["diff_report"].path, **options)
+    execution.outputs["diff_metrics"].write_facts(result.report.count_findings(CHANGES))
+    _hand_over(execution, result, "diff", fail)
 
 
 def validation_gate(execution: Execution) -> None:
@@ -119,12 +156,14 @@ def validation_gate(execution: Execution) -> None:
     if not storage.exists(path):
         raise UsageError(
             f"The input report has no {REPORT_JSON}.",
-            "Give the output validation_report of validate_dataset.",
+            "Give the output validation_report of validate_dataset, or diff_report of "
+            "diff_datasets.",
         )
     report = DatasetReport.from_json(storage.read_bytes(path).decode())
     execution.write_output()
     if not report.blessed:
-        raise GateError(format_table(report), _PAGE_HINT)
+        name = "diff" if report.title == DIFF_TITLE else "validation"
+        raise GateError(format_table(report), _PAGE_HINT.format(name))
 
 
 def _count_rows(report: DatasetReport) -> dict[str, float]:

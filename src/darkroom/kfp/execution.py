@@ -92,17 +92,20 @@ class Execution:
         """
         check_files((each.uri, each.path) for each in self.inputs.values())
 
-    def find_dataset(self) -> str:
-        """Returns the place of the dataset that a task reads, and removes the parameter for it.
+    def find_dataset(self, name: str = "dataset") -> str:
+        """Returns the place of a dataset that a task reads, and removes the parameter for it.
+
+        Args:
+            name: The name of its artifact; that of the parameter ends with `_uri`.
 
         Raises:
             UsageError: The task was given neither the artifact nor its place, or both.
             StorageError: Another dataset is there than the one that was named.
         """
-        given, uri = self.inputs.get("dataset"), self.parameters.pop("dataset_uri")
+        given, uri = self.inputs.get(name), self.parameters.pop(f"{name}_uri")
         if bool(given) == bool(uri):
-            both = "both dataset and" if uri else "neither dataset nor"
-            raise UsageError(f"The task was given {both} dataset_uri.", "Give one of them.")
+            both = f"both {name} and" if uri else f"neither {name} nor"
+            raise UsageError(f"The task was given {both} {name}_uri.", "Give one of them.")
         if given is None:
             return find_named(uri)
         place = str(given.metadata.get(LOCATION) or given.path)

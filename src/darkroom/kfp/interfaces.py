@@ -24,7 +24,13 @@ from darkroom.kfp.interface import (
     take_options,
 )
 from darkroom.options.checks import check_choice
-from darkroom.options.conversion import ConversionFields, RecordOptions
+from darkroom.options.conversion import (
+    ConversionFields,
+    RecordOptions,
+    UpdateFields,
+    UpdateOptions,
+)
+from darkroom.options.diff import DiffFields, DiffOptions
 from darkroom.options.fields import check_fields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
@@ -51,16 +57,30 @@ class _SomeTrainingOptions(TrainingFields):
         check_fields(self)
 
 
+def _check_update(update: bool = False, output_dir: str = "") -> None:
+    if update and not output_dir:
+        raise UsageError(
+            "update replaces the dataset in output_dir, and none is given.",
+            "Give output_dir, or take unchanged images of another dataset by base.",
+        )
+
+
 _EITHER = Artifact(
     "dataset", DATASET, "The dataset that convert_images made; or give dataset_uri.", optional=True
 )
-_URI = Parameter(
-    "dataset_uri",
-    str,
-    "Where the dataset is, instead of the artifact. Nothing is then copied before the task starts. "
-    "With # and its fingerprint at the end, another dataset there is an error.",
-    "",
-)
+
+
+def _name_uri(name: str) -> Parameter:
+    return Parameter(
+        f"{name}_uri",
+        str,
+        "Where the dataset is, instead of the artifact. Nothing is then copied before the task "
+        "starts. With # and its fingerprint at the end, another dataset there is an error.",
+        "",
+    )
+
+
+_URI = _name_uri("dataset")
 _FAIL = Parameter(
     "fail",
     bool,
@@ -89,12 +109,13 @@ def _name_metrics(what: str) -> Artifact:
     return Artifact(f"{what}_metrics", METRICS, "Numbers by name.")
 
 
+_CONVERSION_CHECKS = (ManifestOptions.parse, RecordOptions, ValidationOptions, _check_transfer)
 CONVERT_IMAGES = Interface(
     "convert_images",
     "Converts images and their labels into verified TFRecords.",
     (
         Parameter("data", str, DATA_HELP, runtime=True),
-        *take_options(SourceFields, ConversionFields),
+        *take_options(SourceFields, ConversionFields, UpdateFields),
         *take_options(ValidationFields, only=["max_rejects"]),
         Parameter(
             "output_dir",
@@ -123,6 +144,11 @@ CONVERT_IMAGES = Interface(
     ),
     outputs=(
         Artifact("dataset", DATASET, "The dataset. Its metadata has fingerprint and counts."),
+        Artifact(
+            "previous",
+            DATASET,
+            "What diff_datasets needs of the dataset that was there before an update: no images.",
+        ),
         Artifact("rejects", DATASET, "The rejected rows, as Parquet and as a list to convert."),
         Artifact("summary", MARKDOWN, "Counts, classes and the first rejects."),
     ),
@@ -137,7 +163,8 @@ CONVERT_IMAGES = Interface(
         Parameter("rejected", int, "Rows rejected."),
         Parameter("fingerprint", str, "Fingerprint of the dataset."),
     ),
-    checks=(ManifestOptions.parse, RecordOptions, ValidationOptions, _check_transfer),
+    checks=(*_CONVERSION_CHECKS, UpdateOptions, _check_update),
+    partial_checks=_CONVERSION_CHECKS,
 )
 VALIDATE_DATASET = Interface(
     "validate_dataset",
@@ -168,11 +195,43 @@ VALIDATE_DATASET = Interface(
     results=(_PASSED,),
     checks=(ValidationOptions,),
 )
+DIFF_DATASETS = Interface(
+    "diff_datasets",
+    "Compares two datasets by their indexes, and says whether what changed may change.",
+    (_name_uri("old"), _name_uri("new"), *take_options(DiffFields), _FAIL),
+    inputs=(
+        Artifact(
+            "old",
+            DATASET,
+            "The output previous of convert_images, or a dataset; or give old_uri. Before the "
+            "first update there is none, and the new one passes.",
+            optional=True,
+        ),
+        Artifact(
+            "new", DATASET, "The dataset that convert_images made; or give new_uri.", optional=True
+        ),
+    ),
+    outputs=(
+        Artifact(
+            "diff_report",
+            ARTIFACT,
+            "The report for programs, for people and as Markdown. Its metadata has the verdict.",
+        ),
+        _name_page("diff"),
+        _name_metrics("diff"),
+    ),
+    results=(_PASSED,),
+    checks=(DiffOptions,),
+)
 VALIDATION_GATE = Interface(
     "validation_gate",
     "Stops a run whose dataset did not pass its checks. It has no outputs, so the report is kept.",
     (),
-    inputs=(Artifact("report", ARTIFACT, "The report of validate_dataset(fail=False)."),),
+    inputs=(
+        Artifact(
+            "report", ARTIFACT, "The report of validate_dataset or diff_datasets with fail=False."
+        ),
+    ),
 )
 DATASET_STATISTICS = Interface(
     "dataset_statistics",
@@ -287,6 +346,7 @@ INTERFACES: Mapping[str, Interface] = {
     for each in (
         CONVERT_IMAGES,
         VALIDATE_DATASET,
+        DIFF_DATASETS,
         VALIDATION_GATE,
         DATASET_STATISTICS,
         VERIFY_DATASET,

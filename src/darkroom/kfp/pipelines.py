@@ -54,8 +54,8 @@ def make_pipeline(
     Args:
         image: Container image of the components; see `make_component`.
         core_image: Image of those that need no TensorFlow; `image` if None.
-        cached: Whether the conversion is taken from the cache. KFP compares parameters and not
-            files, so each run then needs a `source_fingerprint`.
+        cached: Whether the conversion is taken from the cache; an update never is. KFP compares
+            parameters and not files, so each run then needs a `source_fingerprint`.
         configure: Called with each task, which it may change: resources, environment, Secrets.
         parameters: Which options are inputs of the pipeline, so that each run can change them.
             `data` is one, too, where it is not given here, and `source_fingerprint` with `cached`.
@@ -153,7 +153,7 @@ def _connect(
     convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
     # The checks judge the rejects, and keep a report of them.
     converted = components.convert(**{**convert, "max_rejects": 1.0})
-    converted.set_caching_options(cached)
+    converted.set_caching_options(cached and not values.get("update"))
     dataset = converted.outputs["dataset"]
     judged = components.validate(dataset=dataset, **validate, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.

@@ -24,6 +24,7 @@ from darkroom.runtime.streams import secure_streams
 TASKS: Mapping[str, Callable[[Execution], None]] = {
     "convert_images": data_tasks.convert_images,
     "validate_dataset": data_tasks.validate_dataset,
+    "diff_datasets": data_tasks.diff_datasets,
     "validation_gate": data_tasks.validation_gate,
     "dataset_statistics": data_tasks.dataset_statistics,
     "verify_dataset": data_tasks.verify_dataset,
