@@ -266,6 +266,19 @@ def test_a_damaged_record_is_made_from_its_source(tmp_path, count_reads):
     check_like_from_nothing(root, tmp_path)
 
 
+@pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 900)])
+def test_a_damaged_index_of_the_base_is_named(tmp_path, damage):
+    world = World(tmp_path / "images")
+    world.add(20)
+    root, source = tmp_path / "records", world.write_list()
+    convert(source, root)
+    damage(sorted((root / "index").iterdir())[0])
+    with pytest.raises(DataError, match=r"index-00000-of-\d+\.parquet"):
+        convert(source, tmp_path / "new", base=str(root))
+    with pytest.raises(DataError, match=r"index.* is"):
+        darkroom.diff(root, root)
+
+
 @pytest.mark.parametrize("change", [{"encoding": "raw"}, {"resize_short_side": 6}])
 def test_other_options_read_every_image(tmp_path, count_reads, change):
     world = World(tmp_path / "images")

@@ -17,8 +17,8 @@ from darkroom.conversion.output.commit import find_codecs
 from darkroom.conversion.planned_rows import write_planned_rows
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files, has_inputs, read_code, read_index_batches
-from darkroom.dataset.layout import Folders
-from darkroom.dataset.opening import check_files
+from darkroom.dataset.layout import REJECTS_FILE, Folders
+from darkroom.dataset.opening import check_files, check_index_files
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, RejectError
 from darkroom.images.decoders import ImagePreparer
@@ -45,9 +45,11 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
         scratch: A local folder.
 
     Raises:
-        DataError: There is no dataset, or it has no index.
+        DataError: There is no dataset, or its index is missing or damaged.
     """
     dataset = read_dataset(folders.examples)
+    if folders.index.startswith(f"{folders.examples}/"):
+        check_index_files(folders.examples, dataset, REJECTS_FILE)
     planned = ""
     if updates.append:
         planned = os.path.join(scratch, "planned.jsonl")

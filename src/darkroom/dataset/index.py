@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
-from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.layout import INDEX_FOLDER, index_file
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
@@ -221,11 +221,17 @@ def find_index_files(folder: str) -> list[str]:
     """Returns the paths of a folder's index files in order.
 
     Raises:
-        DataError: There are none.
+        DataError: There are none, or some are missing.
     """
     paths = list_index_files(folder)
     if not paths:
         raise DataError(f"{folder} has no {INDEX_PATTERN}.", "Convert the source again.")
+    expected = index_file(len(paths) - 1, len(paths))
+    if not paths[-1].endswith(expected):
+        raise DataError(
+            f"{folder} has {len(paths)} index files, and {paths[-1]} is not the last of them.",
+            "Convert the source again.",
+        )
     return paths
 
 
