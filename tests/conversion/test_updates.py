@@ -13,7 +13,7 @@ from PIL import Image
 import darkroom
 from darkroom.conversion.beam import encode
 from darkroom.conversion.planned_rows import list_planned_rows
-from darkroom.errors import DataError
+from darkroom.errors import DataError, OutputError
 from darkroom.options import ConversionOptions
 
 SMALL = 2_000
@@ -244,6 +244,22 @@ def test_another_output_takes_from_a_base(tmp_path, count_reads):
     assert count_reads == ["20.png"]
     assert read_shards(old) == before
     check_like_from_nothing(new, tmp_path)
+
+
+def test_a_dataset_that_cannot_be_exchanged_stays(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(10)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    (root / "README").write_text("mine")
+    before = read_shards(root)
+    world.add(1)
+    with pytest.raises(OutputError, match="cannot be replaced in one step") as caught:
+        convert(world.write_list(), root, update=True)
+    assert "--base" in caught.value.hint
+    assert read_shards(root) == before
+    assert darkroom.verify(root).is_sound
+    assert convert(world.write_list(), tmp_path / "new", base=str(root)).written == 11
 
 
 def test_a_damaged_record_is_made_from_its_source(tmp_path, count_reads):

@@ -115,6 +115,7 @@ class ConversionJob:
                 output.check()
                 with output.open() as target:
                     if target is output:
+                        _check_stays(self.output_dir, old)
                         return self._convert(output, manifest, old)
                     result = self._find_beside(target, manifest) or self._convert(
                         target, manifest, old
@@ -258,4 +259,21 @@ class ConversionJob:
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
             f"{rejects.LIMIT_OPTION}.\n{format_hint(result.rejected)}".rstrip(),
             result,
+        )
+
+
+def _check_stays(output_dir: str, old: OldDataset | None) -> None:
+    """Checks that a dataset is not deleted before its images are taken, as far as it is a disk's.
+
+    Raises:
+        OutputError: It would be.
+    """
+    if old is None or storage.is_remote(output_dir) or storage.is_remote(old.folders.examples):
+        return
+    paths = map(storage.local_path, (output_dir, old.folders.examples))
+    if os.path.samefile(*paths):
+        raise OutputError(
+            f"{output_dir} cannot be replaced in one step: it is a mount point, has files that are "
+            "not of the dataset, or its parent folder cannot be written.",
+            "Write the update to another folder, with this one as base (--base).",
         )
