@@ -246,6 +246,19 @@ def test_another_output_takes_from_a_base(tmp_path, count_reads):
     check_like_from_nothing(new, tmp_path)
 
 
+def test_a_shard_may_lose_all_of_its_records(tmp_path):
+    world = World(tmp_path / "images")
+    world.add(2)
+    root, source = tmp_path / "records", world.write_list()
+    convert(source, root, num_shards={"train": 2}, split_ratios="1,0,0")
+    (world.folder / "0.png").write_text("not an image")
+    assert (
+        convert(world.write_list(), root, update=True, num_shards=2, split_ratios="1,0,0").written
+        == 1
+    )
+    assert darkroom.verify(root).is_sound
+
+
 def test_a_dataset_that_cannot_be_exchanged_stays(tmp_path):
     world = World(tmp_path / "images")
     world.add(10)
