@@ -187,6 +187,13 @@ class IndexWriter:
         if len(self._rows) >= BATCH_ROWS:
             self._flush()
 
+    def add_table(self, rows: pa.Table) -> None:
+        """Adds all rows of the index of another shard, which has the same records."""
+        rows = rows.set_column(
+            rows.column_names.index("shard"), "shard", pa.repeat(self._shard, rows.num_rows)
+        )
+        self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
+
     @property
     def sum(self) -> FileSum:
         """Length and SHA-256 of the file; complete once the block has ended."""

@@ -174,6 +174,19 @@ class ManifestRow(NamedTuple):
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
     """Yields rows `first` to `first + count` of a manifest, reading only their row groups."""
+    for table in read_manifest_tables(folder, first, count):
+        # Column by column: row by row pyarrow takes several times as long.
+        yield from map(
+            ManifestRow,
+            *(
+                table[name].to_pylist() if name in table.column_names else repeat(None)
+                for name in ManifestRow._fields
+            ),
+        )
+
+
+def read_manifest_tables(folder: str, first: int, count: int) -> Iterator[pa.Table]:
+    """Yields the same rows in tables; see `read_manifest_rows`."""
     path = storage.join(folder, MANIFEST_FILE)
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
         parquet = pq.ParquetFile(file)
@@ -182,15 +195,7 @@ def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[Manifest
             rows = parquet.metadata.row_group(group).num_rows
             low, high = max(first - start, 0), min(first + count - start, rows)
             if low < high:
-                table = parquet.read_row_group(group).slice(low, high - low)
-                # Column by column: row by row pyarrow takes several times as long.
-                yield from map(
-                    ManifestRow,
-                    *(
-                        table[name].to_pylist() if name in table.column_names else repeat(None)
-                        for name in ManifestRow._fields
-                    ),
-                )
+                yield parquet.read_row_group(group).slice(low, high - low)
             start += rows
 
 

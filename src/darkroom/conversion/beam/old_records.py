@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from darkroom import storage
 from darkroom.dataset.example import IMAGE_ENCODED, IMAGE_SOURCE_ID, decode_example
 from darkroom.dataset.index import IndexRow, read_index_batches
@@ -22,8 +24,9 @@ from darkroom.runtime import progress
 
 _BATCH_ROWS = 8_192
 # What the new list says; all else is about the image, which is the same.
-_RENEWED = ("row", "uri", "split", "span", "label", "extra")
+_RENEWED = ("row", "uri", "split", "span", "label")
 _KNOWN = tuple(name for name in IndexRow._fields if name not in ("extra", *_RENEWED))
+_PLACE = ("shard", "position", "offset")
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,14 @@ class OldRecords:
     def __exit__(self, *_: Any) -> None:
         self._stack.close()
 
-    def renew(self, row: ManifestRow) -> IndexRow:
-        """Returns the row of the index of an unchanged record."""
-        new = {name: getattr(row, name) for name in _RENEWED}
-        found = {**self._find(row.old or {}), **new}
-        return IndexRow(**{**found, "length": found["length"] or 0})
+    def renew(self, split: str, shard: int, rows: pa.Table) -> pa.Table:
+        """Returns the rows of the index of a shard, with what the rows of a new manifest say."""
+        path, names = self._dataset.index_path(split, shard), (*_KNOWN, *_RENEWED, *_PLACE)
+        found = pa.concat_tables(read_index_batches(path, names, _BATCH_ROWS, optional=("extra",)))
+        for place, name in enumerate(found.column_names):
+            if name in (*_RENEWED, "extra"):
+                found = found.set_column(place, name, rows[name])
+        return found
 
     def take(self, row: ManifestRow) -> PreparedImage | None:
         """Returns the image of a row; None if it changed, or its record is damaged."""

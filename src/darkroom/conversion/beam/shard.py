@@ -16,6 +16,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from darkroom import storage
 from darkroom.conversion.beam.encode import (
     EncodedRows,
@@ -30,7 +32,7 @@ from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
-from darkroom.manifest.table import read_manifest_rows
+from darkroom.manifest.table import read_manifest_rows, read_manifest_tables
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
 from darkroom.targets.kind import find_kind
@@ -261,10 +263,12 @@ def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardRepo
     path, index_path = task.results
     rejects_path = task.work_file(_REJECTS)
     part, rejects_part = task.folders.find_part(index_path), task.folders.find_part(rejects_path)
-    rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
+    rows = pa.concat_tables(
+        read_manifest_tables(task.folders.manifest, task.range.first_row, task.range.num_rows)
+    )
+    before = rows["old"][0].as_py()
     with OldRecords(dataset) as old, _open_index(task, part) as index:
-        for batch, _ in cut_batches(rows, _BATCH_ROWS):
-            index.add(old.renew(row) for row in batch)
+        index.add_table(old.renew(before["split"], before["shard"], rows))
     with RejectsWriter(rejects_part) as rejects:
         pass
     for each, target in ((part, index_path), (rejects_part, rejects_path)):
