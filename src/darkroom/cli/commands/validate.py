@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
-from darkroom.cli.shared.output import print_failure
+from darkroom.cli.shared.output import end_with_verdict
 from darkroom.options.validation import ValidationFields
 
 QUIET = True
@@ -51,23 +50,19 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
-    from darkroom.validation.gate import GateError
-    from darkroom.validation.report.dataset_report import format_verdict
-    from darkroom.validation.validate import format_classes, format_validation, validate
+    from darkroom.validation.validate import (
+        ValidationResult,
+        format_classes,
+        format_validation,
+        validate,
+    )
 
     options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         result = validate(options.pop("directory"), **options)
-    if not arguments.json:
-        print(format_classes(result, bars=sys.stdout.isatty()))
-        print(format_validation(result), flush=True)
-    try:
-        result.check()
-    except GateError as error:
-        if arguments.json:
-            return print_failure(result.to_dict(), error)
-        # The findings are the result, and printed already.
-        raise GateError(format_verdict(result.report), error.hint) from None
-    if arguments.json:
-        print(json.dumps(result.to_dict()))
-    return 0
+
+    def describe(result: ValidationResult) -> str:
+        classes = format_classes(result, bars=sys.stdout.isatty())
+        return f"{classes}\n{format_validation(result)}"
+
+    return end_with_verdict(result, describe, as_json=arguments.json)
