@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from darkroom.conversion.beam.encode import (
 )
 from darkroom.conversion.beam.old_records import OldDataset, OldRecords
 from darkroom.conversion.output.attempts import Attempt
+from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
@@ -205,7 +206,7 @@ def write_shard(
         return report
     kind = find_kind(task.kind)
     rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
-    finished = [*task.results, rejects_path := task.work_file(_REJECTS)]
+    finished = [*task.results, task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
     old = OldRecords(task.old) if task.old else None
     with (
@@ -230,21 +231,9 @@ def write_shard(
                 write(encode_rows(batch, kind))
         writer.close()
         storage.sync_file(file)
-    for part, path in zip(parts, finished, strict=True):
-        if part != path:
-            storage.rename(part, path)
-    report = ShardReport(
-        task.range.number,
-        task.range.split,
-        task.file,
-        writer.records,
-        writer.size_bytes,
-        writer.sha256,
-        rejects_path,
-        rejects.count,
-        *index.sum,
-    )
-    return _write_report(task, report)
+    _give_names(parts, finished)
+    shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
+    return _report(task, shard, rejects.count, index.sum)
 
 
 def _open_index(task: ShardTask, path: str) -> IndexWriter:
@@ -271,10 +260,19 @@ def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardRepo
         index.add_table(old.renew(before["split"], before["shard"], rows))
     with RejectsWriter(rejects_part) as rejects:
         pass
-    for each, target in ((part, index_path), (rejects_part, rejects_path)):
-        if each != target:
-            storage.rename(each, target)
+    _give_names((part, rejects_part), (index_path, rejects_path))
     storage.link_file(storage.join(dataset.folders.examples, shard.file), path)
+    return _report(task, shard, rejects.count, index.sum)
+
+
+def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:
+    """Gives complete files their names; on a store they have them already."""
+    for part, path in zip(parts, paths, strict=True):
+        if part != path:
+            storage.rename(part, path)
+
+
+def _report(task: ShardTask, shard: Shard, rejected: int, index: FileSum) -> ShardReport:
     report = ShardReport(
         task.range.number,
         task.range.split,
@@ -282,9 +280,9 @@ def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardRepo
         shard.records,
         shard.bytes,
         shard.sha256,
-        rejects_path,
-        rejects.count,
-        *index.sum,
+        task.work_file(_REJECTS),
+        rejected,
+        *index,
     )
     return _write_report(task, report)
 
