@@ -13,10 +13,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
-from darkroom.conversion.base import open_base
-from darkroom.dataset.layout import DATASET_FILE, REJECTS_LIST_FILE, Folders
-from darkroom.dataset.named import find_named
-from darkroom.dataset.pointer import find_data
+from darkroom.conversion.base import find_base, open_base
+from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
@@ -89,9 +87,7 @@ def _find_base(
 ) -> Folders | None:
     """Returns where the dataset is that is updated; None if there is none yet."""
     if place := exec_properties.get(BASE_KEY):
-        folder = find_data(find_named(place))
-        is_there = storage.exists(storage.join(folder, DATASET_FILE))
-        return Folders.of_dataset(folder) if is_there else None
+        return find_base(place)
     for examples in input_dict.get(BASE_EXAMPLES_KEY) or ():
         names = INDEX_PROPERTY, REJECTS_PROPERTY
         index, rejects = (examples.get_string_custom_property(name) for name in names)

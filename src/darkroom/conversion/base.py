@@ -17,8 +17,10 @@ from darkroom.conversion.output.commit import find_codecs
 from darkroom.conversion.planned_rows import write_planned_rows
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files, has_inputs, read_code, read_index_batches
-from darkroom.dataset.layout import REJECTS_FILE, Folders
+from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
+from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_files, check_index_files
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, RejectError
 from darkroom.images.decoders import ImagePreparer
@@ -34,6 +36,13 @@ from darkroom.version import hash_code
 # So many images are made again where other code or codecs made the dataset.
 _COMPARED = 100
 _COLUMNS = ("key", "uri", "sha256", "pixel_hash", "source_size", "source_version")
+
+
+def find_base(place: str) -> Folders | None:
+    """Returns where the files of the dataset in a place are; None if there is none yet."""
+    folder = find_data(find_named(place))
+    is_there = storage.exists(storage.join(folder, DATASET_FILE))
+    return Folders.of_dataset(folder) if is_there else None
 
 
 def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.base import open_base, open_old_dataset
+from darkroom.conversion.base import find_base, open_base, open_old_dataset
 from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
@@ -147,12 +147,11 @@ class ConversionJob:
         """Returns the dataset that an update starts from; None for a conversion from nothing."""
         if not self.updates.update and self.updates.base is None:
             return None
-        place = self.updates.base or self.output_dir
-        if self.updates.base is None and not storage.exists(
-            storage.join(place, layout.DATASET_FILE)
-        ):
-            return None  # the first of many runs
-        return open_base(Folders.of_dataset(find_data(find_named(place))), self.updates, scratch)
+        if self.updates.base is None:
+            found = find_base(self.output_dir)  # None in the first of many runs
+        else:
+            found = Folders.of_dataset(find_data(find_named(self.updates.base)))
+        return open_base(found, self.updates, scratch) if found else None
 
     def _plan(self, folders: Folders, scratch: str) -> tuple[Manifest, OldDataset | None]:
         """Writes the manifest, and returns it with the dataset whose images are taken."""

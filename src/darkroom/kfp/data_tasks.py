@@ -16,13 +16,13 @@ from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.duplicates import find_duplicates as list_duplicates
 from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
 from darkroom.audit.verify import verify
+from darkroom.conversion.base import find_base
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset, read_output
 from darkroom.dataset.index import find_index_files
-from darkroom.dataset.named import find_named, name_dataset
-from darkroom.dataset.pointer import find_data
+from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, Execution
@@ -89,10 +89,11 @@ def _keep_previous(execution: Execution, place: str) -> None:
     """Copies what can be compared of a dataset before it is replaced: all but its shards."""
     previous = execution.outputs["previous"]
     storage.make_folder(previous.path)
-    folder = find_data(find_named(place)) if place else ""
-    if not folder or not storage.exists(storage.join(folder, layout.DATASET_FILE)):
+    found = find_base(place) if place else None
+    if found is None:
         storage.write_bytes(storage.join(previous.path, _NONE_FILE), b"There was none before.\n")
         return
+    folder = found.examples
     dataset = read_dataset(folder)
     storage.make_folder(storage.join(previous.path, layout.INDEX_FOLDER))
     for name in (layout.DATASET_FILE, *dataset.files):
