@@ -36,6 +36,7 @@ ROWS = (
     "raw",
     "keras",
     "ways",
+    "spans",
     "options",
     "busy",
     "cores",

@@ -192,6 +192,31 @@ class Bench:
             for name, open_way in ways.items():
                 compare(f"train : {name}", own, functools.partial(run, open_way()), "", self.pairs)
 
+    def spans(self) -> None:
+        """Shards that are leaves, and spans of an update a day, against shards of equal counts."""
+        source = self._scratch / "spans.csv"
+        labels = {path: path.parent.name for path in self.paths}
+        # A fifth of the images came in the year after the first ones.
+        spans = [max(0, each % 1825 - 1459) for each in range(len(self.paths))]
+        rows = (
+            f"{path},{label},{span}\n"
+            for (path, label), span in zip(labels.items(), spans, strict=True)
+        )
+        source.write_text("image_uri,label,span\n" + "".join(rows))
+        equal = self.convert("equal", num_shards=8)
+        for name, files in (
+            ("leaves", self.convert("records")),
+            ("365 spans", self.convert("spans", source, span_column="span")),
+        ):
+            for unit, measure in (("train", consume), ("processor time", consume_processor)):
+                compare(
+                    f"{name}, {unit} : equal shards",
+                    lambda files=files, measure=measure: measure(self._make_epoch(files, TRAIN)),
+                    lambda measure=measure: measure(self._make_epoch(equal, TRAIN)),
+                    ">= 0.98",
+                    self.pairs,
+                )
+
     def options(self) -> None:
         """The effect of each option: another value against the default."""
         files = self.convert("records")

@@ -21,7 +21,7 @@ from PIL import Image
 
 from darkroom.dataset.example import IMAGE_ENCODED, LABEL_NUMBER
 from darkroom.input.pipeline import make_train_dataset
-from darkroom.input.records import IMAGE_FEATURES, RecordSource
+from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute, run_dispatcher, run_worker
 from input_rows.contract import AREA, BATCH, RATIO, SHORT_SIDE, SIZE, TRAIN
 
@@ -162,7 +162,11 @@ def _read_file(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]
 
 
 def _parse_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    parsed = tf.io.parse_single_example(record, IMAGE_FEATURES)
+    features = {
+        IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
+        LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
+    }
+    parsed = tf.io.parse_single_example(record, features)
     return parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER]
 
 

@@ -311,7 +311,7 @@ def test_duplicates_are_a_list_for_the_next_conversion(cluster, jpeg_set):
 def test_the_first_records_are_shown(cluster, dataset):
     done = cluster.run("inspect_dataset", {"dataset": dataset}, split="val", num_records=3)
     page = cluster.find(done.artifacts["inspection_page"]).read_text()
-    assert "The first 3 records of val" in page
+    assert "A sample of val: 3 records" in page
     assert "data:image/png;base64," in page
     assert page.count("<tr>") == 4
 

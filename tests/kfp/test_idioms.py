@@ -148,7 +148,7 @@ def test_a_pipeline_of_such_tasks_is_run_by_kfp(run_here, jpeg_set, tmp_path):
     assert [each["check"] for each in report["findings"]] == ["small_classes"]
     for number, split in enumerate(("train", "eval")):
         page = folder / f"for-loop-2-iteration-{number}/inspect-dataset/inspection_page"
-        assert f"The first 3 records of {split}" in page.read_text()
+        assert f"A sample of {split}: 3 records" in page.read_text()
 
 
 @pytest.mark.newest

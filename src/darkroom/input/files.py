@@ -20,7 +20,7 @@ from darkroom.data.splits import ImageSplit, describe_target
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
-from darkroom.input.source import EpochOrder, LabeledImage
+from darkroom.input.source import EpochOrder, LabeledImage, spread
 from darkroom.manifest.sources import AnySource
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -107,6 +107,10 @@ class FileSource:
         if order is None or not options.shuffle_records:
             return numbers
         return order.shuffle(numbers, len(self.split.uris))
+
+    def make_sample(self, count: int) -> tf.data.Dataset:
+        """Returns the numbers of some images, int64 [] each."""
+        return tf.data.Dataset.from_tensor_slices(spread(count, len(self.split.uris)))
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Reads an image and checks that TensorFlow decodes it as a conversion would."""

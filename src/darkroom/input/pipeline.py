@@ -1,6 +1,6 @@
 """From a source of images to batches: shuffled, decoded in parallel, resized, augmented.
 
-Files of records are shuffled, read in turns, and their records shuffled again while they are still
+Files of records are shuffled, read in lanes, and their records shuffled again while they are still
 encoded and small. Of a list of images, the numbers are shuffled. Then one parallel map decodes and
 resizes. Pixels stay uint8. The order of an epoch and everything random in it depend only on the
 seed and the number of the epoch, so another process, or the same one after a restart, makes the
@@ -135,13 +135,14 @@ def list_elements(
 
 
 def make_eval_dataset(
-    source: ImageSource | Sequence[str], options: InputOptions
+    source: ImageSource | Sequence[str], options: InputOptions, *, sample: int | None = None
 ) -> tf.data.Dataset:
     """Returns batches of whole images, each image once, always in the same order.
 
     Args:
         source: Where images come from, or paths of TFRecord files.
         options: How they become batches; options for training are not used.
+        sample: Number of images, from all spans; None for all of them.
 
     Returns:
         Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; for options
@@ -163,7 +164,7 @@ def make_eval_dataset(
             label = tf.one_hot(label, check_num_classes(options.num_classes))
         return tf.cast(decode_view(image, options), options.dtype), label
 
-    elements = source.make_elements(options, None)
+    elements = source.make_sample(sample) if sample else source.make_elements(options, None)
     if options.shard_by == "record":
         elements = elements.shard(options.shard[1], options.shard[0])
     batches = map_images(elements, decode, options).batch(options.batch_size)

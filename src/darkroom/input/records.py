@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
@@ -28,9 +29,10 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
 )
 from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
-from darkroom.dataset.tfrecord import read_records
+from darkroom.dataset.tfrecord import GZIP_SUFFIX, read_records
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.source import EpochOrder, LabeledImage
+from darkroom.input.lanes import READ_BUFFER_BYTES, read_lanes
+from darkroom.input.source import EpochOrder, LabeledImage, spread
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.runtime.text import format_count
 from darkroom.targets.learning import find_learning
@@ -42,13 +44,14 @@ _SHAPE_FEATURES = {
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
 
-_READ_BUFFER_BYTES = 1 << 20
 # Share of the memory budget for files that are read at the same time.
 _READ_SHARE = 0.25
 # Files that TensorFlow holds open for each file of a cycle.
 _OPEN_FILES = 3
 # Records that are read to measure their mean size.
 _SAMPLED_RECORDS = 64
+# Files of a sample that are read at the same time.
+_SAMPLED_FILES = 8
 
 
 class RecordSource:
@@ -86,8 +89,19 @@ class RecordSource:
         self.split = split or RecordSplit("", group_by_folder(self.files), commits)
         self.states = {folder: identify_commit(folder) for folder in self.commits}
         self._shards = shards = find_shards(self.files, self.commits)
+        self._counts: list[int] | None = None
+        if shards.keys() == set(self.files):
+            self._counts = [shards[file][0].records for file in self.files]
+        # Counted later, the files of other tools would come in another order.
+        self._weights = self._counts or [1] * len(self.files)
         try:
             file, first, self.element_bytes = _sample_records(self.files)
+            if self._counts and any(file.endswith(GZIP_SUFFIX) for file in self.files):
+                sizes = map(len, self.make_sample(_SAMPLED_RECORDS).as_numpy_iterator())
+                self.element_bytes = statistics.fmean(sizes)
+            elif self._counts:
+                total_bytes = sum(shards[file][0].bytes for file in self.files)
+                self.element_bytes = total_bytes / sum(self._counts)
         except tf.errors.DataLossError:
             self.check_records()
             raise
@@ -96,13 +110,12 @@ class RecordSource:
         self._labels = self._learning.describe(self._size)
         _check_features(file, first, self._learning.required)
         self._cached: tf.data.Dataset | None = None
-        self._counts: list[int] | None = None
         self._features = {**_IMAGE_FEATURES, **self._labels}
-        if shards.keys() == set(self.files):
-            self._counts = [shards[file][0].records for file in self.files]
-            # darkroom writes upright images, so their shape is that of the records.
-            if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
-                self._features |= _SHAPE_FEATURES
+        # darkroom writes upright images, so their shape is that of the records.
+        if self._counts and all(
+            set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()
+        ):
+            self._features |= _SHAPE_FEATURES
         if stores_pixels(self.commits):
             self._features |= _RAW_FEATURES
 
@@ -113,12 +126,7 @@ class RecordSource:
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of records in a part. Files of other tools are read for it."""
-        if self._counts is None:
-            self._counts = [
-                int(_read_file(tf.constant(file)).reduce(0, lambda count, _: count + 1))
-                for file in self.files
-            ]
-        return sum(self._counts[part[0] :: part[1]])
+        return sum(self._list_counts()[part[0] :: part[1]])
 
     def identify(self) -> str:
         """Returns a hash of the files' hashes; without a commit, of their names and sizes."""
@@ -158,6 +166,24 @@ class RecordSource:
             # A cache gives its records in the order in which it got them.
             self._cached = self._interleave(options, None).cache(name)
         return self._cached
+
+    def make_sample(self, count: int) -> tf.data.Dataset:
+        """Returns serialised records, string [] each: the first ones of each file.
+
+        A shard of darkroom is in the order of a hash. Files of other tools are read to count them.
+        """
+        ends = np.cumsum(self._list_counts(), dtype=np.int64)
+        found = np.searchsorted(ends, spread(count, int(ends[-1])), side="right")
+        numbers, most = np.unique(found, return_counts=True)
+        files = tf.data.Dataset.from_tensor_slices(([self.files[n] for n in numbers], most))
+        return files.interleave(
+            tf.autograph.experimental.do_not_convert(
+                lambda file, most: _read_file(file).take(most)
+            ),
+            cycle_length=_SAMPLED_FILES,
+            num_parallel_calls=_SAMPLED_FILES,
+            deterministic=True,
+        )
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Returns the image of a record."""
@@ -211,13 +237,21 @@ class RecordSource:
                 hint = f"See all that is wrong with: darkroom verify {root or '.'}."
             raise DataError(error.message, hint) from None
 
+    def _list_counts(self) -> list[int]:
+        """Returns the number of records of each file."""
+        if self._counts is None:
+            self._counts = [
+                int(_read_file(tf.constant(file)).reduce(0, lambda count, _: count + 1))
+                for file in self.files
+            ]
+        return self._counts
+
     def _interleave(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
-        """Returns the records of the files, which are read in turns, string [] each."""
-        paths = tf.data.Dataset.from_tensor_slices(self.files)
-        if order is not None:
-            paths = order.shuffle_files(self.files)
+        """Returns the records of the files, several of which are read at a time, string [] each."""
         cycle_length, block_length = bound_reading(options, self.element_bytes)
-        return paths.interleave(
+        if order is None or not order.by_service:
+            return read_lanes(self.files, self._weights, order, cycle_length, block_length)
+        return order.shuffle_files(self.files).interleave(
             tf.autograph.experimental.do_not_convert(_read_file),
             cycle_length=cycle_length,
             block_length=block_length,
@@ -256,13 +290,13 @@ def _check_features(file: str, record: bytes, labels: Sequence[str]) -> None:
 def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]:
     """Returns the cycle and the block length that keep read-ahead within its share of the budget.
 
-    TensorFlow opens three times as many files as the cycle has, and holds two blocks and a record
-    of each. Its own memory budget does not count them.
+    For a tf.data service, TensorFlow opens three times as many files as the cycle has, and holds
+    two blocks and a record of each. Its own memory budget does not count them. A lane holds less.
     """
     most_bytes = options.ram_budget_bytes * _READ_SHARE / _OPEN_FILES
-    file_bytes = most_bytes / options.cycle_length - _READ_BUFFER_BYTES
+    file_bytes = most_bytes / options.cycle_length - READ_BUFFER_BYTES
     block_length = max(1, min(options.block_length, int(file_bytes / record_bytes - 1) // 2))
-    file_bytes = _READ_BUFFER_BYTES + (2 * block_length + 1) * record_bytes
+    file_bytes = READ_BUFFER_BYTES + (2 * block_length + 1) * record_bytes
     return max(1, min(options.cycle_length, int(most_bytes / file_bytes))), block_length
 
 
@@ -289,4 +323,4 @@ def _read_file(file: tf.Tensor) -> tf.data.Dataset:
     """Returns the records of a file, string [] each. A path that ends in `.gz` means gzip."""
     is_gzip = tf.strings.regex_full_match(file, r".*\.gz")
     compression = tf.where(is_gzip, "GZIP", "")
-    return tf.data.TFRecordDataset(file, compression, buffer_size=_READ_BUFFER_BYTES)
+    return tf.data.TFRecordDataset(file, compression, buffer_size=READ_BUFFER_BYTES)

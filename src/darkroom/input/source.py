@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from darkroom.data.splits import Split
@@ -38,12 +40,17 @@ class EpochOrder:
         return elements.shuffle(count, self._number, reshuffle_each_iteration=each)
 
     def shuffle_files(self, files: Sequence[str]) -> tf.data.Dataset:
-        """Returns the paths of files in random order, string [] each."""
-        if self.by_service:
-            # With a shuffle in the graph, the first worker would take all files.
-            files = random.Random(self._number).sample(files, len(files))
-            return tf.data.Dataset.from_tensor_slices(files)
-        return self.shuffle(tf.data.Dataset.from_tensor_slices(files), len(files))
+        """Returns the paths of files in random order for a tf.data service, string [] each."""
+        # With a shuffle in the graph, the first worker would take all files.
+        files = random.Random(self._number).sample(files, len(files))
+        return tf.data.Dataset.from_tensor_slices(files)
+
+    def with_number(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """Returns the dataset that a function makes of the number of an epoch, int64 []."""
+        if self.epoch is not None:
+            return make(tf.constant(self._number, tf.int64))
+        numbers = tf.data.Dataset.random(self.seed, rerandomize_each_iteration=True)
+        return numbers.take(1).flat_map(tf.autograph.experimental.do_not_convert(make))
 
     def number(self, elements: tf.data.Dataset) -> tf.data.Dataset:
         """Returns each element with its number: (int64 [], element)."""
@@ -87,6 +94,15 @@ class LabeledImage(NamedTuple):
     channels: tf.Tensor | None = None
 
 
+def spread(count: int, total: int) -> npt.NDArray[np.int64]:
+    """Returns `count` places of `total`, or all, that are evenly spread, int64 [N].
+
+    The images of a split are in the order of their spans, so its first ones say nothing of others.
+    """
+    count = min(count, total)
+    return np.arange(count, dtype=np.int64) * total // max(1, count)
+
+
 class ImageSource(Protocol):
     """Images that are first listed, in the order of a seed, and then read.
 
@@ -127,6 +143,12 @@ class ImageSource(Protocol):
         Args:
             options: How to read.
             order: Decides the order of the files; None: the order that they have.
+        """
+
+    def make_sample(self, count: int) -> tf.data.Dataset:
+        """Returns some elements, or all if there are not so many, always the same ones.
+
+        They are from all spans, of each as many as its share; see `spread`.
         """
 
     def parse(self, element: tf.Tensor) -> LabeledImage:

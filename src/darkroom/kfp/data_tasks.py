@@ -249,7 +249,7 @@ def find_duplicates(execution: Execution) -> None:
 
 
 def inspect_dataset(execution: Execution) -> None:
-    """Shows the first records of a split on a page."""
+    """Shows some records of a split on a page."""
     place, asked = execution.find_dataset(), execution.parameters
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         found = inspect(

@@ -273,7 +273,7 @@ FIND_DUPLICATES = Interface(
 )
 INSPECT_DATASET = Interface(
     "inspect_dataset",
-    "Shows the first records of a split, which are a random sample, with their labels.",
+    "Shows some records of a split, a random sample, with their labels.",
     (
         _URI,
         Parameter("split", str, "Split to show: train, eval or test.", "train"),

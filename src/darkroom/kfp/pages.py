@@ -43,7 +43,7 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
     return make_page(
         f"Records of {split}",
         STYLE,
-        element("h1", f"The first {format_count(len(rows), 'record')} of {split}"),
+        element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"),
         picture,
         make_table(header, rows),
     )

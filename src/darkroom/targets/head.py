@@ -27,6 +27,7 @@ class Head(Protocol):
         balances: The ways to balance labels, of the option `balance`, that make sense.
         counts_labels: Whether each image has one label, so that the images of each can be counted.
         activation: What the last layer of a user's model must be, as part of a sentence.
+        most_targets: How many targets `fit` needs, from all spans; None: all.
     """
 
     kind: ClassVar[str]
@@ -35,6 +36,7 @@ class Head(Protocol):
     balances: ClassVar[Sequence[str]]
     counts_labels: ClassVar[bool] = False
     activation: ClassVar[str]
+    most_targets: ClassVar[int | None] = None
 
     @classmethod
     def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> Head:

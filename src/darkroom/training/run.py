@@ -25,7 +25,7 @@ from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.targets.head import Head, make_head
+from darkroom.targets.head import Head, find_head, make_head
 from darkroom.targets.learned import Learned
 from darkroom.training.batches import (
     FeatureBatches,
@@ -146,7 +146,9 @@ def train(
     num_steps = _count_steps(options, placement, images[0], is_frozen=options.is_frozen)
     identities = training.identify(), evaluation.identify()
     state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes), images)
-    head = make_head(learned, list_targets(training, input_options), options.balance)
+    most_targets = find_head(learned.kind).most_targets
+    targets = list_targets(training, input_options, most_targets)
+    head = make_head(learned, targets, options.balance)
     balance = None
     if not head.counts_labels:
         check_annotated(training, TRAIN, input_options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import keras
@@ -18,8 +17,6 @@ from darkroom.targets.learned import Learned
 # Rows and columns of the parts that have features of their own: a mean over a whole image says
 # little about where something is.
 _GRID = 3
-# Records are stored in random order, so the first ones say enough: 65,536 images.
-_MOST_BATCHES = 64
 
 
 class Huber(KnownLoss):
@@ -84,6 +81,7 @@ class NumbersHead(Head):
 
     kind = "numbers"
     metric = "r2"
+    most_targets = 1 << 16
     balances = ("none",)
     activation = "a linear layer"
 
@@ -95,7 +93,7 @@ class NumbersHead(Head):
         """Returns the head for numbers with the means and standard deviations of the targets."""
         size, images = len(names), 0
         count, mean, squares = np.zeros(size), np.zeros(size), np.zeros(size)
-        for each in islice(targets, _MOST_BATCHES):
+        for each in targets:
             known = (~np.isnan(each)).sum(axis=0)
             total = np.maximum(count + known, 1)
             values = np.nan_to_num(each.astype(np.float64) - mean)

@@ -243,12 +243,11 @@ def _check_target(folder: str, learned: Learned, data: Learned) -> None:
 
 
 def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> npt.NDArray[Any]:
-    """Returns the first images of a split, uint8 [N, height, width, 3]."""
+    """Returns images from all spans of a split, uint8 [N, height, width, 3]."""
     from darkroom.input.pipeline import make_eval_dataset
 
-    batches = make_eval_dataset(source, options)
-    first = [pixels.numpy() for pixels, _ in batches.take(-(-most // _BATCH))]
-    pixels: npt.NDArray[Any] = np.concatenate(first)[:most]
+    batches = make_eval_dataset(source, options, sample=most)
+    pixels: npt.NDArray[Any] = np.concatenate([each.numpy() for each, _ in batches])
     return pixels
 
 

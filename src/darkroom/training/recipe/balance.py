@@ -190,6 +190,10 @@ class BalancedSource:
             plain(lambda element, times: tf.data.Dataset.from_tensors(element).repeat(times))
         )
 
+    def make_sample(self, count: int) -> tf.data.Dataset:
+        """Returns elements of some images, as they come."""
+        return self.images.make_sample(count)
+
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Returns the image of an element."""
         return self.images.parse(element)

@@ -35,15 +35,19 @@ def check_annotated(source: ImageSource, split: str, options: InputOptions) -> N
         )
 
 
-def list_targets(source: ImageSource, options: InputOptions) -> Iterator[Array]:
-    """Yields the targets of all images, [N, ...] each. It reads records for that.
+def list_targets(
+    source: ImageSource, options: InputOptions, sample: int | None = None
+) -> Iterator[Array]:
+    """Yields the targets of images, [N, ...] each. It reads records for that.
 
     Args:
         source: The images.
         options: How they are read.
+        sample: Number of images, from all spans; None for all of them.
     """
     # A cache is filled by the training.
     options = replace(options, record_cache=NO_CACHE, service=None)
     with progress.step("Reading what images are labelled with"):
-        targets = source.make_elements(options, None).map(source.parse_label)
+        elements = source.make_sample(sample) if sample else source.make_elements(options, None)
+        targets = elements.map(source.parse_label)
         yield from targets.batch(_BATCH_RECORDS).as_numpy_iterator()
