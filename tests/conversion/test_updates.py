@@ -12,8 +12,9 @@ from PIL import Image
 
 import darkroom
 from darkroom.conversion.beam import encode
+from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
-from darkroom.errors import DataError, OutputError
+from darkroom.errors import DataError, OutputError, StorageError
 from darkroom.options import ConversionOptions
 
 SMALL = 2_000
@@ -273,6 +274,50 @@ def test_a_dataset_that_cannot_be_exchanged_stays(tmp_path):
     assert read_shards(root) == before
     assert darkroom.verify(root).is_sound
     assert convert(world.write_list(), tmp_path / "new", base=str(root)).written == 11
+
+
+@pytest.mark.parametrize("where", ["update", "base"])
+@pytest.mark.parametrize("moment", ["_plan", "_begin"])
+def test_a_base_that_another_run_replaces_meanwhile_is_never_mixed_in(
+    tmp_path, monkeypatch, where, moment
+):
+    world = World(tmp_path / "images")
+    world.add(40)
+    root = tmp_path / "records"
+    convert(world.write_list(), root, update=True)
+    original, before = getattr(ConversionJob, moment), []
+
+    def replace_meanwhile(job, *arguments):
+        """Runs another update, which gives images other labels and places."""
+        found = original(job, *arguments)
+        if not before:
+            before.append(None)
+            rows = {name: list(row) for name, row in world.rows.items()}
+            for name in sorted(rows)[:3]:
+                del world.rows[name]
+            for name in sorted(world.rows)[::2]:
+                world.rows[name][0] = "other"
+            convert(world.write_list(), root, update=True)
+            before[:] = [read_shards(root)]
+            world.rows = rows
+        return found
+
+    world.add(1)
+    source = shutil.copy(world.write_list(), world.folder / "given.csv")
+    monkeypatch.setattr(ConversionJob, moment, replace_meanwhile)
+    if (where, moment) == ("update", "_begin"):
+        # The output is held.
+        with pytest.raises(OutputError, match="is being written by process"):
+            convert(source, root, update=True)
+        return
+    output = {"update": root, "base": tmp_path / "new"}[where]
+    given = {"update": True} if where == "update" else {"base": str(root)}
+    with pytest.raises(StorageError, match="another dataset has replaced the one"):
+        convert(source, output, **given)
+    assert [read_shards(root)] == before
+    assert darkroom.verify(root).is_sound
+    assert not (tmp_path / "new" / "dataset.json").exists()
+    assert convert(source, output, **given).written == 41
 
 
 def test_a_damaged_record_is_made_from_its_source(tmp_path, count_reads):

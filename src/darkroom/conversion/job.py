@@ -207,6 +207,10 @@ class ConversionJob:
                     found = output.find_finished(manifest, self.conversion)
                 if not found or found[0] != attempt.folders.examples:
                     raise
+            except Exception:
+                # Where another run has replaced the dataset that images come from, that is why.
+                manifest.find_base()
+                raise
         return self._collect(attempt, manifest)
 
     def _collect(self, attempt: Attempt, manifest: Manifest) -> ConversionResult:

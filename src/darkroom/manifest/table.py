@@ -26,7 +26,7 @@ from darkroom.dataset import labels, layout
 from darkroom.dataset.commit import ONE_LABEL, Target
 from darkroom.dataset.named import find_named
 from darkroom.dataset.splits import SPLITS
-from darkroom.errors import DataError
+from darkroom.errors import DataError, StorageError
 from darkroom.runtime.json_values import build_value
 from darkroom.storage.parquet import report_damage
 
@@ -99,7 +99,13 @@ class Manifest:
         """
         if not self.base:
             return None
-        examples = find_named(self.base["examples"])
+        try:
+            examples = find_named(self.base["examples"])
+        except StorageError as error:
+            raise StorageError(
+                error.message,
+                "Another run has updated it meanwhile. Run again, in a pipeline with caching off.",
+            ) from None
         return layout.Folders("", "", **{**self.base, "examples": examples})
 
 

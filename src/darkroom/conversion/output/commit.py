@@ -66,7 +66,8 @@ class Commit:
 
         Raises:
             OutputError: A later attempt has taken the output, or has committed.
-            StorageError: A shard is not as its worker wrote it.
+            StorageError: A shard is not as its worker wrote it. Or another run has replaced the
+                dataset whose images were taken.
         """
         with storage.be_patient(self.options.store_patience_seconds):
             folders = self.attempt.folders
@@ -91,6 +92,7 @@ class Commit:
                     for name, report in zip(dataset.index_files, reports, strict=True)
                 }
                 self.attempt.check_current()
+                manifest.find_base()
                 write_commit(folders, dataset, index_sums, reject_sums)
                 if folders.examples != self.attempt.output:
                     _publish(self.attempt, dataset.fingerprint)
