@@ -69,6 +69,7 @@ class ManifestGen(base_component.BaseComponent):
         base: str = "",
         append: bool = False,
         allow_removals: bool = False,
+        merge_spans: bool = False,
         source_fingerprint: str | None = None,
         **options: Any,
     ) -> None:
@@ -83,6 +84,7 @@ class ManifestGen(base_component.BaseComponent):
             append: Whether the list has only new images: all of the dataset stay.
             allow_removals: Whether more than a tenth of the images of the dataset may be missing in
                 the list.
+            merge_spans: Whether all images are put into one span.
             source_fingerprint: State of the source, which caches compare. With None each run takes
                 it: it reads the list and asks for the size and version of each image. A text is
                 used as it is: with "" the cache does not notice a changed file at the same path.
@@ -103,7 +105,12 @@ class ManifestGen(base_component.BaseComponent):
             executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
         }
         has_base = bool(base) or base_examples is not None
-        updates = UpdateOptions(update=has_base, append=append, allow_removals=allow_removals)
+        updates = UpdateOptions(
+            update=has_base,
+            append=append,
+            allow_removals=allow_removals,
+            merge_spans=merge_spans,
+        )
         if has_base:
             values[executor.UPDATES_KEY] = json.dumps(asdict(updates), sort_keys=True)
         if base:

@@ -69,7 +69,7 @@ def components():
 def test_the_signatures_of_components_have_the_fields_of_the_options():
     names = [each.name for each in dataclasses.fields(SourceFields)]
     parameters = [*inspect.signature(ManifestGen).parameters]
-    updates = ["base_examples", "base", "append", "allow_removals"]
+    updates = ["base_examples", "base", "append", "allow_removals", "merge_spans"]
     assert parameters == ["source", *updates, "source_fingerprint", *names]
     assert find_differences(ImageToTFRecord.__init__, ConversionFields) == []
     assert find_differences(DatasetDiff.__init__, DiffFields) == []
