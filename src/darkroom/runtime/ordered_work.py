@@ -44,6 +44,8 @@ class OrderedWork(Generic[_In, _Out]):
         self._max_bytes = max_bytes
         self._reading = threading.Lock()
         self._changed = threading.Condition()
+        # Apart from the rest, so that no result wakes the thread that waits for the last one.
+        self._ended = threading.Event()
         self._begun = self._taken = 0
         self._bytes_in_flight = 0
         self._waiting: dict[int, tuple[_Out, int]] = {}
@@ -62,10 +64,7 @@ class OrderedWork(Generic[_In, _Out]):
 
     def wait(self) -> None:
         """Returns when all results are taken; raises the first error."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._failure or (self.is_exhausted and self._begun == self._taken)
-            )
+        self._ended.wait()
         if self._failure:
             raise self._failure
 
@@ -74,7 +73,7 @@ class OrderedWork(Generic[_In, _Out]):
         with self._changed:
             self.is_exhausted = True
             self._failure = self._failure or failure
-            self._changed.notify_all()
+            self._notify()
 
     def _begin(self) -> tuple[int, _In, int] | None:
         """Returns the number of the next item, the item and its size, once there is room for it."""
@@ -83,13 +82,18 @@ class OrderedWork(Generic[_In, _Out]):
             with self._changed:
                 if item is None:
                     self.is_exhausted = True
-                    self._changed.notify_all()
+                    self._notify()
                 self._changed.wait_for(lambda: self.is_exhausted or self._has_room(size))
                 if self.is_exhausted or item is None:
                     return None
                 self._begun += 1
                 self._bytes_in_flight += size
                 return self._begun - 1, item, size
+
+    def _notify(self) -> None:
+        self._changed.notify_all()
+        if self._failure or (self.is_exhausted and self._begun == self._taken):
+            self._ended.set()
 
     def _has_room(self, size: int) -> bool:
         in_flight = self._begun - self._taken
@@ -110,7 +114,7 @@ class OrderedWork(Generic[_In, _Out]):
             with self._changed:
                 self._taken += 1
                 self._bytes_in_flight -= size
-                self._changed.notify_all()
+                self._notify()
 
     def _next_waiting(self) -> tuple[_Out, int] | None:
         with self._changed:
