@@ -38,7 +38,7 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
     """
     entries = b"".join([_entry(name, features[name]) for name in sorted(features)])
     if image is None:
-        return _tagged(1, len(entries)) + entries
+        return _wrap(1, entries)
     head = _bytes_entry_head(IMAGE_ENCODED, len(image))
     return _tagged(1, len(entries) + len(head) + len(image)) + entries + head
 
@@ -56,10 +56,8 @@ def _entry(name: str, value: FeatureValue) -> bytes:
 def _bytes_entry_head(name: str, num_bytes: int) -> bytes:
     """Returns the map entry of a `bytes` feature without the value at its end."""
     value = _tagged(1, num_bytes)
-    values = _tagged(1, len(value) + num_bytes)
-    feature = _tagged(2, len(values) + len(value) + num_bytes)
-    key = name.encode()
-    entry = _tagged(1, len(key)) + key + feature + values + value
+    values = _tagged(1, len(value) + num_bytes) + value
+    entry = _wrap(1, name.encode()) + _tagged(2, len(values) + num_bytes) + values
     return _tagged(1, len(entry) + num_bytes) + entry
 
 
@@ -69,10 +67,7 @@ def _number_entry(name: str, value: int | float) -> bytes:
         values, kind = _tagged(1, len(number)) + number, 3
     else:
         values, kind = _tagged(1, 4) + struct.pack("<f", value), 2
-    feature = _tagged(kind, len(values)) + values
-    key = name.encode()
-    entry = _tagged(1, len(key)) + key + _tagged(2, len(feature)) + feature
-    return _tagged(1, len(entry)) + entry
+    return _wrap(1, _wrap(1, name.encode()) + _wrap(2, _wrap(kind, values)))
 
 
 def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> bytes:
@@ -101,12 +96,19 @@ _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
 
 
 def _tagged(field: int, length: int) -> bytes:
-    return bytes((field << 3 | _LENGTH,)) + _varint(length)
+    """Returns the tag of a field and the length of its content."""
+    tag = field << 3 | _LENGTH
+    # By far the most lengths: these are several times as fast as a loop.
+    if length < 0x80:
+        return bytes((tag, length))
+    if length < 0x4000:
+        return bytes((tag, length & 0x7F | 0x80, length >> 7))
+    if length < 0x200000:
+        return bytes((tag, length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14))
+    return bytes((tag,)) + _varint(length)
 
 
 def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
     parts = bytearray()
     while number >= 0x80:
         parts.append(number & 0x7F | 0x80)

@@ -48,7 +48,7 @@ def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         if marker == 0xFF or marker in _STANDALONE_MARKERS:
             place += 1 if marker == 0xFF else 2
             continue
-        length = int.from_bytes(data[place + 2 : place + 4], "big")
+        length = data[place + 2] << 8 | data[place + 3]
         yield marker, place + 4, place + 2 + length
         if marker == _START_OF_SCAN:
             return

@@ -123,7 +123,8 @@ class MemoryBudget:
         """Waits until there is enough, and holds it while the block runs."""
         held_bytes = min(need.held_bytes, self._total_bytes)
         with self._changed:
-            self._changed.wait_for(lambda: self._free_bytes >= held_bytes)
+            while self._free_bytes < held_bytes:
+                self._changed.wait()
             self._free_bytes -= held_bytes
         try:
             yield

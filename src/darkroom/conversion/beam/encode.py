@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import example
@@ -77,6 +78,12 @@ class ImageReaders:
             write: Takes the next encoded rows; called in the threads, by one at a time.
             take: Returns the image of a row that need not be read; called in the threads.
         """
+
+        def encode(batch: Batch) -> EncodedRows:
+            with storage.limit(stopped=self._stopped):
+                images = ((take and take(row)) or self._read(row) for row in batch)
+                return encode_rows(batch, kind, images)
+
         try:
             for is_remote, images in itertools.groupby(
                 rows, lambda row: row.old is None and storage.is_remote(row.uri)
@@ -86,9 +93,7 @@ class ImageReaders:
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        lambda batch: encode_rows(
-                            batch, kind, ((take and take(row)) or self._read(row) for row in batch)
-                        ),
+                        encode,
                         write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
@@ -109,14 +114,13 @@ class ImageReaders:
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
-            with storage.limit(stopped=self._stopped):
-                data = storage.read_bytes(row.uri, MAX_IMAGE_BYTES)
-                for copy in row.copies or ():
-                    if storage.read_bytes(copy, MAX_IMAGE_BYTES) != data:
-                        raise RejectError(
-                            "conflict",
-                            f"{copy} has the same name and size, but is another image: rename one",
-                        )
+            data = storage.read_bytes(row.uri, MAX_IMAGE_BYTES)
+            for copy in row.copies or ():
+                if storage.read_bytes(copy, MAX_IMAGE_BYTES) != data:
+                    raise RejectError(
+                        "conflict",
+                        f"{copy} has the same name and size, but is another image: rename one",
+                    )
             self._refusals.clear()
             return self._preparer.prepare(data)
         except RejectError as error:
@@ -206,19 +210,23 @@ def encode_rows(
             )
             encoded.rejects.append(reject)
             continue
-        if image and row.label is not None:
-            # The list says places in the file's pixels.
-            size = image.height, image.width
-            row = row._replace(label=kind.move(row.label, image.matrix, size))
-        sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
-        pieces = _frame_example(row, kind, image, sha256)
+        label, sha256 = row.label, None
+        if image:
+            sha256 = hashlib.sha256(image.encoded).hexdigest()
+            if label is not None:
+                # The list says places in the file's pixels.
+                label = kind.move(label, image.matrix, (image.height, image.width))
+        pieces = _frame_example(row, kind.encode(label, row.label_id), image, sha256)
         encoded.pieces += pieces
-        encoded.index_rows.append(_index_row(row, image, sha256, sum(map(len, pieces))))
+        encoded.index_rows.append(_index_row(row, label, image, sha256, sum(map(len, pieces))))
     return encoded
 
 
 def _frame_example(
-    row: ManifestRow, kind: Kind, image: PreparedImage | None, sha256: str | None
+    row: ManifestRow,
+    target: dict[str, example.FeatureValue],
+    image: PreparedImage | None,
+    sha256: str | None,
 ) -> tuple[bytes, ...]:
     # An empty cell of an input column has no feature.
     features: dict[str, example.FeatureValue] = {
@@ -226,7 +234,7 @@ def _frame_example(
         for name, value in (row.extra or {}).items()
         if value is not None
     }
-    features |= kind.encode(row.label, row.label_id)
+    features |= target
     if image is None or sha256 is None:
         return frame_record(example.encode_example(features))
     features |= {
@@ -242,9 +250,9 @@ def _frame_example(
 
 
 def _index_row(
-    row: ManifestRow, image: PreparedImage | None, sha256: str | None, length: int
+    row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
 ) -> IndexRow:
-    found = (row.key, row.id, row.row, row.uri, row.split, row.span, row.label, row.extra)
+    found = (row.key, row.id, row.row, row.uri, row.split, row.span, label, row.extra)
     if image is None:
         return IndexRow(*found, length=length)
     return IndexRow(
