@@ -94,3 +94,13 @@ def test_we_decode_the_examples_that_tensorflow_serialises(features):
             getattr(feature, kind).SetInParent()
     expected = {name: values for name, (_, values) in features.items()}
     assert decode_example(example.SerializeToString()) == expected
+
+
+@pytest.mark.parametrize("limit", [1 << 7, 1 << 14, 1 << 21])
+def test_lengths_have_the_bytes_of_the_protobuf(limit):
+    for length in range(limit - 40, limit + 2):
+        image = bytes(length)
+        ours = encode_example({}, image) + image
+        example = tf.train.Example()
+        example.features.feature["image/encoded"].bytes_list.value.append(image)
+        assert ours == example.SerializeToString()

@@ -86,3 +86,15 @@ def test_the_endings_of_jpegs_are_known(tmp_path, uris, expected):
     table = pa.table({"key": uris, "uri": uris})
     pq.write_table(table, tmp_path / "manifest.parquet", row_group_size=8_192)
     assert names_only_jpegs(str(tmp_path)) == expected
+
+
+def test_rows_are_read_as_written_with_their_gaps(tmp_path):
+    rows = [
+        {"key": "a", "row": 1, "span": 0, "size": 1 << 60, "mtime": None, "label": ["x", "y"]},
+        {"key": "ä", "row": 2, "span": 0, "size": None, "mtime": "7", "label": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "manifest.parquet")
+    found = read_manifest_rows(str(tmp_path), 0, 2)
+    assert [{name: getattr(row, name) for name in rows[0]} for row in found] == rows
+    (last,) = read_manifest_rows(str(tmp_path), 1, 5)
+    assert (last.key, last.row, type(last.row), last.uri) == ("ä", 2, int, None)
