@@ -136,6 +136,12 @@ class IndexRow(NamedTuple):
     length: int = 0
 
 
+# What the index says of an image, whatever the list says of it.
+IMAGE_COLUMNS = IndexRow._fields[
+    IndexRow._fields.index("sha256") : IndexRow._fields.index("source_size")
+]
+
+
 class IndexWriter:
     """Writes the index of a shard in bounded memory; a context manager.
 

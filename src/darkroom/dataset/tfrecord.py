@@ -198,9 +198,12 @@ def read_record_at(path: str, data: bytes, number: int) -> bytes:
     Raises:
         DataError: They are not a record.
     """
-    record = _read_record(path, number, io.BytesIO(data))
+    file = io.BytesIO(data)
+    record = _read_record(path, number, file)
     if record is None:
         raise _damaged(path, number, "the file ends before it")
+    if file.tell() < len(data):
+        raise _damaged(path, number, "it is shorter than the index says")
     return record
 
 

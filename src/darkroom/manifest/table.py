@@ -181,11 +181,16 @@ class ManifestRow(NamedTuple):
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
     """Yields rows `first` to `first + count` of a manifest, reading only their row groups."""
     for table in read_manifest_tables(folder, first, count):
-        columns = (
-            _list_values(table[name]) if name in table.column_names else repeat(None)
-            for name in ManifestRow._fields
-        )
-        yield from map(ManifestRow, *columns)
+        yield from list_rows(table)
+
+
+def list_rows(table: pa.Table) -> Iterator[ManifestRow]:
+    """Returns rows of `read_manifest_tables`, one by one."""
+    columns = (
+        _list_values(table[name]) if name in table.column_names else repeat(None)
+        for name in ManifestRow._fields
+    )
+    return map(ManifestRow, *columns)
 
 
 def _list_values(column: pa.ChunkedArray) -> list[Any]:
@@ -222,8 +227,13 @@ def read_old_places(folder: str) -> pa.Table:
     """Returns the fields of the column `old` of all rows; see `ManifestRow`."""
     path = storage.join(folder, MANIFEST_FILE)
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        table = pq.ParquetFile(file).read(columns=["old"]).flatten()
-        return table.rename_columns([name.removeprefix("old.") for name in table.column_names])
+        return flatten_old(pq.ParquetFile(file).read(columns=["old"]))
+
+
+def flatten_old(rows: pa.Table) -> pa.Table:
+    """Returns the fields of the column `old` of rows."""
+    table = rows.select(["old"]).flatten()
+    return table.rename_columns([name.removeprefix("old.") for name in table.column_names])
 
 
 def names_only_jpegs(folder: str) -> bool:

@@ -45,6 +45,7 @@ from darkroom.storage.uris import join as join
 from darkroom.storage.uris import local_path as local_path
 
 _BLOCK_BYTES = 1 << 20
+_RANGE_BYTES = 4 << 20
 
 
 _Kind = TypeVar("_Kind")
@@ -346,6 +347,17 @@ def copy_file(source: str, destination: str) -> None:
     """Copies a file between any two stores."""
     with open_read(source) as reader, open_write(destination) as writer:
         shutil.copyfileobj(reader, writer, _BLOCK_BYTES)
+
+
+def copy_range(source: str, destination: str, first: int, stop: int) -> None:
+    """Copies the bytes of a remote file from `first` to before `stop` to a local one, in place."""
+    descriptor = os.open(destination, os.O_WRONLY | os.O_CREAT, 0o600)
+    with remote_files.open_read(source) as reader, open(descriptor, "wb") as writer:
+        raw = reader.raw  # the buffer would read more
+        raw.seek(first)
+        writer.seek(first)
+        while first < stop and (block := raw.read(min(stop - first, _RANGE_BYTES))):
+            first += writer.write(block)
 
 
 def replace_file(source: str, destination: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.index import IndexRow
+from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject, write_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
@@ -66,7 +66,7 @@ class ImageReaders:
         rows: Iterable[ManifestRow],
         kind: Kind,
         write: Callable[[EncodedRows], None],
-        take: Callable[[ManifestRow], PreparedImage | None] | None = None,
+        take: Callable[[ManifestRow], PreparedImage | bytes | None] | None = None,
     ) -> None:
         """Encodes rows in several threads at once, and calls `write` in the order of the rows.
 
@@ -76,7 +76,7 @@ class ImageReaders:
             rows: The rows.
             kind: What they are labelled with.
             write: Takes the next encoded rows; called in the threads, by one at a time.
-            take: Returns the image of a row that need not be read; called in the threads.
+            take: Returns the record or image of a row that need not be read; called in the threads.
         """
 
         def encode(batch: Batch) -> EncodedRows:
@@ -182,7 +182,7 @@ class EncodedRows:
 def encode_rows(
     rows: Iterable[ManifestRow],
     kind: Kind,
-    images: Iterable[PreparedImage | RejectError | None] = repeat(None),
+    images: Iterable[PreparedImage | bytes | RejectError | None] = repeat(None),
 ) -> EncodedRows:
     """Returns the records of rows.
 
@@ -190,6 +190,7 @@ def encode_rows(
         rows: The rows.
         kind: What they are labelled with.
         images: The image of each row, or why it cannot be used; None where rows have no images.
+            Bytes are the whole record of a row, with its frame: nothing of it has changed.
     """
     encoded = EncodedRows()
     for row, image in zip(rows, images, strict=False):
@@ -209,6 +210,10 @@ def encode_rows(
                 row.size,
             )
             encoded.rejects.append(reject)
+            continue
+        if isinstance(image, bytes):
+            encoded.pieces.append(image)
+            encoded.index_rows.append(_keep_index_row(row, len(image)))
             continue
         label, sha256 = row.label, None
         if image:
@@ -252,11 +257,10 @@ def _frame_example(
 def _index_row(
     row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
 ) -> IndexRow:
-    found = (row.key, row.id, row.row, row.uri, row.split, row.span, label, row.extra)
     if image is None:
-        return IndexRow(*found, length=length)
+        return IndexRow(*_list_columns(row, label), length=length)
     return IndexRow(
-        *found,
+        *_list_columns(row, label),
         sha256,
         image.pixel_hash,
         image.decoded_hash,
@@ -274,3 +278,15 @@ def _index_row(
         row.mtime,
         length,
     )
+
+
+def _list_columns(row: ManifestRow, label: Any) -> tuple[str, str, int, str, str, int, Any, Any]:
+    """Returns the columns of the index that the list says; the label is that of the record."""
+    return row.key, row.id, row.row, row.uri, row.split, row.span, label, row.extra
+
+
+def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
+    """Returns the index row of a record of the old dataset."""
+    old = row.old or {}
+    facts = (old[name] for name in IMAGE_COLUMNS)
+    return IndexRow(*_list_columns(row, row.label), *facts, row.size, row.mtime, length)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.dataset.example import IMAGE_ENCODED, IMAGE_SOURCE_ID, decode_example
-from darkroom.dataset.index import IndexRow, read_index_batches
+from darkroom.dataset.example import IMAGE_ENCODED, decode_example
+from darkroom.dataset.index import IMAGE_COLUMNS, index_schema, read_index_batches
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage
-from darkroom.manifest.table import ManifestRow
+from darkroom.manifest.table import ManifestRow, flatten_old, list_rows
 from darkroom.runtime import progress
+from darkroom.storage.parquet import BATCH_ROWS
 
-_BATCH_ROWS = 8_192
-# What the new list says; all else is about the image, which is the same.
-_RENEWED = ("row", "uri", "split", "span", "label")
-_KNOWN = tuple(name for name in IndexRow._fields if name not in ("extra", *_RENEWED))
-_PLACE = ("shard", "position", "offset")
+# What a worker keeps of the old index; the rows of new shards are in the same order as the old.
+_MAX_KEPT_ROWS = 250_000
+_NO_ROWS = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS)).empty_table()
 
 
 @dataclass(frozen=True)
@@ -55,92 +55,124 @@ class OldDataset:
         return storage.join(self.folders.index, index_file(number, sum(self.shards.values())))
 
 
+class OldIndex:
+    """Reads the index of an old dataset; the parts that were used last are kept for a worker."""
+
+    def __init__(self) -> None:
+        self._parts: OrderedDict[str, pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, path: str) -> pa.Table:
+        """Returns what a file of the index says of its images."""
+        with self._lock:
+            if path not in self._parts:
+                batches = read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS)
+                self._parts[path] = pa.concat_tables(batches)
+            self._parts.move_to_end(path)
+            found = self._parts[path]
+            while sum(map(len, self._parts.values())) > _MAX_KEPT_ROWS:
+                self._parts.popitem(last=False)
+        return found
+
+
 class OldRecords:
-    """Reads records and rows of the index of an old dataset; a context manager.
+    """Finds the records of an old dataset that a new shard takes; a context manager.
 
     Args:
         dataset: The dataset.
+        index: Reads its index.
     """
 
-    def __init__(self, dataset: OldDataset) -> None:
+    def __init__(self, dataset: OldDataset, index: OldIndex) -> None:
         self._dataset = dataset
-        self._rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        self._files: dict[tuple[str, int], int] = {}
-        self._stack = ExitStack()
-        self._lock = threading.Lock()
+        self._index = index
+        self._is_remote = storage.is_remote(dataset.folders.examples)
+        self._scratch = tempfile.TemporaryDirectory(prefix="darkroom-")
 
     def __enter__(self) -> OldRecords:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._stack.close()
+        self._scratch.cleanup()
 
-    def renew(self, split: str, shard: int, rows: pa.Table) -> pa.Table:
-        """Returns the rows of the index of a shard, with what the rows of a new manifest say."""
-        path, names = self._dataset.index_path(split, shard), (*_KNOWN, *_RENEWED, *_PLACE)
-        found = pa.concat_tables(read_index_batches(path, names, _BATCH_ROWS, optional=("extra",)))
-        for place, name in enumerate(found.column_names):
-            if name in (*_RENEWED, "extra"):
-                found = found.set_column(place, name, rows[name])
-        return found
+    def find(self, rows: pa.Table) -> pa.Table:
+        """Returns the fields of `old` of a manifest's rows, and what the old index says of them."""
+        old = flatten_old(rows)
+        places = [*zip(old["split"].to_pylist(), old["shard"].to_pylist(), strict=True)]
+        parts = {
+            place: self._index.read(self._dataset.index_path(*place))
+            for place in {*places} - {(None, None)}
+        }
+        starts = dict(zip(parts, accumulate(map(len, parts.values()), initial=0), strict=False))
+        numbers = [
+            None if position is None else starts[place] + position
+            for place, position in zip(places, old["position"].to_pylist(), strict=True)
+        ]
+        found = pa.concat_tables([_NO_ROWS, *parts.values()]).take(pa.array(numbers, pa.int64()))
+        for name in IMAGE_COLUMNS:
+            old = old.append_column(name, found[name])
+        return old
 
-    def take(self, row: ManifestRow) -> PreparedImage | None:
-        """Returns the image of a row; None if it changed, or its record is damaged."""
+    def list_rows(self, rows: pa.Table) -> Iterator[ManifestRow]:
+        """Yields rows of a manifest with all that is found about their old records."""
+        found = self.find(rows).to_pylist()
+        if self._is_remote:
+            self._copy_ranges(found)
+        for row, old in zip(list_rows(rows), found, strict=True):
+            yield row if row.old is None else row._replace(old=old)
+
+    def take(self, row: ManifestRow) -> PreparedImage | bytes | None:
+        """Returns what the dataset has of a row from `list_rows`.
+
+        Returns:
+            The whole record, with its frame, if nothing of it changed, else its image; None if that
+            changed, too, or the record is damaged.
+        """
+        old = row.old
         # A compressed shard has no places.
-        if row.old is None or row.old["offset"] is None:
+        if old is None or old["offset"] is None:
             return None
-        old = self._find(row.old)
-        path = self._dataset.shard_path(row.old["split"], row.old["shard"])
+        path = self._dataset.shard_path(old["split"], old["shard"])
+        framed = self._read(path, old)
         try:
-            found: Any = decode_example(
-                read_record_at(path, self._read(row.old), row.old["position"])
-            )
-            if found[IMAGE_SOURCE_ID] != [row.key.encode()]:
+            record = read_record_at(path, framed, old["position"])
+            # It names its row and the hash of its image.
+            if row.key.encode() not in record or old["sha256"].encode() not in record:
                 raise DataError(f"{path} has another record at the place of {row.id}.")
+            if old["is_same"]:
+                return framed
+            image: Any = decode_example(record)[IMAGE_ENCODED][0]
         except (DataError, KeyError) as error:
             progress.note(f"Read from the source instead: {error}")
             return None
-        return PreparedImage(
-            found[IMAGE_ENCODED][0],
-            old["format"],
-            old["height"],
-            old["width"],
-            old["channels"],
-            tuple(filter(None, old["changes"].split(","))),
-            old["source_format"],
-            old["source_height"],
-            old["source_width"],
-            old["pixel_hash"],
-            old["decoded_hash"],
-            old["luminance"],
-        )
+        facts = {name: old[name] for name in PreparedImage._fields if name in old}
+        facts["changes"] = tuple(filter(None, old["changes"].split(",")))
+        return PreparedImage(encoded=image, **facts)
 
-    def _find(self, old: dict[str, Any]) -> dict[str, Any]:
-        """Returns the row of the old index."""
-        place = old["split"], old["shard"]
-        with self._lock:
-            if place not in self._rows:
-                path = self._dataset.index_path(*place)
-                batches = read_index_batches(path, (*_KNOWN, "row"), _BATCH_ROWS)
-                self._rows[place] = [each for batch in batches for each in batch.to_pylist()]
-        found: dict[str, Any] = self._rows[place][old["position"]]
-        return found
-
-    def _read(self, old: dict[str, Any]) -> bytes:
+    def _read(self, path: str, old: dict[str, Any]) -> bytes:
         """Returns the bytes of a record with its frame."""
-        place = old["split"], old["shard"]
-        with self._lock:
-            if place not in self._files:
-                path = self._dataset.shard_path(*place)
-                if storage.is_remote(path):
-                    # One request for all of its records.
-                    folder = self._stack.enter_context(
-                        tempfile.TemporaryDirectory(prefix="darkroom-")
-                    )
-                    local = os.path.join(folder, "shard")
-                    storage.copy_file(path, local)
-                    path = local
-                descriptor = os.open(storage.local_path(path), os.O_RDONLY)
-                self._stack.callback(os.close, descriptor)
-                self._files[place] = descriptor
-        return os.pread(self._files[place], old["length"], old["offset"])
+        local = self._find_copy(old) if self._is_remote else storage.local_path(path)
+        # Not kept open: a shard may take records of more shards than a process may open files.
+        descriptor = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(descriptor, old["length"], old["offset"])
+        finally:
+            os.close(descriptor)
+
+    def _copy_ranges(self, found: Iterable[dict[str, Any]]) -> None:
+        """Copies the ranges of remote shards that have the records to sparse files.
+
+        The rows of both datasets are in one order, so that a range has little else.
+        """
+        places = defaultdict(list)
+        for old in found:
+            if old["offset"] is not None:
+                places[old["split"], old["shard"]].append(old)
+        for place, records in places.items():
+            first = min(old["offset"] for old in records)
+            stop = max(old["offset"] + old["length"] for old in records)
+            copy = self._find_copy(records[0])
+            storage.copy_range(self._dataset.shard_path(*place), copy, first, stop)
+
+    def _find_copy(self, old: dict[str, Any]) -> str:
+        return os.path.join(self._scratch.name, f"{old['split']}-{old['shard']}")

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from darkroom.conversion.beam.encode import (
     cut_batches,
     encode_rows,
 )
-from darkroom.conversion.beam.old_records import OldDataset, OldRecords
+from darkroom.conversion.beam.old_records import OldDataset, OldIndex, OldRecords
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
@@ -33,7 +34,7 @@ from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
-from darkroom.manifest.table import read_manifest_rows, read_manifest_tables
+from darkroom.manifest.table import list_rows, read_manifest_tables
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
 from darkroom.targets.kind import find_kind
@@ -183,6 +184,7 @@ class ShardReport(NamedTuple):
 def write_shard(
     task: ShardTask,
     readers: ImageReaders | None,
+    old_index: OldIndex,
     tick: Callable[[int, int], None] = lambda num_rows, before: None,
 ) -> ShardReport:
     """Writes a shard, its index and its rejects, unless an earlier run has done so.
@@ -190,6 +192,7 @@ def write_shard(
     Args:
         task: The shard to write.
         readers: They read and encode images; None where rows have no images.
+        old_index: Reads the index of the dataset that is updated.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
 
@@ -201,16 +204,14 @@ def write_shard(
         tick(task.range.num_rows, task.range.num_rows)
         return report
     if task.old and task.linked:
-        report = _link_shard(task, task.old, task.linked)
+        report = _link_shard(task, task.old, task.linked, old_index)
         tick(task.range.num_rows, task.range.num_rows)
         return report
     kind = find_kind(task.kind)
-    rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
     finished = [*task.results, task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
-    old = OldRecords(task.old) if task.old else None
     with (
-        old or nullcontext(),
+        OldRecords(task.old, old_index) if task.old else nullcontext() as old,
         storage.open_write(shard_part) as file,
         _open_index(task, index_part) as index,
         RejectsWriter(rejects_part) as rejects,
@@ -224,6 +225,10 @@ def write_shard(
                 rejects.add(reject)
             tick(encoded.num_rows, 0)
 
+        tables = read_manifest_tables(
+            task.folders.manifest, task.range.first_row, task.range.num_rows
+        )
+        rows = chain.from_iterable(map(old.list_rows if old else list_rows, tables))
         if readers:
             readers.encode(rows, kind, write, old.take if old else None)
         else:
@@ -247,7 +252,9 @@ def _open_index(task: ShardTask, path: str) -> IndexWriter:
     )
 
 
-def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardReport:
+def _link_shard(
+    task: ShardTask, dataset: OldDataset, shard: Shard, old_index: OldIndex
+) -> ShardReport:
     """Gives a shard of the old dataset its new name, and writes its index with the new rows."""
     path, index_path = task.results
     rejects_path = task.work_file(_REJECTS)
@@ -255,9 +262,12 @@ def _link_shard(task: ShardTask, dataset: OldDataset, shard: Shard) -> ShardRepo
     rows = pa.concat_tables(
         read_manifest_tables(task.folders.manifest, task.range.first_row, task.range.num_rows)
     )
-    before = rows["old"][0].as_py()
-    with OldRecords(dataset) as old, _open_index(task, part) as index:
-        index.add_table(old.renew(before["split"], before["shard"], rows))
+    with OldRecords(dataset, old_index) as old, _open_index(task, part) as index:
+        found = old.find(rows)
+        columns = dict(zip(found.column_names, found.columns, strict=True))
+        columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+        columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}
+        index.add_table(pa.table(columns))
     with RejectsWriter(rejects_part) as rejects:
         pass
     _give_names((part, rejects_part), (index_path, rejects_path))
