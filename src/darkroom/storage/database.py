@@ -57,6 +57,9 @@ def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyCon
         "temp_directory": os.path.join(scratch, "duckdb"),
         "memory_limit": _MEMORY,
         "threads": str(threads),
+        # Else each of thousands of files that are read into a table takes memory of its own.
+        "preserve_insertion_order": "false",
+        "enable_external_file_cache": "false",
         "autoinstall_known_extensions": "false",  # Never download anything.
         "autoload_known_extensions": "false",
     }
