@@ -7,9 +7,10 @@ import tempfile
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from darkroom.storage.parquet import BATCH_ROWS
 
 # What a worker keeps of the old index; the rows of new shards are in the same order as the old.
 _MAX_KEPT_ROWS = 250_000
+# Of each shard. Those after them are opened for each record, as a process may open few.
+_MAX_OPEN_FILES = 64
 _NO_ROWS = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS)).empty_table()
 
 
@@ -87,13 +90,16 @@ class OldRecords:
         self._dataset = dataset
         self._index = index
         self._is_remote = storage.is_remote(dataset.folders.examples)
-        self._scratch = tempfile.TemporaryDirectory(prefix="darkroom-")
+        self._stack = ExitStack()
+        self._scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="darkroom-"))
+        self._files: dict[str, BinaryIO] = {}
+        self._lock = threading.Lock()
 
     def __enter__(self) -> OldRecords:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._scratch.cleanup()
+        self._stack.close()
 
     def find(self, rows: pa.Table) -> pa.Table:
         """Returns the fields of `old` of a manifest's rows, and what the old index says of them."""
@@ -151,13 +157,13 @@ class OldRecords:
 
     def _read(self, path: str, old: dict[str, Any]) -> bytes:
         """Returns the bytes of a record with its frame."""
-        local = self._find_copy(old) if self._is_remote else storage.local_path(path)
-        # Not kept open: a shard may take records of more shards than a process may open files.
-        descriptor = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(descriptor, old["length"], old["offset"])
-        finally:
-            os.close(descriptor)
+        local = self._find_copy(old) if self._is_remote else path
+        with self._lock:
+            if local not in self._files and len(self._files) < _MAX_OPEN_FILES:
+                self._files[local] = self._stack.enter_context(storage.open_read(local))
+        kept = self._files.get(local)
+        with nullcontext(kept) if kept else storage.open_read(local) as file:
+            return os.pread(file.fileno(), old["length"], old["offset"])
 
     def _copy_ranges(self, found: Iterable[dict[str, Any]]) -> None:
         """Copies the ranges of remote shards that have the records to sparse files.
@@ -175,4 +181,4 @@ class OldRecords:
             storage.copy_range(self._dataset.shard_path(*place), copy, first, stop)
 
     def _find_copy(self, old: dict[str, Any]) -> str:
-        return os.path.join(self._scratch.name, f"{old['split']}-{old['shard']}")
+        return os.path.join(self._scratch, f"{old['split']}-{old['shard']}")
