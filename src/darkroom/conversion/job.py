@@ -108,7 +108,7 @@ class ConversionJob:
                 output.remove_leftovers()
                 return self._judge(done)
             first = read_manifest_rows(output.folders.manifest, 0, PROBED_IMAGES)
-            check_access([row.uri for row in first if row.uri])
+            check_access([row.uri for row in first if row.uri and not (old and row.old)])
             with output.hold():
                 if done := self._find_finished(output, manifest):
                     return self._judge(done)

@@ -334,7 +334,7 @@ def _write_ordered(
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
-        for split, span, first, last in _find_ranges(spans):
+        for split, span, first, last in _find_ranges(spans, has_old=base is not None):
             query = _ORDERED.format(
                 kept=rows, more=more, split=split, span=span, first=first, last=last
             )
@@ -360,15 +360,17 @@ def _number_labels(batch: pa.RecordBatch, kind: Kind, names: pa.Array) -> pa.Rec
 
 
 def _find_ranges(
-    spans: Sequence[tuple[str, int, int]],
+    spans: Sequence[tuple[str, int, int]], *, has_old: bool
 ) -> Iterator[tuple[str, int, int, int]]:
     """Yields split, span, first and last place of ranges of the order; one when there is no row.
 
     Args:
         spans: Split, span and number of rows of all that have some.
+        has_old: Whether rows have the place of an old record, too, and take twice the memory.
     """
+    most = _SORTED_ROWS // 2 if has_old else _SORTED_ROWS
     for split, span, rows in spans or [(SPLITS[0], 0, 1)]:
-        parts = -(-rows // _SORTED_ROWS)
+        parts = -(-rows // most)
         width = -(-(1 << 63) // parts)
         for part in range(parts):
             yield split, span, part * width, min((part + 1) * width, 1 << 63) - 1

@@ -354,7 +354,7 @@ def copy_range(source: str, destination: str, first: int, stop: int) -> None:
     descriptor = os.open(destination, os.O_WRONLY | os.O_CREAT, 0o600)
     with remote_files.open_read(source) as reader, open(descriptor, "wb") as writer:
         raw = reader.raw  # the buffer would read more
-        raw.seek(first)
+        raw.seek(first, os.SEEK_SET)
         writer.seek(first)
         while first < stop and (block := raw.read(min(stop - first, _RANGE_BYTES))):
             first += writer.write(block)

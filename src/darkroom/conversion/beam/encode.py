@@ -288,5 +288,6 @@ def _list_columns(row: ManifestRow, label: Any) -> tuple[str, str, int, str, str
 def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
     """Returns the index row of a record of the old dataset."""
     old = row.old or {}
-    facts = (old[name] for name in IMAGE_COLUMNS)
-    return IndexRow(*_list_columns(row, row.label), *facts, row.size, row.mtime, length)
+    facts: dict[str, Any] = {name: old[name] for name in IMAGE_COLUMNS}
+    facts |= {"source_size": row.size, "source_version": row.mtime, "length": length}
+    return IndexRow(*_list_columns(row, row.label), **facts)

@@ -1,0 +1,42 @@
+"""An update of a dataset in a store."""
+
+from __future__ import annotations
+
+import darkroom
+from darkroom import storage
+from darkroom.manifest import chunks
+from darkroom.options import ConversionOptions
+
+from ..pictures import encode, make_noise
+
+
+def test_an_update_asks_for_no_unchanged_image_and_for_its_records_alone(
+    store, tmp_path, monkeypatch
+):
+    proxy, root = store
+    monkeypatch.setattr(chunks, "_MIN_IMAGES", 4)
+    names = [f"{number:02d}.png" for number in range(40)]
+    for number, name in enumerate(names):
+        storage.write_bytes(f"{root}/images/{name}", encode(make_noise(number, 8, 8)))
+    source, records = tmp_path / "images.csv", f"{root}/records"
+
+    def convert(label, **options):
+        lines = [f"{root}/images/{name},a\n" for name in names]
+        lines[7] = lines[7].replace(",a", f",{label}")
+        source.write_text("image_uri,label\n" + "".join(lines))
+        proxy.requests.clear()
+        made = ConversionOptions(update=True, split_ratios="1,0,0", **options)
+        darkroom.convert(source, records, options=made)
+
+    convert("a", num_shards={"train": 2})
+    assert proxy.count(".png") >= 40
+    # Of the two old shards each of the four new ones takes a half.
+    convert("b", num_shards={"train": 4})
+    assert not proxy.count(".png")
+    parts = [
+        line
+        for line in proxy.requests
+        if "GET" in line and "tfrecord" in line and "of-00002" in line
+    ]
+    assert len(parts) == 4
+    assert darkroom.verify(records).is_sound
