@@ -1,6 +1,6 @@
 """A pipeline of one's own for Kubeflow and Vertex, of components without TFX.
 
-    python examples/kfp_pipeline.py registry.example.com/darkroom:0.2.0 pipeline.yaml
+    python examples/kfp_pipeline.py registry.example.com/darkroom:0.3.0.dev0 pipeline.yaml
 
 It needs the extra `kfp`. The branch is taken only when the dataset passes its checks. The training
 gets a GPU where the third argument names one: `nvidia.com/gpu` for Kubeflow, `NVIDIA_TESLA_T4` and

@@ -1,6 +1,6 @@
 """The components as YAML files, for `load_component_from_file` and `load_component_from_url`.
 
-    python -m darkroom.kfp.yaml_files components --image registry.example.com/darkroom:0.2.0
+    python -m darkroom.kfp.yaml_files components --image registry.example.com/darkroom:0.3.0.dev0
 
 The files of this package name the image that `make image` builds. KFP cannot change the image of a
 component that it has loaded, so this writes them for another one.
