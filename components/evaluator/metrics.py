@@ -19,7 +19,6 @@ from darkroom.dataset import example
 from darkroom.errors import DataError, UsageError
 from darkroom.targets.kind import find_kind
 from darkroom.targets.learned import Learned, decode_learned
-from darkroom.targets.learning import find_learning
 from darkroom.targets.scoring import find_scoring
 
 _MEASURED = "_measured"
@@ -138,7 +137,7 @@ class _Measure(beam.CombineFn):
         if kind.names is not None:
             values = kind.number(values, pa.array(self._learned.names))[1]
         size = len(self._learned.names)
-        truth = find_learning(self._learned.kind).make_array(values.to_pylist(), size)
+        truth = kind.make_array(values.to_pylist(), size)
         try:
             metrics = scoring.measure(np.stack(answers), truth, self._learned)
         except DataError:  # no image of a slice is annotated

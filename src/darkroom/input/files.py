@@ -26,7 +26,7 @@ from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
-from darkroom.targets.learning import find_learning
+from darkroom.targets.kind import find_kind
 
 # An element is the number of an image.
 _ELEMENT_BYTES = 8
@@ -72,8 +72,8 @@ class FileSource:
         TensorFlow makes a tensor. They are made outside of any graph, which would copy them.
         """
         with tf.init_scope():
-            learning = find_learning(self.split.target.kind)
-            labels = learning.make_array(self.split.numbers, len(describe_target(self.split).names))
+            kind = find_kind(self.split.target.kind)
+            labels = kind.make_array(self.split.numbers, len(describe_target(self.split).names))
             return tf.constant(self.split.uris), tf.constant(labels)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:

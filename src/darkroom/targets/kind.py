@@ -12,6 +12,7 @@ from darkroom.targets.form import Form
 from darkroom.targets.geometry import Matrix
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 # Windows that lose most of an image need more epochs and images than most trainings have.
@@ -64,6 +65,17 @@ class Kind(Protocol):
         Args:
             value: The target.
             numbers: The numbers of its names.
+        """
+
+    def make_array(self, numbers: Sequence[Any], size: int) -> np.ndarray[Any, Any]:
+        """Returns the targets of many images as a model learns them.
+
+        Args:
+            numbers: Of each image, what `number` gives; the target itself where that is nothing.
+            size: How many labels or numbers there are.
+
+        Returns:
+            [N] or [N, size], as `darkroom.targets.learning.Learning` says.
         """
 
     def decode(self, features: Mapping[str, Sequence[Any]]) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
 
@@ -28,14 +27,6 @@ class Learning(Protocol):
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
         """Returns the tensor of a record."""
-
-    def make_array(self, values: Sequence[Any], size: int) -> np.ndarray[Any, Any]:
-        """Returns the tensors of many images.
-
-        Args:
-            values: The column `label_id` of a manifest, or `label` where labels have no numbers.
-            size: See above.
-        """
 
 
 def find_learning(name: str) -> Learning:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,6 +41,10 @@ class LabelKind(Kind):
         if value is None or numbers is None:
             return {}
         return {LABEL_NUMBER: numbers, LABEL_TEXT: value.encode()}
+
+    def make_array(self, numbers: Sequence[int | None], size: int) -> np.ndarray[Any, Any]:
+        """Returns the numbers, int64 [N]."""
+        return np.array([number or 0 for number in numbers], np.int64)
 
     def decode(self, features: Mapping[str, Sequence[Any]]) -> str | None:
         """Returns the text of a record."""

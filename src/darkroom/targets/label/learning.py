@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from darkroom.dataset.example import LABEL_NUMBER
@@ -23,10 +22,6 @@ class LabelLearning:
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
         """Returns the number."""
         return features[LABEL_NUMBER]
-
-    def make_array(self, values: Sequence[int | None], size: int) -> np.ndarray[Any, Any]:
-        """Returns the numbers, int64 [N]."""
-        return np.array([value or 0 for value in values], np.int64)
 
 
 LEARNING = LabelLearning()

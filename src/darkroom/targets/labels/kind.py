@@ -68,6 +68,18 @@ class LabelsKind(Kind):
         texts = [text.encode() for text in value]
         return {LABEL_NUMBER: list(numbers), LABEL_TEXT: texts, LABELS_KNOWN: 1}
 
+    def make_array(
+        self, numbers: Sequence[Sequence[int] | None], size: int
+    ) -> np.ndarray[Any, Any]:
+        """Returns the vectors, float32 [N, C]."""
+        found = np.zeros((len(numbers), size), np.float32)
+        for vector, each in zip(found, numbers, strict=True):
+            if each is None:
+                vector[:] = np.nan
+            else:
+                vector[each] = 1
+        return found
+
     def decode(self, features: Mapping[str, Sequence[Any]]) -> list[str] | None:
         """Returns the texts of a record."""
         if not features.get(LABELS_KNOWN, [0])[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,6 @@ class LabelsLearning:
             binary_output=True,
         )
         return tf.where(features[LABELS_KNOWN] > 0, vector, np.nan)
-
-    def make_array(self, values: Sequence[Sequence[int] | None], size: int) -> np.ndarray[Any, Any]:
-        """Returns the vectors, float32 [N, C]."""
-        found = np.zeros((len(values), size), np.float32)
-        for vector, numbers in zip(found, values, strict=True):
-            if numbers is None:
-                vector[:] = np.nan
-            else:
-                vector[numbers] = 1
-        return found
 
 
 LEARNING = LabelsLearning()

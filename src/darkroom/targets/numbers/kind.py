@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from darkroom.dataset.schema import Kind as ColumnKind
@@ -58,6 +59,14 @@ class NumbersKind(Kind):
     def encode(self, value: Sequence[float] | None, numbers: None) -> dict[str, Any]:
         """Returns the numbers."""
         return {} if value is None else {TARGET: list(value)}
+
+    def make_array(
+        self, numbers: Sequence[Sequence[float] | None], size: int
+    ) -> np.ndarray[Any, Any]:
+        """Returns the numbers, float32 [N, K]."""
+        missing = [np.nan] * size
+        found = [missing if value is None else value for value in numbers]
+        return np.array(found, np.float32).reshape(-1, size)
 
     def decode(self, features: Mapping[str, Sequence[Any]]) -> list[float] | None:
         """Returns the numbers of a record."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,6 @@ class NumbersLearning:
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:
         """Returns the numbers."""
         return features[TARGET]
-
-    def make_array(
-        self, values: Sequence[Sequence[float] | None], size: int
-    ) -> np.ndarray[Any, Any]:
-        """Returns the numbers, float32 [N, K]."""
-        missing = [np.nan] * size
-        found = [missing if value is None else value for value in values]
-        return np.array(found, np.float32).reshape(-1, size)
 
 
 LEARNING = NumbersLearning()
