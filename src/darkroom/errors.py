@@ -163,6 +163,7 @@ _INSTALL_HINT = (
 _TFX_VERSIONS = ((3, 10), (3, 11))
 
 _EXTRAS = {
+    "cv2": "reader",
     "tensorflow": "tf",
     "keras": "tf",
     "keras_tuner": "tune",

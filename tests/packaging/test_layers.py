@@ -92,8 +92,13 @@ LAYERS = [
         "opens what a user names as data: datasets, TFX Examples or images",
     ),
     Layer(
+        "reader",
+        "errors, runtime, storage, dataset, targets, options, data",
+        "batches of records for NumPy and PyTorch, without TensorFlow",
+    ),
+    Layer(
         "input",
-        "errors, runtime, storage, dataset, targets, options, images, manifest, data",
+        "errors, runtime, storage, dataset, targets, options, images, manifest, data, reader",
         "tf.data batches from datasets, from lists of images, and from CSV tables of numbers",
     ),
     Layer(

@@ -18,8 +18,9 @@ from darkroom.dataset.commit import ONE_LABEL, Dataset, Shard, Target
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
-from darkroom.errors import DataError
+from darkroom.errors import DataError, UsageError
 from darkroom.options.image import RAW_ENCODING
+from darkroom.targets.kind import find_kind
 from darkroom.targets.learned import Learned
 
 # The name of all splits together.
@@ -80,6 +81,27 @@ class RecordSplit:
             for root, each in self.commits.items()
             if each is not None
         ]
+
+    def find_columns(self, names: Sequence[str]) -> dict[str, str]:
+        """Returns the type of features that a record has once each, and that are not its target.
+
+        Raises:
+            UsageError: There is no such feature.
+        """
+        target = find_kind(self.target.kind).features
+        types = {
+            name: each["type"]
+            for commit in self.commits.values()
+            if commit
+            for name, each in commit.features.items()
+            if name not in target
+        }
+        if missing := [name for name in names if name not in types]:
+            raise UsageError(
+                f"columns names {missing[0]!r}, which the records do not have beside their labels.",
+                f"They have {', '.join(types)}.",
+            )
+        return {name: types[name] for name in names}
 
     @functools.cached_property
     def label_counts(self) -> Sequence[int] | None:

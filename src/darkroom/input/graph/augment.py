@@ -1,7 +1,8 @@
 """Random changes of training images: mirrored, tinted, rotated, covered, mixed.
 
 Every image has its own random numbers. They are a hash of its seeds and of their purpose, so they
-do not depend on the other images, on their number, or on other augmentations. Mirroring takes one
+do not depend on the other images, on their number, or on other augmentations. `darkroom.reader`
+makes the same changes in NumPy. Mirroring takes one
 image and the rest takes batches, which is the faster way for each (`benchmarks/augmentation.py`).
 """
 
@@ -14,16 +15,10 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.input.graph.orientation import to_float
 from darkroom.options.augmentation import Augmentation
+from darkroom.reader import draws
+from darkroom.reader.augment import GRAY, LUMINANCE, MEAN_SIDE
 from darkroom.targets.geometry import IDENTITY, Matrix, rotate, turn
 
-# The purposes of random numbers. Add new ones at the end: the order decides the numbers of a seed.
-_FLIP, _BRIGHTNESS, _CONTRAST, _SATURATION, _ANGLE, _ROW, _COLUMN, _SHARE, _TURN = range(1, 10)
-_GRAY = 128
-# Shares of red, green and blue in luminance, by ITU-R BT.601.
-_LUMINANCE = (0.299, 0.587, 0.114)
-# The mean luminance is that of a grid with at least so many rows and columns. Over all pixels, it
-# would cost more than all other changes of colors.
-_MEAN_SIDE = 32
 # Coefficients of colors are multiples of 1 / 4096. Products and sums with bytes then fit into the
 # 24 bits of a float32, so the order in which a kernel adds them never changes a pixel.
 _COLOR_STEPS = 4096
@@ -40,7 +35,7 @@ def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tuple[t
     Returns:
         uint8 [H, W, 3]; where points go.
     """
-    is_mirrored = _draw(seed, _FLIP) < share
+    is_mirrored = _draw(seed, draws.FLIP) < share
     height, width, _ = tf.unstack(to_float(tf.shape(image)))
     matrix = turn(height, width, mirrored=to_float(is_mirrored))
     return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image), matrix
@@ -77,7 +72,7 @@ def augment_batch(
     if augmentation.color:
         images = _change_colors(images, seeds, augmentation.color)
     if augmentation.rotate:
-        images, matrix = _rotate(images, _spread(seeds, _ANGLE, augmentation.rotate))
+        images, matrix = _rotate(images, _spread(seeds, draws.ANGLE, augmentation.rotate))
     if augmentation.cutout:
         images = _cut_out(images, seeds, augmentation.cutout)
     if augmentation.mixup:
@@ -101,13 +96,13 @@ def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.T
     of the pixel. Together they are one linear map of (red, green, blue), so a batch is read only
     once. Pixels are limited to 0 to 255 once, at the end.
     """
-    brightness = 1 + _spread(seeds, _BRIGHTNESS, strength)
-    contrast = 1 + _spread(seeds, _CONTRAST, strength)
-    saturation = 1 + _spread(seeds, _SATURATION, strength)
+    brightness = 1 + _spread(seeds, draws.BRIGHTNESS, strength)
+    contrast = 1 + _spread(seeds, draws.CONTRAST, strength)
+    saturation = 1 + _spread(seeds, draws.SATURATION, strength)
     offset = brightness * (1 - contrast) * _measure_luminance(images) + 0.5  # A cast rounds down.
     own = (brightness * contrast * saturation)[:, None, None]
     gray = (brightness * contrast * (1 - saturation))[:, None, None]
-    luminance = tf.constant(_LUMINANCE, tf.float64)[:, None]
+    luminance = tf.constant(LUMINANCE, tf.float64)[:, None]
     matrix = own * tf.eye(3, dtype=tf.float64) + gray * luminance
     pixels = tf.cast(tf.reshape(images, (tf.shape(images)[0], -1, 3)), tf.float32)
     changed = tf.matmul(pixels, _to_steps(matrix)) + _to_steps(offset)[:, None, None]
@@ -116,10 +111,10 @@ def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.T
 
 def _measure_luminance(images: tf.Tensor) -> tf.Tensor:
     """Returns the mean luminance of each image over a grid of its pixels, float64 [B]."""
-    step = max(1, min(images.shape[1:3]) // _MEAN_SIDE)
+    step = max(1, min(images.shape[1:3]) // MEAN_SIDE)
     grid = tf.cast(images[:, ::step, ::step], tf.int32)
     means = tf.reduce_sum(grid, (1, 2)) / (grid.shape[1] * grid.shape[2])
-    return tf.reduce_sum(means * tf.constant(_LUMINANCE, tf.float64), 1)
+    return tf.reduce_sum(means * tf.constant(LUMINANCE, tf.float64), 1)
 
 
 def _to_steps(values: tf.Tensor) -> tf.Tensor:
@@ -148,12 +143,12 @@ def _cut_out(images: tf.Tensor, seeds: tf.Tensor, share: float) -> tf.Tensor:
     """Covers each image with a gray square, whose center is anywhere in the image."""
     _, height, width, _ = images.shape
     side = round(share * min(height, width))
-    in_row = _cover(seeds, _ROW, height, side)
-    in_column = tf.repeat(_cover(seeds, _COLUMN, width, side), 3, axis=1)
+    in_row = _cover(seeds, draws.ROW, height, side)
+    in_column = tf.repeat(_cover(seeds, draws.COLUMN, width, side), 3, axis=1)
     # Only the rows of pixels below a square are read and written.
     places = tf.where(in_row)
     lines = tf.reshape(images, (-1, height, width * 3))
-    gray = tf.constant(_GRAY, tf.uint8)
+    gray = tf.constant(GRAY, tf.uint8)
     covered = tf.where(tf.gather(in_column, places[:, 0]), gray, tf.gather_nd(lines, places))
     return _reshape_like(tf.tensor_scatter_nd_update(lines, places, covered), images)
 
@@ -185,9 +180,9 @@ def _draw_beta(seeds: tf.Tensor, alpha: float) -> tf.Tensor:
     with n degrees of freedom (Bailey, "Polar generation of random variates with the
     t-distribution", 1994), and (1 + t / sqrt(n + t**2)) / 2 has the distribution Beta(n/2, n/2).
     """
-    cosine = tf.cos(2 * math.pi * _draw(seeds, _TURN))
+    cosine = tf.cos(2 * math.pi * _draw(seeds, draws.TURN))
     # 1 - u is never 0. If a power overflows or becomes 0, the result is still 0 or 1.
-    ratio = ((1 - _draw(seeds, _SHARE)) ** (-1 / alpha) - 1) * cosine**2
+    ratio = ((1 - _draw(seeds, draws.SHARE)) ** (-1 / alpha) - 1) * cosine**2
     return tf.cast((1 + tf.sign(cosine) / tf.sqrt(1 + 1 / ratio)) / 2, tf.float32)
 
 
@@ -197,7 +192,7 @@ def _spread(seeds: tf.Tensor, purpose: int, width: float) -> tf.Tensor:
 
 
 def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
-    """Hashes seeds into uniform random numbers in [0, 1).
+    """Hashes seeds into uniform random numbers in [0, 1), as `draws.draw` does.
 
     They are float64, like all values that are computed from them for a whole image. Kernels round
     the last bit of a cosine differently at different places of a batch; with float32, that would
@@ -211,12 +206,11 @@ def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
         float64 [...].
     """
     first, second = tf.unstack(tf.bitcast(seeds, tf.uint64), axis=-1)
-    state = first * _bits(0xD1342543DE82EF95)
-    # SplitMix64 (Steele, Lea and Flood, 2014): a start, steps of an odd number, the finalizer.
-    state = (state ^ _shift(state, 32)) + second * _bits(0x9E3779B97F4A7C15)
-    state += _bits(purpose * 0xDA942042E4DD58B5 % (1 << 64))
-    state = (state ^ _shift(state, 30)) * _bits(0xBF58476D1CE4E5B9)
-    state = (state ^ _shift(state, 27)) * _bits(0x94D049BB133111EB)
+    state = first * _bits(draws.START)
+    state = (state ^ _shift(state, 32)) + second * _bits(draws.STEP)
+    state += _bits(purpose * draws.PURPOSE % (1 << 64))
+    state = (state ^ _shift(state, 30)) * _bits(draws.FIRST)
+    state = (state ^ _shift(state, 27)) * _bits(draws.SECOND)
     return tf.cast(_shift(state ^ _shift(state, 31), 11), tf.float64) / (1 << 53)
 
 

@@ -1,0 +1,122 @@
+"""Random changes of training images, as `darkroom.input.graph.augment` makes them, in NumPy.
+
+Every image is changed by itself, in the thread that decoded it. Only mixup needs a whole batch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from darkroom.options.augmentation import Augmentation
+from darkroom.reader import draws
+from darkroom.reader.decode import load_opencv
+from darkroom.reader.draws import Array
+
+GRAY = 128
+# Shares of red, green and blue in luminance, by ITU-R BT.601.
+LUMINANCE = (0.299, 0.587, 0.114)
+# The mean luminance is that of a grid with at least so many rows and columns. Over all pixels, it
+# would cost more than all other changes of colors.
+MEAN_SIDE = 32
+
+
+class Changes:
+    """The changes of the images of a batch; all random numbers are drawn at once.
+
+    Args:
+        augmentation: The steps.
+        positions: int64 [B], the positions of the images in the epoch.
+        epoch: As `draws.number_epoch` gives it.
+    """
+
+    def __init__(self, augmentation: Augmentation, positions: Array, epoch: int) -> None:
+        self._augmentation = augmentation
+
+        def draw(purpose: int) -> Array:
+            return draws.draw(positions, epoch, purpose)
+
+        def spread(purpose: int, width: float) -> Array:
+            return (2 * draw(purpose) - 1) * width
+
+        steps = augmentation
+        if steps.flip:
+            self._is_mirrored = draw(draws.FLIP) < steps.flip_share
+        if steps.color:
+            purposes = draws.BRIGHTNESS, draws.CONTRAST, draws.SATURATION
+            self._factors = np.stack([1 + spread(each, steps.color) for each in purposes], 1)
+        if steps.rotate:
+            self._degrees = spread(draws.ANGLE, steps.rotate)
+        if steps.cutout:
+            self._centers = np.stack((draw(draws.ROW), draw(draws.COLUMN)), 1)
+        if steps.mixup:
+            self._shares = _draw_beta(draw(draws.SHARE), draw(draws.TURN), steps.mixup)
+
+    def change(self, number: int, view: Array) -> None:
+        """Mirrors, tints, rotates and covers an image of the batch, uint8 [H, W, 3], in place."""
+        steps = self._augmentation
+        if steps.flip and self._is_mirrored[number]:
+            view[:] = view[:, ::-1].copy()
+        if steps.color:
+            _change_colors(view, *self._factors[number])
+        if steps.rotate:
+            _rotate(view, self._degrees[number])
+        if steps.cutout:
+            height, width = view.shape[:2]
+            side = round(steps.cutout * min(height, width))
+            row, column = (self._centers[number] * (height, width)).astype(int) - side // 2
+            view[max(row, 0) : max(row + side, 0), max(column, 0) : max(column + side, 0)] = GRAY
+
+    def mix(self, images: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
+        """Mixes each image with the one before it, if the steps have mixup.
+
+        Args:
+            images: uint8 [B, H, W, 3].
+            labels: int64 [B] or float32 [B, C].
+            num_classes: C.
+
+        Returns:
+            The images; the labels, as float32 [B, C] if they were mixed.
+        """
+        if not self._augmentation.mixup:
+            return images, labels
+        own = self._shares[:, None, None, None]
+        others = np.roll(images, 1, 0).astype(np.float32) * (1 - own)
+        images = (images.astype(np.float32) * own + (others + 0.5)).astype(np.uint8)
+        if labels.dtype.kind == "i":
+            labels = np.eye(num_classes, dtype=np.float32)[labels]
+        shares = self._shares[:, None]
+        return images, labels * shares + np.roll(labels, 1, 0) * (1 - shares)
+
+
+def _change_colors(view: Array, brightness: float, contrast: float, saturation: float) -> None:
+    """Multiplies brightness, contrast and saturation: one linear map of (red, green, blue)."""
+    step = max(1, min(view.shape[:2]) // MEAN_SIDE)
+    grid = view[::step, ::step].reshape(-1, 3)
+    offset = brightness * (1 - contrast) * float(grid.mean(0) @ LUMINANCE)
+    matrix = np.empty((3, 4), np.float32)
+    matrix[:, :3] = brightness * contrast * (1 - saturation) * np.array(LUMINANCE)
+    matrix[:, :3] += np.eye(3) * brightness * contrast * saturation
+    matrix[:, 3] = offset
+    load_opencv().transform(view, matrix, dst=view)
+
+
+def _rotate(view: Array, degrees: float) -> None:
+    """Rotates an image counterclockwise about its center. Edges are reflected."""
+    cv2 = load_opencv()
+    height, width = view.shape[:2]
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1)
+    view[:] = cv2.warpAffine(view, matrix, (width, height), borderMode=cv2.BORDER_REFLECT)
+
+
+def _draw_beta(uniform: Array, turn: Array, alpha: float) -> Array:
+    """Returns random numbers of Beta(alpha, alpha), float32 [B], of two uniform ones.
+
+    `darkroom.input.graph.augment` says how.
+    """
+    cosine = np.cos(2 * math.pi * turn)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        ratio = ((1 - uniform) ** (-1 / alpha) - 1) * cosine**2
+        shares: Array = ((1 + np.sign(cosine) / np.sqrt(1 + 1 / ratio)) / 2).astype(np.float32)
+    return shares

@@ -1,0 +1,301 @@
+"""The batches of a split: in the order of an epoch, from any position, for many processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from darkroom.errors import DataError, UsageError
+from darkroom.options.augmentation import Augmentation
+from darkroom.options.checks import check_count
+from darkroom.reader.batches import Arrays, Batch, NumpyArrays, ViewOptions
+from darkroom.reader.draws import Array, number_epoch
+from darkroom.reader.order import Order
+from darkroom.reader.records import Records
+
+# Most workers of a DataLoader.
+_MOST_WORKERS = 1024
+# Places in the progress that processes share.
+_EPOCH, _POSITION, _BEGUN = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Which records a process reads, and when; `darkroom.load` describes the fields.
+
+    Attributes:
+        batch_size: Images in a batch of this process.
+        training: Shuffle.
+        seed: Seed of the order and of all changes.
+        order: `exact` or `window`.
+        window: Records among which the next one is drawn in the order `window`.
+        shard: (index, count): this process takes every `count`-th record from `index`.
+        drop_remainder: Leave out the last, smaller batch of training.
+        num_threads: Threads that decode; 0 for one per core.
+        prefetch: Batches that are prepared ahead.
+    """
+
+    batch_size: int
+    training: bool
+    seed: int
+    order: str
+    window: int
+    shard: tuple[int, int]
+    drop_remainder: bool
+    num_threads: int
+    prefetch: int
+
+
+class Loader:
+    """The batches of a split in NumPy. Each iteration is the next epoch.
+
+    A batch is (images, labels): uint8 [B, H, W, 3], RGB, and int64 [B], the numbers of their
+    labels; or float32 [B, C]: 1 for each label of an image, else 0, or its numbers. With columns, a
+    dict of them follows. If several processes share an evaluation, weights follow last, float32
+    [B]: 0 for images that only fill up the last batch. If images are transformed and keep their
+    sizes, a batch is a list of (image, label) with the same parts.
+
+    Attributes:
+        class_names: The label map, or the names of numbers.
+        num_classes: How many there are.
+    """
+
+    _arrays: Arrays = NumpyArrays()
+
+    def __init__(self, records: Records, options: ReadOptions, views: ViewOptions) -> None:
+        """Makes a loader; it reads no record.
+
+        Args:
+            records: The records.
+            options: Which of them this process reads.
+            views: What batches have of them.
+
+        Raises:
+            DataError: There is no batch of training for each process.
+        """
+        self._records = records
+        self._options = options
+        self._views = views
+        self.class_names = records.names
+        self.num_classes = len(records.names)
+        # The epoch and the position of the next iteration, and how many iterations each worker has
+        # begun since.
+        self._progress = self._share(np.zeros(_BEGUN + _MOST_WORKERS, np.int64))
+        self._taken: int | None = None
+        if options.training and not len(self):
+            raise DataError(
+                f"The {records.split.name} split has {len(records)} records, which is no batch of "
+                f"{options.batch_size} for each of {options.shard[1]} processes.",
+                "Use a smaller batch_size, or fewer processes.",
+            )
+
+    @property
+    def images(self) -> Images:
+        """Single images by number."""
+        return Images(self._records, self._views, self._arrays)
+
+    @property
+    def dropped(self) -> int:
+        """Images of an epoch that fill no batch of all processes: each time others."""
+        return len(self._records) - self._find_end(0)
+
+    def __len__(self) -> int:
+        """Returns the number of batches of an epoch in this process."""
+        return -(-self._find_end(0) // self._global_batch)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._records.reopen()
+        worker, workers = self._find_worker()
+        begun = int(self._progress[_BEGUN + worker])
+        self._progress[_BEGUN + worker] += 1
+        epoch = int(self._progress[_EPOCH]) + begun
+        position = 0 if begun else int(self._progress[_POSITION])
+        self._taken = 0
+        return _Iterator(self, self._make_batches(epoch, position, worker, workers))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch of the next iteration. The position of a state of that epoch is kept.
+
+        Args:
+            epoch: From 0.
+        """
+        check_count("epoch", epoch, 0)
+        if epoch != self._progress[_EPOCH] or self._progress[_BEGUN:].any():
+            self._progress[_POSITION] = 0
+        self._progress[_EPOCH] = epoch
+        self._progress[_BEGUN:] = 0
+
+    def state_dict(self, batches: int | None = None) -> dict[str, Any]:
+        """Returns where an epoch is. Any number of processes can go on from there.
+
+        Args:
+            batches: How many batches the loop has taken of the current iteration. Only a loop over
+                the loader itself can leave it out: the workers of a DataLoader read ahead.
+
+        Raises:
+            UsageError: It is left out, and workers read.
+        """
+        begun = int(self._progress[_BEGUN:].max())
+        if batches is None:
+            batches = self._taken if begun else 0
+        if batches is None:
+            raise UsageError(
+                "state_dict needs the number of batches, because workers read ahead.",
+                "Call state_dict(n) after the n-th batch of the epoch.",
+            )
+        check_count("batches", batches, 0)
+        epoch = int(self._progress[_EPOCH]) + max(begun - 1, 0)
+        position = 0 if begun > 1 else int(self._progress[_POSITION])
+        position += batches * self._global_batch
+        if position >= self._find_end(position):
+            epoch, position = epoch + 1, 0
+        return {**self._identity, "epoch": epoch, "position": position}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begins the next iteration where a state was taken.
+
+        Raises:
+            UsageError: It is the state of another dataset, seed or order, or no state.
+        """
+        try:
+            epoch, position = state["epoch"], state["position"]
+            found = {name: state[name] for name in self._identity}
+        except (KeyError, TypeError) as error:
+            raise UsageError(f"This is not the state of a loader: {state!r:.200}.") from error
+        for name, expected in self._identity.items():
+            if found[name] != expected:
+                raise UsageError(
+                    f"The state is of the {name} {found[name]}, and this loader of {expected}.",
+                    "Open the data with which it was taken, or begin without the state.",
+                )
+        check_count("position", position, 0)
+        self.set_epoch(epoch)
+        self._progress[_POSITION] = position
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        options = self._options
+        return {"commit": self._records.commit, "seed": options.seed, "order": options.order}
+
+    @property
+    def _global_batch(self) -> int:
+        return self._options.batch_size * self._options.shard[1]
+
+    def _share(self, progress: Array) -> Any:
+        """Returns the progress in memory that workers share."""
+        return progress
+
+    def _find_worker(self) -> tuple[int, int]:
+        """Returns the number of this worker, and the number of workers of this process."""
+        return 0, 1
+
+    def _find_end(self, start: int) -> int:
+        """Returns the position where an epoch ends that is read from a position on."""
+        options, total = self._options, len(self._records)
+        if options.training and (options.drop_remainder or options.shard[1] > 1):
+            return total - max(total - start, 0) % self._global_batch
+        return total
+
+    def _make_batches(self, epoch: int, position: int, worker: int, workers: int) -> Iterator[Any]:
+        """Yields the batches of a worker: those of a process are dealt to its workers."""
+        options, counts = self._options, self._records.counts
+        order = None
+        if options.training:
+            order = Order(counts, options.seed, epoch, options.order, options.window)
+        end = self._find_end(position)
+        starts = range(position, end, self._global_batch)[worker::workers]
+        threads = options.num_threads or len(os.sched_getaffinity(0))
+        begun: deque[tuple[Batch, Any]] = deque()
+        pool = ThreadPoolExecutor(threads, "darkroom-read")
+        try:
+            for start in starts:
+                begun.append(self._begin_batch(order, epoch, start, end, pool))
+                if len(begun) > options.prefetch:
+                    yield self._finish_batch(*begun.popleft())
+            while begun:
+                yield self._finish_batch(*begun.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _begin_batch(
+        self, order: Order | None, epoch: int, start: int, end: int, pool: ThreadPoolExecutor
+    ) -> tuple[Batch, Array | None]:
+        """Returns a batch and the weights of its images, if it has weights."""
+        options = self._options
+        index, count = options.shard
+        positions = start + index + count * np.arange(options.batch_size)
+        is_real, weights = positions < end, None
+        if count > 1 and not options.training:
+            # No process waits for another one at the end: all have as many batches, as large.
+            weights = is_real.astype(np.float32)
+            positions = np.where(is_real, positions, 0)
+        else:
+            positions = positions[is_real]
+        rows = order.find_rows(positions) if order else positions
+        number = number_epoch(options.seed, epoch)
+        views, arrays = self._views, self._arrays
+        return Batch(self._records, rows, views, arrays, positions, number, pool), weights
+
+    def _finish_batch(self, batch: Batch, weights: Array | None) -> Any:
+        images, labels, columns = batch.wait()
+        are_apart = isinstance(images, list)
+        parts = [images, labels]
+        if columns and are_apart:
+            each = zip(*columns.values(), strict=True)
+            parts.append([dict(zip(columns, values, strict=True)) for values in each])
+        elif columns:
+            parts.append(columns)
+        if weights is not None:
+            parts.append(self._arrays.make_values(weights))
+        return list(zip(*parts, strict=True)) if are_apart else tuple(parts)
+
+
+class _Iterator(Iterator[Any]):
+    """Batches that several threads may ask for."""
+
+    def __init__(self, loader: Loader, batches: Iterator[Any]) -> None:
+        self._loader = loader
+        self._batches = batches
+        self._lock = threading.Lock()
+
+    def __next__(self) -> Any:
+        with self._lock:
+            batch = next(self._batches)
+            self._loader._taken = (self._loader._taken or 0) + 1
+            return batch
+
+
+class Images(Sequence[tuple[Any, ...]]):
+    """Images with their labels, by number, as they are stored; any thread or process may read them.
+
+    They have the size of the loader, if it has one, and are not augmented. PyTorch takes them for a
+    dataset, and Grain for a `RandomAccessDataSource`.
+    """
+
+    def __init__(self, records: Records, views: ViewOptions, arrays: Arrays) -> None:
+        self._records = records
+        self._views = replace(views, augmentation=Augmentation())
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, number: Any) -> tuple[Any, ...]:
+        """Returns (image, label), and the columns if there are some.
+
+        Raises:
+            IndexError: There is no such image.
+            DataError: Its record is missing or damaged.
+        """
+        row = range(len(self))[number]
+        rows = np.array([row])
+        images, labels, columns = Batch(self._records, rows, self._views, self._arrays, rows).wait()
+        parts = {name: values[0] for name, values in columns.items()}
+        return (images[0], labels[0], parts) if parts else (images[0], labels[0])

@@ -1,0 +1,272 @@
+"""The records of a split by their numbers: the index says where each one is, and what it shows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from darkroom import storage
+from darkroom.data.splits import RecordSplit, describe_target
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.index import read_index_batches
+from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.opening import check_unchanged, identify_commit
+from darkroom.dataset.tfrecord import read_record_at
+from darkroom.errors import DataError, UsageError
+from darkroom.reader.draws import Array
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import find_kind
+
+# The columns of facts, in the types in which they are kept.
+_FACTS = {
+    "offset": np.int64,
+    "length": np.int32,
+    "size_bytes": np.int32,
+    "height": np.int32,
+    "width": np.int32,
+    "channels": np.int8,
+}
+_FORMATS = pa.array(["jpeg", "png", "RAW"])
+JPEG, PNG, RAW = range(3)
+_THREADS = 8
+# Files that are kept open. Others are opened for each record.
+_MOST_OPEN = 256
+_OPENED = "_open", "_blocks"
+# What is read of a store at once, and how much of it is kept.
+_BLOCK_BYTES, _KEPT_BLOCKS = 1 << 20, 256
+
+
+class Records:
+    """The records of a split, numbered from 0 in the order of its files. It can be pickled.
+
+    Attributes:
+        split: The split.
+        files: The paths of its files, in order.
+        counts: Number of records in each file.
+        facts: Height, width, channels and so on of each record, by name: int [N].
+        formats: int8 [N]: JPEG, PNG or RAW.
+        numbers: Of each record, what `Kind.make_array` takes.
+        names: The label map, or the names of numbers.
+        commit: The fingerprints of the datasets.
+    """
+
+    def __init__(self, split: RecordSplit, folders: Mapping[str, str]) -> None:
+        """Reads the index, and no record.
+
+        Args:
+            split: The split.
+            folders: Where to read the files of each of its datasets; see `fetch_records`.
+
+        Raises:
+            DataError: The index is missing or damaged, or it is not that of the dataset.
+            UsageError: Another tool wrote the files, or they are compressed.
+        """
+        self.split = split
+        self._kind = find_kind(split.target.kind)
+        self.names = describe_target(split).names
+        self.files, parts = [], []
+        for root, files in split.files.items():
+            dataset = split.commits[root]
+            if dataset is None:
+                raise UsageError(
+                    f"{root} is not a dataset that darkroom made.",
+                    "Only those have an index. Read others with TensorFlow.",
+                )
+            shards = {shard.file: number for number, shard in enumerate(dataset.shards)}
+            parts += [(root, dataset, shards[file]) for file in files]
+            self.files += [storage.join(folders[root], file) for file in files]
+        commits = [dataset for _, dataset, _ in parts]
+        self.commit = ",".join(dict.fromkeys(each.fingerprint for each in commits))
+        # On a store, each file takes a request or two.
+        with ThreadPoolExecutor(_THREADS) as pool:
+            tables = list(pool.map(lambda part: _read_index(*part), parts))
+        self.counts = [table.num_rows for table in tables]
+        self._starts = np.cumsum([0, *self.counts])
+        table = pa.concat_tables(tables)
+        labels = table["label"].combine_chunks()
+        needed = {"image": table["format"]}
+        if self._kind.name == "label":
+            needed["label"] = labels
+        for what, column in needed.items():
+            if column.null_count:
+                raise DataError(
+                    f"The {split.name} split has {column.null_count} records without {what}.",
+                    "Training needs records with an image and a label.",
+                )
+        self.facts = {name: table[name].to_numpy().astype(kind) for name, kind in _FACTS.items()}
+        found = table["format"].combine_chunks()
+        self.formats = pc.index_in(found, _FORMATS).to_numpy().astype(np.int8)
+        values, numbers = self._kind.number(labels, pa.array(split.labels, pa.string()))
+        self.numbers = numbers if split.labels else values
+        self._states = {root: identify_commit(root) for root in split.commits}
+        self.__setstate__({})
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _OPENED}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Another process opens the files again.
+        self._open: dict[str, BinaryIO] = {}
+        self._blocks = _Blocks()
+
+    def reopen(self) -> None:
+        """Opens all files again, as each epoch does: a fork may have happened in between.
+
+        Raises:
+            DataError: A dataset was replaced or deleted.
+        """
+        check_unchanged(self.split.commits, self._states)
+        self.__setstate__({})
+
+    def read(self, number: int) -> bytes:
+        """Returns a record, after its checksum was checked. Threads may call it at once.
+
+        Raises:
+            DataError: It is damaged or missing, or its dataset was replaced.
+        """
+        path, row = self._find(number)
+        offset, length = int(self.facts["offset"][number]), int(self.facts["length"][number])
+        try:
+            read = self._blocks.read if storage.is_remote(path) else self._read_local
+            return read_record_at(path, read(path, offset, length), row)
+        except FileNotFoundError as error:
+            check_unchanged(self.split.commits)
+            raise DataError(
+                f"{path} is missing.", "Restore it, or convert the source again."
+            ) from error
+        except DataError:
+            check_unchanged(self.split.commits)
+            raise
+
+    def find_image(self, record: bytes, number: int) -> tuple[memoryview, int]:
+        """Returns the image of a record, which is its end, and whether it is JPEG, PNG or RAW."""
+        size_bytes = int(self.facts["size_bytes"][number])
+        return memoryview(record)[len(record) - size_bytes :], int(self.formats[number])
+
+    @contextmanager
+    def report_damage(self, number: int) -> Iterator[None]:
+        """Names a record whose image cannot be decoded in the block.
+
+        Raises:
+            DataError: The block raised an error of a decoder.
+        """
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            path, row = self._find(number)
+            raise DataError(
+                f"{path}: the image of record {row} cannot be decoded: {error}.",
+                "Convert the source again with full checks of images.",
+            ) from error
+
+    def make_labels(self, numbers: Array) -> Array:
+        """Returns what records are labelled with, [B] or [B, C]; see `Kind.make_array`."""
+        return self._kind.make_array(
+            self.numbers.take(pa.array(numbers)).to_pylist(), len(self.names)
+        )
+
+    def _find(self, number: int) -> tuple[str, int]:
+        """Returns the file of a record, and its number in that file."""
+        file = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return self.files[file], number - int(self._starts[file])
+
+    def _read_local(self, path: str, offset: int, length: int) -> bytes:
+        file = self._open.get(path)
+        if file is None:
+            file = storage.open_read(path)
+            if len(self._open) < _MOST_OPEN:
+                # Of two threads that open it at once, both read the same bytes.
+                self._open[path] = file
+        return os.pread(file.fileno(), length, offset)
+
+
+def _read_index(root: str, dataset: Dataset, number: int) -> pa.Table:
+    """Returns the rows of the index of one shard, in the order of its records."""
+    shard, name = dataset.shards[number], dataset.index_files[number]
+    path = storage.join(root, INDEX_FOLDER, name)
+    columns = [*_FACTS, "format", "label"]
+    try:
+        batches = list(read_index_batches(path, columns, BATCH_ROWS))
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{path} is missing: the index says where each record is.",
+            f"List all faults with: darkroom verify {root}.",
+        ) from error
+    kind = find_kind(dataset.target.kind)
+    table = pa.concat_tables(batches) if batches else _make_empty(columns, kind.column)
+    if table.num_rows != shard.records:
+        raise DataError(
+            f"{path} has {table.num_rows} rows, and {shard.file} has {shard.records} records.",
+            f"List all faults with: darkroom verify {root}.",
+        )
+    if table["offset"].null_count:
+        raise UsageError(
+            f"{root} is compressed, so no record can be read without those before it.",
+            "Convert it again without gzip.",
+        )
+    return table
+
+
+def _make_empty(columns: Sequence[str], label: pa.DataType) -> pa.Table:
+    kinds = {name: pa.from_numpy_dtype(kind) for name, kind in _FACTS.items()}
+    kinds |= {"format": pa.string(), "label": label}
+    return pa.table({name: pa.array([], kinds[name]) for name in columns})
+
+
+class _Blocks:
+    """Blocks of files in stores, of which the last ones are kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: dict[str, tuple[Any, threading.Lock]] = {}
+        self._blocks: OrderedDict[tuple[str, int], Future[bytes]] = OrderedDict()
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """Returns bytes of a file. Each block is requested once, by the first thread that asks."""
+        first, last = offset // _BLOCK_BYTES, (offset + length - 1) // _BLOCK_BYTES
+        found = b"".join(self._find(path, number) for number in range(first, last + 1))
+        start = offset - first * _BLOCK_BYTES
+        return found[start : start + length]
+
+    def _find(self, path: str, number: int) -> bytes:
+        key = path, number
+        with self._lock:
+            block = self._blocks.get(key)
+            if is_first := block is None:
+                block = self._blocks[key] = Future()
+                if len(self._blocks) > _KEPT_BLOCKS:
+                    self._blocks.popitem(last=False)
+            self._blocks.move_to_end(key)
+        if is_first:
+            try:
+                block.set_result(self._request(path, number))
+            except BaseException as error:
+                with self._lock:
+                    self._blocks.pop(key, None)
+                block.set_exception(error)
+                raise
+        return block.result()
+
+    def _request(self, path: str, number: int) -> bytes:
+        with self._lock:
+            if path not in self._files:
+                # Without its buffer, which would read more than a block.
+                opened: Any = storage.open_read(path)
+                self._files[path] = opened.raw, threading.Lock()
+            file, lock = self._files[path]
+        with lock:
+            file.seek(number * _BLOCK_BYTES)
+            return bytes(file.read(_BLOCK_BYTES))
