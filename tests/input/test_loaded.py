@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
+from PIL import Image
 
+from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 from darkroom.input.loading import LoadedSplits, load
 from darkroom.options.input import InputOptions
@@ -51,3 +58,44 @@ def test_a_split_has_all_names_that_a_source_may_have_for_it():
         assert data[name] == data.get(name) == 2
         assert name in data
     assert list(data) == ["train", "eval"]
+
+
+def test_batches_have_the_columns_that_are_named(photo_list, tmp_path):
+    kinds = {"image_uri": "image", "label": "string_label", "stars": "integer", "price": "float"}
+    convert(photo_list, tmp_path / "records", columns=kinds, split_ratios="100/0/0")
+    names = ["image/filename", "price", "stars"]
+    data = load(
+        tmp_path / "records",
+        image_size=8,
+        batch_size=4,
+        training=True,
+        augment="mixup",
+        columns=names,
+    )
+    found = {}
+    for _, labels, columns in data["train"]:
+        assert labels.shape == (4, 2)
+        rows = zip(*(columns[name].numpy() for name in names), strict=True)
+        found |= {Path(name.decode()).name: (price, stars) for name, price, stars in rows}
+    assert {name: stars for name, (_, stars) in found.items()} == {f"{n}.png": n for n in range(8)}
+    # Where a record has no value.
+    assert {name for name, (price, _) in found.items() if math.isnan(price)} == {"0.png", "5.png"}
+
+
+def test_columns_that_there_are_not_are_named(image_set, labelled_set):
+    with pytest.raises(UsageError, match="features of records, and these are files"):
+        load(str(image_set.csv), image_size=8, columns=["label"])
+    for name in ("none", "image/class/label"):
+        with pytest.raises(UsageError, match=f"columns names '{name}', which the records do not"):
+            load(labelled_set / "records", image_size=8, columns=[name])
+
+
+@pytest.fixture
+def photo_list(tmp_path: Path) -> pd.DataFrame:
+    """A table of eight images; two of them have no price."""
+    rows = []
+    for number in range(8):
+        path = tmp_path / f"{number}.png"
+        Image.fromarray(np.full((9, 9, 3), number * 20, np.uint8)).save(path)
+        rows.append((str(path), "ab"[number % 2], number, number / 2 if number % 5 else None))
+    return pd.DataFrame(rows, columns=["image_uri", "label", "stars", "price"])

@@ -1,14 +1,18 @@
-"""`darkroom.load`: batches from datasets or lists of images. Only the call imports TensorFlow."""
+"""`darkroom.load`: batches from datasets or lists of images, for any framework.
+
+Only a call for a framework imports it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from darkroom import storage
-from darkroom.data.open import find_roots, open_data
+from darkroom.data.open import OpenedData, find_roots, open_data
+from darkroom.data.splits import RecordSplit, fetch_records
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
@@ -17,20 +21,23 @@ from darkroom.options.checks import check_flag
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.reader.opening import FRAMEWORKS, TENSORFLOW, open_loaders
 from darkroom.runtime import cards, progress, streams
-from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.text import find_similar, format_count
 
-if TYPE_CHECKING:
-    import tensorflow as tf
 
-    from darkroom.input.source import ImageSource
-else:
-    tf = LazyModule("tensorflow")
+class LoadedSplits(dict[str, Any]):
+    """The result of `load`: the batches of each split, and facts about the images.
 
+    For TensorFlow, a split is a `tf.data.Dataset` of (uint8 [B, height, width, 3], int64 [B]): RGB
+    pixels, label numbers; with mixup float32 [B, C] instead, shares of the C labels, in all splits.
+    The number of batches is known, except for training by a tf.data service. If a Python loop over
+    them meets a damaged file, or the dataset is replaced meanwhile, the loop ends with a
+    `DataError` that says so. Elsewhere, as in `model.fit`, `darkroom.input.explain_damage` does
+    that.
 
-class LoadedSplits(dict[str, "tf.data.Dataset"]):
-    """The result of `load`: a `tf.data.Dataset` for each split, and facts about the images.
+    For `torch` and `numpy`, a split is a `darkroom.reader.loader.Loader`, which describes its
+    batches. That of `torch` is an `IterableDataset`, too, with images of uint8 [B, 3, H, W].
 
     A split has all names that a source may have for it: `data["val"]` is `data["eval"]`.
 
@@ -41,13 +48,15 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
 
     def __init__(
         self,
-        splits: Mapping[str, tf.data.Dataset],
+        splits: Mapping[str, Any],
         labels: Sequence[str],
         num_images: Mapping[str, int],
+        framework: str = TENSORFLOW,
     ) -> None:
         super().__init__(splits)
         self.labels = tuple(labels)
         self.num_images = dict(num_images)
+        self._framework = framework
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name_split(name))
@@ -56,7 +65,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         """Returns the dataset of a split, or the default if there are none of its images."""
         return super().get(name_split(name), default)
 
-    def __missing__(self, name: object) -> tf.data.Dataset:
+    def __missing__(self, name: object) -> Any:
         """Returns the split of another name, or says which splits there are."""
         if (known := name_split(name)) in self:
             return self[known]
@@ -73,7 +82,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
     def _repr_html_(self) -> str:
         """Returns the number of images and the labels as a notebook shows them; reads none."""
         return cards.make_card(
-            f"{format_count(sum(self.num_images.values()), 'image')} as tf.data",
+            f"{format_count(sum(self.num_images.values()), 'image')} for {self._framework}",
             {"images": self.num_images, "labels": self.labels},
         )
 
@@ -92,6 +101,10 @@ def load(
     cache_dir: str | os.PathLike[str] | None = None,
     manifest: ManifestOptions | None = None,
     options: InputOptions | None = None,
+    framework: str = TENSORFLOW,
+    columns: Sequence[str] = (),
+    transform: Callable[[Any], Any] | None = None,
+    order: str | None = None,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
 
@@ -102,7 +115,7 @@ def load(
             map, or a source that it takes: the path of a CSV, JSONL or Parquet file, a pattern of
             such files, a folder of images, a DataFrame; see `darkroom.input.files`.
         image_size: Height and width of the images that the model gets, in pixels. One number is
-            for both. Needed without `options`.
+            for both. Needed without `options`; with `transform`, images may keep their sizes.
         batch_size: Images per batch. 32 if None.
         training: Shuffle the train split, and augment it as `augment` says.
         augment: Random augmentation of training images: none, or parts such as crop,flip,color=0.4.
@@ -113,53 +126,64 @@ def load(
         cache_dir: The cache; see `darkroom.data.cache`.
         manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
         options: All other options. The arguments above replace its values.
+        framework: `tensorflow`, `torch` or `numpy`. The last two read converted datasets without
+            TensorFlow.
+        columns: Features of the records that batches have, too, such as `image/filename` or an
+            input column: a dict of them follows the labels. Where a record has no value, it is 0,
+            NaN or an empty text.
+        transform: For `torch` and `numpy`: a function that is given each image, uint8 [3, H, W] as
+            a tensor or [H, W, 3] as an array, in several threads, and returns what takes its place.
+            Random augmentation is then only that which `augment` names.
+        order: For `torch` and `numpy`, the order of training: `exact` shuffles all records,
+            `window` reads each file about once from start to end. Default: `window` from a store.
 
     Returns:
-        A dataset for each split that has records (train, eval, test), by its name; `labels` has the
-        label map, and `num_images` the number of images of each split. Batches are
-        (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
-        float32 [B, C] instead, shares of the C labels, in all splits. Their number is known, except
-        for training by a tf.data service.
-
-        If a Python loop over them meets a damaged file, or the dataset is replaced meanwhile, the
-        loop ends with a `DataError` that says so. Elsewhere, as in `model.fit`,
-        `darkroom.input.explain_damage` does that.
+        The batches of each split that has records (train, eval, test), by its name.
 
     Raises:
         DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
             or the records have no image or no label.
         UsageError: An option is wrong.
-        MissingExtraError: TensorFlow is not installed.
+        MissingExtraError: The framework is not installed, or OpenCV for the reader.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    load_tensorflow()
-    from darkroom.input.opening import input_fn
-
+    if framework not in FRAMEWORKS:
+        raise UsageError(f"framework is {framework!r}, expected one of {', '.join(FRAMEWORKS)}.")
+    if framework == TENSORFLOW and (transform is not None or order is not None):
+        raise UsageError(
+            "transform and order are for torch and numpy.", "Map the datasets of tf.data."
+        )
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
         check_flag(name, flag)
     if cache_dir is not None:
         storage.absolute(cache_dir)  # checks that it is a path
-    if manifest is not None and not isinstance(manifest, ManifestOptions):
-        raise UsageError(
-            f"manifest is {manifest!r:.80}, expected ManifestOptions.",
-            "Make them with darkroom.options.ManifestOptions.parse(...).",
-        )
-    if image_size is None and options is None:
+    is_sized = image_size is not None or options is not None
+    if not is_sized and (transform is None or framework == TENSORFLOW):
         raise UsageError("image_size is missing.", "Give image_size=224, or (height, width).")
     size = (image_size, image_size) if isinstance(image_size, int) else image_size
-    given = {"image_size": size, "batch_size": batch_size, "augment": augment}
+    given = {
+        "image_size": size if is_sized else (1, 1),
+        "batch_size": batch_size,
+        "augment": augment,
+    }
     made = merge_options(InputOptions, options, given)
-    labels, sources = _open_source(source, verify, stage, cache_dir, manifest)
-    if made.num_classes is None:
-        made = replace(made, num_classes=len(labels))
-    loaded = {}
-    for name, images in sources.items():
-        trains = training and name == "train"
-        own = made if trains else replace(made, shard_by="record")
-        loaded[name] = input_fn(images, own, trains)
-    return LoadedSplits(
-        loaded, labels, {name: images.count_images() for name, images in sources.items()}
-    )
+    fetching: Any = {"verify": verify, "stage": stage, "cache_dir": cache_dir}
+    if framework == TENSORFLOW:
+        load_tensorflow()
+
+    def open_now(data: OpenedData) -> LoadedSplits:
+        if framework == TENSORFLOW:
+            return _make_datasets(data, made, training, columns, fetching)
+        own: Any = {"columns": columns, "transform": transform, "order": order}
+        records = [each for each in data.splits.values() if isinstance(each, RecordSplit)]
+        folders = fetch_records(records, **fetching)
+        loaders = open_loaders(
+            data.splits, folders, framework, made, training=training, is_sized=is_sized, **own
+        )
+        counts = {name: len(loader.images) for name, loader in loaders.items()}
+        return LoadedSplits(loaders, data.labels, counts, framework)
+
+    return _open_source(source, verify, manifest, open_now)
 
 
 def load_tensorflow() -> None:
@@ -180,13 +204,15 @@ def load_tensorflow() -> None:
 def _open_source(
     source: AnySource,
     verify: bool,
-    stage: bool,
-    cache_dir: str | os.PathLike[str] | None,
     manifest: ManifestOptions | None,
-) -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-    """Returns the label map, and the images of each split; see `load` for the arguments."""
-    from darkroom.input.opening import open_splits
-
+    open_now: Callable[[OpenedData], LoadedSplits],
+) -> LoadedSplits:
+    """Returns what a function makes of the data of a source; see `load` for the arguments."""
+    if manifest is not None and not isinstance(manifest, ManifestOptions):
+        raise UsageError(
+            f"manifest is {manifest!r:.80}, expected ManifestOptions.",
+            "Make them with darkroom.options.ManifestOptions.parse(...).",
+        )
     [roots] = find_roots([source])
     if verify and not roots:
         raise UsageError(
@@ -198,11 +224,29 @@ def _open_source(
             f"{source} is converted: options of a manifest do not apply to it.",
             "Leave out manifest.",
         )
+    # The data are opened each time: on a store, a new dataset has a new folder.
+    return read_unchanged(
+        roots, lambda: open_now(open_data([source], manifest=manifest, roots=roots))
+    )
 
-    def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        # Read each time: on a store, a new dataset has a new folder.
-        data = open_data([source], manifest=manifest, roots=roots)
-        sources = open_splits(data.splits, verify=verify, stage=stage, cache_dir=cache_dir)
-        return data.labels, sources
 
-    return read_unchanged(roots, open_now)
+def _make_datasets(
+    data: OpenedData,
+    options: InputOptions,
+    training: bool,
+    columns: Sequence[str],
+    fetching: Mapping[str, Any],
+) -> LoadedSplits:
+    """Returns the batches of TensorFlow."""
+    from darkroom.input.opening import input_fn, open_splits
+
+    sources = open_splits(data.splits, columns=columns, **fetching)
+    if options.num_classes is None:
+        options = replace(options, num_classes=len(data.labels))
+    loaded = {}
+    for name, images in sources.items():
+        trains = training and name == "train"
+        own = options if trains else replace(options, shard_by="record")
+        loaded[name] = input_fn(images, own, trains)
+    counts = {name: images.count_images() for name, images in sources.items()}
+    return LoadedSplits(loaded, data.labels, counts)

@@ -26,12 +26,20 @@ def open_splits(
     verify: bool = False,
     stage: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
+    columns: Sequence[str] = (),
 ) -> dict[str, ImageSource]:
-    """Returns the images of splits. The arguments are those of `fetch_records`.
+    """Returns the images of splits.
+
+    Args:
+        splits: The splits.
+        verify: See `fetch_records`, also for `stage` and `cache_dir`.
+        stage: See there.
+        cache_dir: See there.
+        columns: Features of the records that batches have, too.
 
     Raises:
         DataError: A file is missing or damaged, or records have no image or no label.
-        UsageError: Images are in a store that TensorFlow cannot read.
+        UsageError: Images are in a store that TensorFlow cannot read, or there is no such column.
         StorageError: The cache cannot be written, or the store fails.
     """
     records = [each for each in splits.values() if isinstance(each, RecordSplit)]
@@ -39,6 +47,11 @@ def open_splits(
 
     def open_split(split: Split) -> ImageSource:
         if isinstance(split, ImageSplit):
+            if columns:
+                raise UsageError(
+                    "columns are features of records, and these are files of images.",
+                    "Convert them first: darkroom convert.",
+                )
             return FileSource(split)
         return RecordSource(
             [
@@ -48,6 +61,7 @@ def open_splits(
             ],
             {copies[root]: each for root, each in split.commits.items()},
             split,
+            columns,
         )
 
     return {name: open_split(each) for name, each in splits.items()}

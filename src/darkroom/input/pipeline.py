@@ -80,11 +80,13 @@ def make_train_dataset(
         if augmentation.flip:
             mirrored, _ = flip_image(pixels, seeds, augmentation.flip_share)
             pixels = tf.ensure_shape(mirrored, pixels.shape)
-        return pixels, image.label, seeds
+        return pixels, image.label, seeds, *_list_columns(image)
 
-    def augment(images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def augment(
+        images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor, *columns: Any
+    ) -> tuple[tf.Tensor, ...]:
         images, labels, _ = augment_batch(images, labels, seeds, augmentation, options.num_classes)
-        return tf.cast(images, options.dtype), labels
+        return tf.cast(images, options.dtype), labels, *columns
 
     elements = list_elements(whole, source, options, order)
     images = map_images(elements.skip(skip_batches * options.batch_size), decode, options)
@@ -156,13 +158,13 @@ def make_eval_dataset(
     if options.shard_by == "file":
         source = source.select(options.shard)
 
-    def decode(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def decode(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         image = source.parse(element)
         label = image.label
         if options.augmentation.mixup and label.dtype.is_integer:
             # The loss is the same in training and evaluation.
             label = tf.one_hot(label, check_num_classes(options.num_classes))
-        return tf.cast(decode_view(image, options), options.dtype), label
+        return tf.cast(decode_view(image, options), options.dtype), label, *_list_columns(image)
 
     elements = source.make_sample(sample) if sample else source.make_elements(options, None)
     if options.shard_by == "record":
@@ -200,6 +202,11 @@ def _count_part(whole: ImageSource, options: InputOptions, part: int) -> int:
 
 def _open_source(source: ImageSource | Sequence[str]) -> ImageSource:
     return RecordSource(source) if isinstance(source, Sequence) else source
+
+
+def _list_columns(image: LabeledImage) -> list[dict[str, tf.Tensor]]:
+    """Returns the columns, if batches have some."""
+    return [dict(image.columns)] if image.columns else []
 
 
 def decode_view(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import statistics
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ _SHAPE_FEATURES = {
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
 
+# The type of a column, and what it has where a record has no value.
+_COLUMNS = {"bytes": (tf.string, ""), "int64": (tf.int64, 0), "float": (tf.float32, math.nan)}
 # Share of the memory budget for files that are read at the same time.
 _READ_SHARE = 0.25
 # Files that TensorFlow holds open for each file of a cycle.
@@ -70,6 +73,7 @@ class RecordSource:
         files: Sequence[str],
         commits: Commits | None = None,
         split: RecordSplit | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         """Opens files of datasets that were checked. `open_splits` does that.
 
@@ -77,10 +81,12 @@ class RecordSource:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
             commits: The commits of their datasets; None: they are read.
             split: The split that they are a copy of; None: it has these files.
+            columns: Features that batches have beside image and label.
 
         Raises:
             DataError: There is no record, one of the first ones is damaged, the first one has no
                 image or no label, or only some of the files store raw pixels.
+            UsageError: The records do not have a column.
         """
         self.files = sorted(files)
         if commits is None:
@@ -118,6 +124,10 @@ class RecordSource:
             self._features |= _SHAPE_FEATURES
         if stores_pixels(self.commits):
             self._features |= _RAW_FEATURES
+        self._columns = tuple(columns)
+        types = self.split.find_columns(self._columns) if columns else {}
+        for name, kind in types.items():
+            self._features[name] = tf.io.FixedLenFeature([], *_COLUMNS[kind])
 
     @property
     def is_counted(self) -> bool:
@@ -146,7 +156,9 @@ class RecordSource:
                 f"shard is {part!r}, but the number of files is only {len(self.files)}.",
                 'Use shard_by="record".',
             )
-        return self if count == 1 else RecordSource(self.files[index::count], self.commits)
+        if count == 1:
+            return self
+        return RecordSource(self.files[index::count], self.commits, columns=self._columns)
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
@@ -193,7 +205,8 @@ class RecordSource:
             shape = tf.cast(tf.stack((parsed[IMAGE_HEIGHT], parsed[IMAGE_WIDTH])), tf.int32)
         channels = parsed.get(IMAGE_CHANNELS)
         label = self._learning.parse(parsed, self._size)
-        return LabeledImage(parsed[IMAGE_ENCODED], label, shape, channels)
+        columns = {name: parsed[name] for name in self._columns}
+        return LabeledImage(parsed[IMAGE_ENCODED], label, shape, channels, columns)
 
     def parse_label(self, element: tf.Tensor) -> tf.Tensor:
         """Returns the label of a record, and leaves its image alone."""

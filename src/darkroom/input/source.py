@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,9 +14,7 @@ import tensorflow as tf
 
 from darkroom.data.splits import Split
 from darkroom.options.input import InputOptions
-
-# Keeps the epochs of one seed apart from the epochs of the next seed.
-_SEED_STEP = 1_000_003
+from darkroom.reader.draws import number_epoch
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class EpochOrder:
 
     @property
     def _number(self) -> int:
-        return self.seed * _SEED_STEP + (self.epoch or 0)
+        return number_epoch(self.seed, self.epoch or 0)
 
 
 class LabeledImage(NamedTuple):
@@ -86,12 +85,14 @@ class LabeledImage(NamedTuple):
         shape: int32 [2], (height, width) in pixels, if the image is known to be upright; None if
             its bytes must be read to know.
         channels: int64 [], 1 or 3, if `encoded` is the pixels themselves; None for a file.
+        columns: Other features of its record that batches have, by name, [] each.
     """
 
     encoded: tf.Tensor
     label: tf.Tensor
     shape: tf.Tensor | None
     channels: tf.Tensor | None = None
+    columns: Mapping[str, tf.Tensor] = MappingProxyType({})
 
 
 def spread(count: int, total: int) -> npt.NDArray[np.int64]:
