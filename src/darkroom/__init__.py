@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from darkroom.conversion.beam.engine import Engine
     from darkroom.conversion.convert import convert
+    from darkroom.conversion.describe import Description, describe
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.evaluation.evaluate import evaluate
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConversionResult",
     "DarkroomError",
+    "Description",
     "Duplicates",
     "Evaluation",
     "ExportResult",
@@ -59,6 +61,7 @@ __all__ = [
     "VerificationResult",
     "__version__",
     "convert",
+    "describe",
     "diff",
     "evaluate",
     "export",
@@ -77,6 +80,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
 _HOMES = {
     "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
+    "Description": "darkroom.conversion.describe",
     "Duplicates": "darkroom.audit.duplicates",
     "Evaluation": "darkroom.evaluation.report.result",
     "ExportResult": "darkroom.training.formats.portable",
@@ -90,6 +94,7 @@ _HOMES = {
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
+    "describe": "darkroom.conversion.describe",
     "diff": "darkroom.validation.diff",
     "evaluate": "darkroom.evaluation.evaluate",
     "export": "darkroom.training.formats.portable",

@@ -67,8 +67,13 @@ LAYERS = [
         "from any list of images to ordered rows",
     ),
     Layer(
+        "sidecars",
+        "errors, runtime, storage, dataset, targets, options",
+        "files by which readers of other frameworks find the records",
+    ),
+    Layer(
         "conversion",
-        "errors, version, runtime, storage, dataset, targets, options, images, manifest",
+        "errors, version, runtime, storage, dataset, targets, options, images, manifest, sidecars",
         "from a manifest to a committed dataset",
     ),
     Layer(

@@ -23,10 +23,18 @@ from darkroom.errors import (
 )
 
 CORE = {
-    *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "ExportResult"),
+    *(
+        "ConversionResult",
+        "DarkroomError",
+        "Description",
+        "Duplicates",
+        "Evaluation",
+        "ExportResult",
+    ),
     *("Predictions", "TrainingResult", "ValidationResult", "VerificationResult", "__version__"),
     *(
         "convert",
+        "describe",
         "diff",
         "evaluate",
         "export",

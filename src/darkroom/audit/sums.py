@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from darkroom.audit.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
 from darkroom.dataset.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, format_dataset
-from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, is_sidecar
 from darkroom.errors import DataError
 from darkroom.runtime.text import list_first
 
@@ -49,7 +49,7 @@ def _find_contradiction(sums: Sums, dataset: Dataset) -> str:
             expected |= group
     if missing := sorted(expected - sums.keys()):
         return f"does not list {list_first(missing)}"
-    if extra := sorted(sums.keys() - expected):
+    if extra := sorted(name for name in sums.keys() - expected if not is_sidecar(name)):
         return f"lists {list_first(extra)}, which {DATASET_FILE} does not"
     hashed = {name: file.sha256 for name, file in dataset.files.items() if file.sha256}
     hashed |= {shard.file: shard.sha256 for shard in dataset.shards}

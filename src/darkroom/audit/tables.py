@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.audit.findings import (
+    MISSING,
     REWRITE,
     TABLE,
     FileFinding,
@@ -20,12 +21,13 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.sums import Sums
 from darkroom.dataset import layout, rejects
-from darkroom.dataset.checksums import find_changed
+from darkroom.dataset.checksums import IS_MISSING, find_changed
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 from darkroom.dataset.opening import compare_labels
 
 _REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
+_DESCRIBE = "Delete it if it is there, then write it again with darkroom describe."
 _BLOCK_BYTES = 1 << 20
 
 
@@ -62,6 +64,19 @@ def check_reject_files(root: str, dataset: Dataset, sums: Sums) -> Iterator[File
             yield explain_change(name, what)
     except OSError as error:
         yield explain_error(layout.REJECTS_FILE, error)
+
+
+def check_sidecars(root: str, sums: Sums) -> Iterator[FileFinding]:
+    """Yields the problems with the files for other readers that are listed, by their hashes."""
+    for name in filter(layout.is_sidecar, sums):
+        try:
+            found = [*find_changed(root, sums, [name])]
+        except OSError as error:
+            yield explain_error(name, error)
+            continue
+        for _, what in found:
+            kind = MISSING if what == IS_MISSING else TABLE
+            yield FileFinding(name, kind, what, _DESCRIBE)
 
 
 def _compare_rejects(root: str, expected: int) -> Iterator[FileFinding]:

@@ -30,7 +30,7 @@ from darkroom.audit.findings import (
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
-from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
+from darkroom.audit.tables import check_labels, check_reject_files, check_sidecars, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.dataset.named import find_named
@@ -154,6 +154,7 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
             *check_labels(root, dataset),
             *index.find_all(digests, {finding.path for finding in shards}),
             *check_reject_files(root, dataset, sums),
+            *check_sidecars(root, sums),
         ]
     found = (digests[file] for file in named if file in digests)
     read = [digest for digest in found if isinstance(digest, ShardDigest)]

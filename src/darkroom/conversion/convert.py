@@ -14,6 +14,7 @@ from darkroom.conversion.beam.runners import (
     name_runner,
     parse_runner,
 )
+from darkroom.conversion.describe import add_missing
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.schema import Schema
@@ -96,10 +97,21 @@ def convert(
     made = merge_options(ConversionOptions, options, given)
     manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
     job = ConversionJob(
-        source, folder, manifest, made.records, max_rejects, overwrite, updates=made.updates
+        source,
+        folder,
+        manifest,
+        made.records,
+        max_rejects,
+        overwrite,
+        updates=made.updates,
+        describe=made.describe,
     )
     with storage.be_patient(made.store_patience_seconds):
-        return _start(job, runner, project, region, made)
+        result = _start(job, runner, project, region, made)
+        # An earlier run may have written the dataset without them.
+        if made.describe and not result.job_id:
+            add_missing(folder, made.describe)
+        return result
 
 
 def _start(

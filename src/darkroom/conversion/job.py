@@ -61,6 +61,7 @@ class ConversionJob:
     updates: UpdateOptions = field(default_factory=UpdateOptions)
     runner: str = LOCAL_RUNNER
     beam_options: Mapping[str, Any] = field(default_factory=dict)
+    describe: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the rest, which the options cannot check for themselves.
@@ -139,7 +140,8 @@ class ConversionJob:
 
     def _make_output(self, scratch: str) -> Output:
         folders = Folders.of_dataset(self.output_dir, os.path.join(scratch, "manifest"))
-        output = Output(folders, overwrite=self.overwrite or self.updates.update)
+        replaces = self.overwrite or self.updates.update
+        output = Output(folders, overwrite=replaces, describe=self.describe)
         output.check_source(self.source)
         return output
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset.layout import SUMS_FILE
+from darkroom.dataset.layout import SUMS_FILE, is_sidecar
 from darkroom.errors import DataError
 
 IS_MISSING = "is missing"
@@ -81,10 +81,11 @@ def sum_file(path: str) -> FileSum:
 def write_sums(folder: str, sums: Mapping[str, FileSum], part: str | None = None) -> None:
     """Writes the sums of a folder's files, by their paths relative to it."""
     path = storage.join(folder, SUMS_FILE)
-    storage.write_bytes(path, _format_sums(sums), part or storage.find_part(path))
+    storage.write_bytes(path, format_sums(sums), part or storage.find_part(path))
 
 
-def _format_sums(sums: Mapping[str, FileSum]) -> bytes:
+def format_sums(sums: Mapping[str, FileSum]) -> bytes:
+    """Returns the text of a list."""
     names = sorted(sums)
     lines = [f"{sums[name].sha256}  {name}\n" for name in names]
     sizes = " ".join(str(sums[name].size_bytes) for name in names)
@@ -111,12 +112,20 @@ def read_sums(folder: str) -> dict[str, FileSum]:
         }
     except ValueError:
         sums = {}
-    if not sums or _format_sums(sums) != data:
+    if not sums or format_sums(sums) != data:
         raise DataError(
             f"{path} is damaged: it does not have its own checksum.",
             "Restore it from a copy, or convert the source again.",
         )
     return sums
+
+
+def list_sidecars(folder: str) -> set[str]:
+    """Returns the paths of the sidecars that the list in a folder names; none without a list."""
+    try:
+        return set(filter(is_sidecar, read_sums(folder)))
+    except (*storage.UNUSABLE, DataError):
+        return set()
 
 
 def find_changed(

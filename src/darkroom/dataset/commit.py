@@ -199,6 +199,7 @@ def write_commit(
     dataset: Dataset,
     index: Mapping[str, FileSum],
     rejects: Mapping[str, FileSum],
+    sidecars: Mapping[str, FileSum] | None = None,
 ) -> None:
     """Writes `SHA256SUMS`, and `dataset.json` last.
 
@@ -210,11 +211,13 @@ def write_commit(
         dataset: Its commit.
         index: The sums of the index by name; none when it is not here.
         rejects: The sums of the rejects by name; none when they are not here.
+        sidecars: The sums of files for other readers, by path.
     """
     sums = {
         DATASET_FILE: sum_bytes(format_dataset(dataset).encode()),
         LABELS_FILE: sum_bytes(format_labels(dataset.labels).encode()),
         **{shard.file: FileSum(shard.bytes, shard.sha256) for shard in dataset.shards},
+        **(sidecars or {}),
     }
     paths = {storage.join(folders.examples, name): each for name, each in sums.items()}
     paths |= {storage.join(folders.index, name): each for name, each in index.items()}

@@ -22,6 +22,7 @@ from darkroom.dataset.layout import (
     WORK_FOLDER,
     Folders,
     is_reserved,
+    is_sidecar,
 )
 
 JOURNAL_FILE = "journal.json"
@@ -129,7 +130,7 @@ def find_outputs(folder: str) -> tuple[list[str], list[str]]:
     def is_left_out(inside: str, name: str) -> bool:
         if inside not in outputs:
             outputs[inside] = is_output(storage.join(folder, inside))
-        return outputs[inside] and is_reserved(name)
+        return outputs[inside] and (is_reserved(name) or is_sidecar(name))
 
     files = list(storage.walk_files(folder, _MARKS, is_left_out))
     return files, [inside for inside, found in outputs.items() if found]

@@ -17,6 +17,16 @@ REJECTS_FILE = "rejects.parquet"
 REJECTS_LIST_FILE = "rejects.jsonl"
 DUPLICATES_FILE = "duplicates.parquet"
 WORK_FOLDER = ".attempt"
+# Files for readers of other frameworks (`darkroom.sidecars`), which `SHA256SUMS` alone lists. Users
+# have files of these names, too, so only the folder counts by its name.
+SIDECAR_FILES = (
+    "dataset_info.json",
+    "features.json",
+    "image.class.label.labels.txt",
+    "croissant.json",
+    "README.md",
+)
+DALI_FOLDER = "dali-index"
 # On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.
 DATA_FOLDER = re.compile(r"data-[0-9a-f]{8}")
 DATAFLOW_FOLDER = ".dataflow"
@@ -44,6 +54,7 @@ _NAMES = frozenset(
         INDEX_FOLDER,
         WORK_FOLDER,
         DATAFLOW_FOLDER,
+        DALI_FOLDER,
         *_REJECTS,
     )
 )
@@ -106,6 +117,11 @@ def is_reserved(name: str) -> bool:
     """Tells whether a conversion writes files or folders of this name into its output."""
     known = name in _NAMES or name.startswith((split_folder(""), storage.PART_PREFIX))
     return known or DATA_FOLDER.fullmatch(name) is not None
+
+
+def is_sidecar(name: str) -> bool:
+    """Tells whether a path below a dataset can be that of a sidecar."""
+    return name in SIDECAR_FILES or name.startswith(f"{DALI_FOLDER}/")
 
 
 def is_reserved_for_rejects(name: str) -> bool:

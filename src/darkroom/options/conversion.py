@@ -12,6 +12,7 @@ from darkroom.errors import UsageError
 from darkroom.options.checks import check_flag, pick_fields
 from darkroom.options.fields import check_fields, document, option
 from darkroom.options.image import ImageFields, ImageOptions
+from darkroom.options.sidecars import READERS, check_readers
 from darkroom.options.source import SourceFields
 from darkroom.options.targets import EngineFields, EngineOptions
 from darkroom.runtime.lazy_names import LazyModule
@@ -176,6 +177,13 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
     `os.PathLike`.
     """
 
+    describe: tuple[str, ...] = option(
+        (),
+        f"Also write small files with which other readers find the records: {', '.join(READERS)}.",
+        group="conversion",
+        metavar="NAME,...",
+        more="See `darkroom.describe`.",
+    )
     wait: bool = option(True, "Wait for the end of a Dataflow job.", group="cluster", flag=None)
     beam_options: Mapping[str, Any] = option(
         {}, "Beam's own pipeline options by name.", group="cluster", flag=None
@@ -194,6 +202,8 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
                 f"beam_options must map names to values, got {given!r:.80}.",
                 "For example beam_options={'num_workers': 4}.",
             )
+        readers = check_readers(self.describe, compressed=self.compression == "gzip")
+        object.__setattr__(self, "describe", readers)
         _ = self.manifest, self.records, self.engine_options, self.updates
 
     @property

@@ -11,6 +11,7 @@ COMMANDS = (
     "verify",
     "validate",
     "diff",
+    "describe",
     "duplicates",
     "inspect",
     "train",

@@ -9,7 +9,7 @@ from typing import Any
 
 from darkroom.cli.shared.flags import FlagGroups, add_command, parse_pair, read_options
 from darkroom.cli.shared.output import print_failure
-from darkroom.options.conversion import ConversionFields, UpdateFields
+from darkroom.options.conversion import ConversionFields, ConversionOptions, UpdateFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.targets import EngineFields
 from darkroom.options.validation import ValidationFields
@@ -44,6 +44,7 @@ def add(commands: Any) -> None:
         help="Replace another dataset; files that darkroom did not write are never deleted",
     )
     flags.add_options(SourceFields, ConversionFields, UpdateFields)
+    flags.add_options(ConversionOptions, names=("describe",))
     flags.add_options(ValidationFields, names=("max_rejects",))
     flags.add_options(EngineFields)
     flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
@@ -71,7 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import TooManyRejectsError, format_conversion
-    from darkroom.options.conversion import ConversionOptions
     from darkroom.runtime import progress
 
     values = read_options(arguments)

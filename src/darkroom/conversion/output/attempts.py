@@ -71,12 +71,14 @@ class Attempt:
         output: The output.
         record: The public facts about it.
         earlier: The folders of earlier attempts and datasets at an output on a store.
+        describe: The readers whose sidecars it writes.
     """
 
     folders: Folders
     output: str
     record: Record
     earlier: tuple[Folders, ...] = ()
+    describe: tuple[str, ...] = ()
 
     def write_record(self) -> None:
         """Writes the public facts, and on a store that this attempt is the newest one."""

@@ -29,6 +29,8 @@ from darkroom.errors import ChangedError, OutputError, StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.sidecars.described import Described
+from darkroom.sidecars.readers import build_sidecars, write_sidecars
 from darkroom.targets.kind import find_kind
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
@@ -91,9 +93,12 @@ class Commit:
                     name: FileSum(report.index_bytes, report.index_sha256)
                     for name, report in zip(dataset.index_files, reports, strict=True)
                 }
+                described = Described(dataset, folders.index)
+                contents = build_sidecars(self.attempt.describe, described)
+                sidecar_sums = write_sidecars(folders.examples, contents, folders.find_part)
                 self.attempt.check_current()
                 manifest.find_base()
-                write_commit(folders, dataset, index_sums, reject_sums)
+                write_commit(folders, dataset, index_sums, reject_sums, sidecar_sums)
                 if folders.examples != self.attempt.output:
                     _publish(self.attempt, dataset.fingerprint)
             # Last, so that a run that is killed before the commit can be resumed.

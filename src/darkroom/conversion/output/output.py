@@ -24,6 +24,7 @@ from darkroom.conversion.output.attempts import (
 from darkroom.conversion.output.commit import describe_options
 from darkroom.conversion.output.leftovers import note_running_jobs
 from darkroom.dataset import journal, layout
+from darkroom.dataset.checksums import list_sidecars as list_written_sidecars
 from darkroom.dataset.commit import Dataset, read_dataset, read_output
 from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.layout import Folders
@@ -35,6 +36,7 @@ from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, list_first
+from darkroom.sidecars.readers import list_sidecars
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 
@@ -49,14 +51,18 @@ class Output:
         folders: The folder, with those of index and rejects, and the manifest.
         overwrite: Whether another dataset may be replaced, and files of others be beside the new
             one.
+        describe: The readers whose sidecars are written with the dataset.
 
     Attributes:
         folders: As given.
         folder: The folder.
     """
 
-    def __init__(self, folders: Folders, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, folders: Folders, *, overwrite: bool = False, describe: Sequence[str] = ()
+    ) -> None:
         self.folders, self.folder = folders, folders.examples
+        self._describe = tuple(describe)
         self._overwrite = overwrite
         self._lock = FolderLock(self.folder)
 
@@ -148,7 +154,9 @@ class Output:
                 other files and overwriting was not asked for.
         """
         # Even when overwriting was asked for: files that are not ours are never deleted.
-        ownership.survey(self.folders).check()
+        # On a store, sidecars go into a folder of the attempt.
+        coming = () if storage.is_remote(self.folder) else list_sidecars(self._describe, ())
+        ownership.survey(self.folders, coming=coming).check()
         exchange.check_beside(self.folder)
         self._check_free()
 
@@ -182,13 +190,16 @@ class Output:
         places.
         """
         names = [name for name in storage.list_folder(self.folder) if name != LOCK_FILE]
-        is_dataset = layout.DATASET_FILE in names and all(map(layout.is_reserved, names))
+        others = [name for name in names if not layout.is_reserved(name)]
+        is_dataset = layout.DATASET_FILE in names and list_written_sidecars(self.folder).issuperset(
+            others
+        )
         if not is_dataset or not exchange.can_replace(self.folder):
             exchange.remove_beside(self.folder)
             yield self
             return
         folders = Folders.of_dataset(exchange.folder_beside(self.folder), self.folders.manifest)
-        beside = Output(folders, overwrite=True)
+        beside = Output(folders, overwrite=True, describe=self._describe)
         with beside.hold():
             yield beside
             # A run that was killed between its commit and the exchange left work files.
@@ -224,7 +235,7 @@ class Output:
             record = replace(record, job=f"darkroom-{record.token}", engine=address)
             shared = storage.join(folders.work, "manifest")
             folders = replace(folders, manifest=shared, manifest_rejects=shared)
-        return Attempt(folders, self.folder, record, tuple(earlier))
+        return Attempt(folders, self.folder, record, tuple(earlier), self._describe)
 
     def begin(self, attempt: Attempt, tasks: Sequence[ShardTask]) -> None:
         """Takes the output for an attempt, and removes the files of an earlier conversion.
@@ -239,7 +250,8 @@ class Output:
         folders = attempt.folders
         note_running_jobs(self.folder)
         take(folders)
-        found = ownership.survey(folders)
+        sidecars = list_sidecars(attempt.describe, [task.file for task in tasks])
+        found = ownership.survey(folders, coming=sidecars)
         found.check()
         # An earlier attempt may have committed until it was taken.
         self._check_free()
@@ -253,6 +265,7 @@ class Output:
         record = storage.join(folders.work, RECORD_FILE)
         planned = [*(path for task in tasks for path in task.files), record, *copies.values()]
         planned += _list_committed(folders)
+        planned += [storage.join(folders.examples, name) for name in sidecars]
         parts = map(folders.find_part, planned)
         journal.write_journal(folders, {*found.ours, *planned, *parts})
         attempt.write_record()

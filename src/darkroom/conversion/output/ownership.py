@@ -14,7 +14,7 @@ from itertools import chain
 from darkroom import storage
 from darkroom.conversion.output import attempts
 from darkroom.dataset import journal, layout
-from darkroom.dataset.checksums import FileSum, read_sums
+from darkroom.dataset.checksums import FileSum, list_sidecars, read_sums
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
@@ -60,13 +60,15 @@ class Survey:
         )
 
 
-def survey(folders: Folders, *, whole: bool = False) -> Survey:
+def survey(folders: Folders, *, whole: bool = False, coming: Collection[str] = ()) -> Survey:
     """Lists the files that a conversion into these folders would replace, by who wrote them.
 
     Args:
         folders: The folders of an output.
         whole: Whether all files in the dataset's folder count, under any name, because the folder
             is replaced or removed as a whole. The lock does not count.
+        coming: The paths of the sidecars that are to be written, below the dataset. A file of
+            another one's name counts only when it is ours.
 
     Raises:
         OSError: Something cannot be read.
@@ -75,6 +77,11 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     found = _list_files(folders, names, whole)
     ours = journal.find_named(folders, found)
     ours.update(_find_committed(folders, found))
+    if not whole:
+        known = {*coming, *list_sidecars(folders.examples)}
+        for name in set(layout.SIDECAR_FILES) - known:
+            if (path := storage.join(folders.examples, name)) not in ours:
+                found.pop(path, None)
     current = attempts.current_path(folders.examples)
     if current in found and attempts.read_record(current):
         ours.add(current)
@@ -165,7 +172,7 @@ def _list_files(folders: Folders, names: Iterable[str], whole: bool) -> dict[str
     """Returns the lengths of all files that count, by path."""
     found: dict[str, int] = {}
     for name in names:
-        if (whole or is_reserved(name)) and not _is_data(name):
+        if (whole or is_reserved(name) or name in layout.SIDECAR_FILES) and not _is_data(name):
             found |= _list_below(storage.join(folders.examples, name))
     if not folders.index.startswith(f"{folders.examples}/"):
         found |= _list_below(folders.index)

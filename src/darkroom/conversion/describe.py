@@ -1,0 +1,219 @@
+"""`darkroom.describe`: adds files for readers of other frameworks to a dataset that exists."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from darkroom import storage
+from darkroom.conversion.output import ownership
+from darkroom.conversion.output.attempts import new_token, take
+from darkroom.dataset import checksums, journal
+from darkroom.dataset.checksums import read_sums, sum_bytes
+from darkroom.dataset.commit import Dataset, read_dataset
+from darkroom.dataset.layout import DATASET_FILE, SUMS_FILE, Folders, is_sidecar
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import (
+    check_index_files,
+    check_outside,
+    check_unchanged,
+    read_unchanged,
+)
+from darkroom.dataset.pointer import find_data
+from darkroom.errors import ChangedError, OutputError, StorageError, UsageError
+from darkroom.options.sidecars import check_readers
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
+from darkroom.sidecars.described import Described
+from darkroom.sidecars.readers import FORMS, build_sidecars, list_sidecars, write_sidecars
+from darkroom.storage import ledger
+from darkroom.storage.locks import FolderLock
+
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The files that `describe` wrote.
+
+    Attributes:
+        directory: Their folder.
+        readers: Whom they are for.
+        files: Their paths below it.
+        bytes: Their lengths in all.
+    """
+
+    directory: str
+    readers: tuple[str, ...]
+    files: tuple[str, ...]
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns it as values for JSON."""
+        return asdict(self)
+
+
+@storage.report_failures
+@progress.shown
+def describe(
+    directory: str | os.PathLike[str],
+    readers: Sequence[str] | str,
+    output: str | os.PathLike[str] | None = None,
+) -> Description:
+    """Writes the small files with which other readers find the records of a dataset.
+
+    No image is read or copied. `tfds` and `dali` then read the shards themselves; `croissant` and
+    `huggingface` describe the index, which has a row for each record.
+
+    Args:
+        directory: A folder that `darkroom.convert` wrote.
+        readers: `tfds`, `dali`, `croissant` and `huggingface`, or some of them; in a text with
+            commas.
+        output: Folder to write to instead of the dataset; made if it does not exist.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: A reader is unknown or cannot read the shards, or the index is elsewhere.
+        DataError: There is no dataset, it is damaged, or it was replaced meanwhile.
+        OutputError: Files of these names are not darkroom's, or another run writes there.
+        OSError: A file cannot be read or written.
+    """
+    names, place = check_readers(readers), find_named(directory)
+    if not names:
+        raise UsageError("No reader was named.", f"Known: {', '.join(FORMS)}.")
+    target = None if output is None else storage.absolute(output)
+    if target is not None:
+        check_outside(place, target, "The description")
+        ledger.check_folder(target)
+        bound = {"croissant", "tfds"} if storage.is_remote(place) else {"croissant"}
+        if wrong := sorted(bound.intersection(names)):
+            raise UsageError(
+                f"From another folder, {' and '.join(wrong)} cannot find the files of {place}.",
+                "Leave out output (--output), or these readers.",
+            )
+
+    def read() -> tuple[str, Dataset, dict[str, bytes]]:
+        data = find_data(place)
+        dataset = read_dataset(data)
+        check_index_files(data, dataset)
+        root = "" if target is None else f"{data}/"
+        described = Described(dataset, Folders.of_dataset(data).index, root)
+        return data, dataset, build_sidecars(names, described)
+
+    with progress.step("Describing"):
+        data, dataset, contents = read_unchanged([place], read)
+        if target is None:
+            _add(place, data, dataset, contents)
+        else:
+            sums = {name: sum_bytes(each).sha256 for name, each in contents.items()}
+            ledger.claim(target, sums)
+            write_sidecars(target, contents, storage.find_part)
+    return Description(target or data, names, tuple(contents), sum(map(len, contents.values())))
+
+
+def add_missing(output: str, readers: Sequence[str]) -> None:
+    """Adds sidecars to a dataset whose list does not name them."""
+    data = find_data(output)
+    shards = [shard.file for shard in read_dataset(data).shards]
+    listed = read_sums(data)
+    missing = [name for name in readers if not {*list_sidecars([name], shards)} & listed.keys()]
+    if missing:
+        describe(output, missing)
+
+
+def format_description(found: Description) -> str:
+    """Returns the files, and how to open them, as text for a terminal."""
+    use = {
+        "tfds": f'tfds.builder_from_directory("{found.directory}")',
+        "dali": f"index_path: {found.directory}/dali-index/SPLIT/*.idx",
+        "croissant": f"{found.directory}/croissant.json",
+        "huggingface": f'load_dataset("{found.directory}")',
+    }
+    return "\n".join(
+        [
+            f"Wrote {format_count(len(found.files), 'file')}, {found.bytes:,} bytes in all.",
+            *(f"{name:<12} {use[name]}" for name in found.readers),
+        ]
+    )
+
+
+def _add(output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes]) -> None:
+    """Writes sidecars into a dataset, and lists them; nothing where they are there already.
+
+    Args:
+        output: The output.
+        data: The folder of its files: on a store, one in it.
+        dataset: Its commit.
+        contents: The contents of the sidecars by path.
+    """
+    listed = read_sums(data)
+    sums = {name: sum_bytes(each) for name, each in contents.items()}
+    if sums.items() <= listed.items() and not [*checksums.find_changed(data, sums, list(sums))]:
+        return
+    try:
+        with FolderLock(output):
+            _take_and_write(output, data, dataset, contents)
+    except OSError as error:
+        if error.errno not in _READ_ONLY:
+            raise
+        raise StorageError(
+            f"{output} cannot be written: {error}.",
+            "Write the files into another folder with output (--output).",
+        ) from error
+
+
+def _take_and_write(
+    output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes]
+) -> None:
+    """Takes the output as an attempt does, writes the files, and replaces the list by one step.
+
+    On a disk, whoever takes the output from this run takes the folder through which it writes.
+    On a store, the list is only replaced in the version that was read.
+    """
+    folders = replace(Folders.of_dataset(data), token=new_token())
+    check_unchanged({output: dataset})
+    found = ownership.survey(folders, coming=contents)
+    found.check()
+    path = storage.join(data, SUMS_FILE)
+    version, listed = storage.stat_file(path).version, read_sums(data)
+    # A run that was killed may have left files for other readers.
+    known = {storage.join(data, name) for name in (*listed, *contents)}
+    left = [each for each in found.ours if is_sidecar(each[len(data) + 1 :]) and each not in known]
+    written = [storage.join(data, name) for name in contents]
+    try:
+        take(folders)
+        named = [*left, *written, path]
+        journal.write_journal(folders, {*named, *map(folders.find_part, named)})
+        storage.delete_files(left)
+        sums = {**listed, **write_sidecars(data, contents, folders.find_part)}
+        if storage.is_remote(path):
+            storage.write_if_unchanged(path, checksums.format_sums(sums), version)
+        else:
+            checksums.write_sums(data, sums, folders.find_part(path))
+        is_ours = find_data(output) == data
+    except (ChangedError, FileNotFoundError) as error:
+        is_taken = find_data(output) != data or not storage.exists(journal.journal_path(folders))
+        if not is_taken and not isinstance(error, ChangedError):
+            raise
+        is_ours = False
+    if not is_ours and storage.is_remote(data):
+        _withdraw(data, contents)
+    ownership.end_attempt(folders, committed=True)
+    if not is_ours:
+        raise OutputError(
+            f"Another run has taken {output} since this one began.", "Run this again after it."
+        )
+
+
+def _withdraw(data: str, contents: Iterable[str]) -> None:
+    """Deletes what was written into a folder on a store, but not what another run lists."""
+    if storage.exists(storage.join(data, DATASET_FILE)):
+        written = {*contents} - checksums.list_sidecars(data)
+    else:  # The dataset was replaced, and its list was written after it had been deleted.
+        written = {*contents, SUMS_FILE}
+    storage.delete_files(storage.join(data, name) for name in written)

@@ -1,0 +1,51 @@
+"""Sidecars in a store: the list is replaced only while the dataset is that of the output."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import darkroom
+from darkroom import storage
+from darkroom.conversion import describe as describing
+from darkroom.errors import OutputError, UsageError
+from darkroom.options.conversion import ConversionOptions
+
+from .test_flows import write_source
+
+pytestmark = pytest.mark.heavy
+
+
+def list_files(root: str) -> set[str]:
+    """Returns the files of the dataset of an output, and whatever else is in it."""
+    data = json.loads(storage.read_bytes(f"{root}/dataset.json"))["dataset"]
+    return {name.removeprefix(f"{data}/") for name in storage.look_up_files(root)}
+
+
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
+def test_sidecars_come_and_go_with_the_dataset(store, monkeypatch, tmp_path):
+    source, root = write_source(store[1]), f"{store[1]}/data"
+    darkroom.convert(source, root, num_shards=1, options=ConversionOptions(describe=("dali",)))
+    before = list_files(root)
+    assert "dali-index/train/data_tfrecord-00000-of-00001.idx" in before
+    found = darkroom.describe(root, ["tfds", "huggingface"])
+    assert found.directory.startswith(f"{root}/data-")
+    assert list_files(root) == {*before, *found.files}
+    assert darkroom.verify(root).findings == ()
+    with pytest.raises(UsageError, match="croissant and tfds cannot find"):
+        darkroom.describe(root, ["tfds", "croissant"], tmp_path)
+
+    write = describing.write_sidecars
+
+    def write_while_it_is_replaced(*arguments):
+        sums = write(*arguments)
+        darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
+        return sums
+
+    monkeypatch.setattr(describing, "write_sidecars", write_while_it_is_replaced)
+    with pytest.raises(OutputError, match="Another run has taken"):
+        darkroom.describe(root, ["croissant"])
+    plain = {name for name in before if not name.startswith("dali-index/")}
+    assert list_files(root) == plain
+    assert darkroom.verify(root).findings == ()
