@@ -1,0 +1,86 @@
+"""Readers of other frameworks find every record by the sidecars, each in an environment of its own.
+
+They read, and SHA-256, label and split of what they read are compared with the index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darkroom.dataset.index import read_index
+
+from ..sidecars.datasets import KINDS, make_dataset
+
+pytestmark = pytest.mark.newest
+
+ROOT = Path(__file__).parents[2]
+# What each environment has, and whether its reader reads the images, or the index alone.
+READERS = {
+    "tfds": (["tensorflow", "tensorflow-datasets"], True),
+    "dali": (["nvidia-dali-cuda120", "numpy"], True),
+    "croissant": (["mlcroissant[parquet]"], False),
+    "huggingface": (["datasets"], False),
+}
+
+
+@pytest.fixture(scope="module", params=READERS)
+def reader(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def python(reader: str) -> Path:
+    """The Python of an environment. Delete it to get newer packages."""
+    folder = ROOT / ".venv" / f"{reader}-{sys.version_info[0]}.{sys.version_info[1]}"
+    python, stamp = folder / "bin/python", folder / "complete"
+    if not stamp.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "-q"]
+        if uv := shutil.which("uv"):
+            install = [uv, "pip", "install", "-q", "--python", str(python)]
+        subprocess.run([*install, *READERS[reader][0]], check=True, timeout=1_800)
+        stamp.touch()
+    return python
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("described") / "images"
+    made = make_dataset(folder, request.param, describe=tuple(READERS))
+    return Path(made.output_dir)
+
+
+def test_everything_is_read_once(reader, python, records, tmp_path):
+    script = Path(__file__).with_name(f"read_{reader}.py")
+    environment = {**os.environ, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [str(python), str(script), str(records)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    names = ["sha256", "label", "split"]
+    index = read_index(str(records / "index"), names).to_pylist()
+    expected = [[row[name] for name in names] for row in index]
+    # DALI has a number, of no meaning, where a record has none.
+    unknown = {sha256 for sha256, label, _ in expected if label is None and reader == "dali"}
+    rows = [[row[0], None if row[0] in unknown else row[1], row[2]] for row in rows]
+    assert count(rows) == count(expected)
+
+
+def count(rows: list[list[Any]]) -> Counter[str]:
+    """Counts equal rows; to some readers an empty list and no list look the same."""
+    return Counter(json.dumps([row[0], None if row[1] == [] else row[1], row[2]]) for row in rows)
