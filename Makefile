@@ -25,6 +25,7 @@ IN_DEMO = VENV=$$(sh tools/setup_env.sh demo '$(PYTHON)') && "$$VENV/bin/python"
 IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
 IN_KFP = VENV=$$(KFP='$(KFP)' sh tools/setup_env.sh kfp '$(PYTHON)') && "$$VENV/bin/python"
 IN_DOCS = VENV=$$(sh tools/setup_env.sh docs '$(PYTHON)') && "$$VENV/bin/python"
+IN_TORCH = VENV=$$(sh tools/setup_env.sh torch '$(PYTHON)') && "$$VENV/bin/python"
 IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	VENV=$$(sh tools/setup_env.sh newest '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
@@ -40,7 +41,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-fast test-core test-newest test-kfp test-engines test-flink test-spark test-orchestrators test-readers test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-fast test-core test-newest test-kfp test-torch test-engines test-flink test-spark test-orchestrators test-readers test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +72,9 @@ test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.1
 
 test-kfp: ## Try the components without TFX with a version of kfp (KFP=2.5.0 PYTHON=3.10 to 3.13)
 	@$(IN_KFP) -m pytest -m 'newest or ($(CORE))' tests/kfp
+
+test-torch: ## Read records in PyTorch, JAX and others, without TensorFlow (PYTHON=3.12 or 3.13)
+	@$(IN_TORCH) -m pytest tests/torch
 
 test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), containers (make image first)
 	@$(IN_TFX) -m pytest -m long tests/engines tests/input/test_service_hosts.py \

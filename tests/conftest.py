@@ -1,6 +1,6 @@
 """What every test gets: no cloud, no credentials, the same random numbers each time.
 
-The marks `tensorflow` and `tfx` of a file say what it needs. A file is left out, before it is
+The marks `tensorflow`, `tfx` and `torch` of a file say what it needs. A file is left out, before it is
 imported, where that is not installed, or when `-m` asks for the tests without it.
 """
 
@@ -118,7 +118,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def _is_left_out(file: Path, config: pytest.Config) -> bool:
     marks = re.search(r"^pytestmark = (\[[^\]]*\]|.*)", file.read_text("utf-8"), re.MULTILINE)
-    needed = re.findall(r"pytest\.mark\.(tensorflow|tfx)\b", marks[1]) if marks else []
+    needed = re.findall(r"pytest\.mark\.(tensorflow|tfx|torch)\b", marks[1]) if marks else []
     return any(
         f"not {package}" in config.option.markexpr or not importlib.util.find_spec(package)
         for package in needed

@@ -7,11 +7,12 @@
 #   setup_env.sh docs [PYTHON]   what builds the site, in .venv/docs-*
 #   setup_env.sh newest [PYTHON] the newest of everything, no constraints, in .venv/newest-*
 #   setup_env.sh bare [PYTHON]   the same without what is optional, pandas too, in .venv/bare-*
+#   setup_env.sh torch [PYTHON]  the core, the newest PyTorch and JAX, no TensorFlow, in .venv/torch-*
 #   setup_env.sh kfp [PYTHON]    the core and kfp of the version KFP, or the newest, in .venv/kfp-*
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
 # What is missing is fetched into .venv/: uv, and with it the interpreter and a compiler. Packages
-# come from the hash-locked files in constraints/, except for tf, newest, bare and kfp. A current
+# come from the hash-locked files in constraints/, except for tf, newest, bare, torch and kfp. A current
 # environment is used as it is: then nothing is written, so that anybody who can read the checkout
 # can use it.
 set -eu
@@ -143,7 +144,7 @@ choose_newest() {
     use_asked_python
   else
     # The last one is fetched where there is none.
-    for version in 3.12 3.13; do
+    for version in ${newest_first:-3.12 3.13}; do
       if python=$(find_python "$version"); then break; fi
     done
   fi
@@ -154,6 +155,11 @@ choose_newest() {
 }
 
 choose_bare() { choose_newest; }
+
+choose_torch() {
+  newest_first="3.13 3.12"
+  choose_newest
+}
 
 choose_kfp() {
   choose_core
@@ -237,6 +243,7 @@ install_newest() {
     tf) packages= extras="[tf]" ;;
     newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp]" ;;
     bare) packages=ipykernel extras= ;;
+    torch) packages="albumentations datasets grain hypothesis jax keras pytest torch torchvision" extras="[reader]" ;;
     kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras= ;;
   esac
   make_venv "newest packages"
@@ -261,8 +268,8 @@ install_project() {
 plan() {
   kind=$wanted
   case $kind in
-    tfx | demo | core | docs | newest | bare | kfp) "choose_$kind" ;;
-    *) die "usage: setup_env.sh tfx|demo|core|docs|newest|bare|kfp [PYTHON]" ;;
+    tfx | demo | core | docs | newest | bare | torch | kfp) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|demo|core|docs|newest|bare|torch|kfp [PYTHON]" ;;
   esac
   venv=$PWD/.venv/$name
   locked=$project
@@ -298,7 +305,7 @@ if ! has_packages || ! has_project; then
   if ! has_packages; then
     [ -n "$python" ] || fetch_python
     case $kind in
-      tf | newest | bare | kfp) install_newest ;;
+      tf | newest | bare | torch | kfp) install_newest ;;
       *) install_locked ;;
     esac
     printf '%s\n' "$locked" >"$venv/locked.stamp"

@@ -1,0 +1,155 @@
+"""What batches have: kinds of labels, columns, transforms, other libraries, the guide."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import darkroom
+
+from ..targets.conftest import FLAGS, LABELS, datasets, listed  # noqa: F401
+from .conftest import DARKEST, TRAINED
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+ROOT = Path(__file__).parents[2]
+
+
+def expect(kind: str, number: int, names) -> list[float] | int:
+    """The label of an image of `listed`."""
+    if kind == "label":
+        return names.index("odd" if number % 2 else "even")
+    if kind == "labels":
+        known = LABELS[number % 8]
+        return [float(name in known) if known else math.nan for name in names]
+    return [number / 2, 100 - number]
+
+
+@pytest.mark.parametrize("kind", FLAGS)
+def test_every_kind_of_label(datasets, kind):  # noqa: F811
+    given = {"image_size": (12, 16), "columns": ["image/filename"], "framework": "torch"}
+    data = darkroom.load(datasets[kind], batch_size=5, **given)
+    names = data["eval"].class_names
+    assert names == (data.labels or ("w", "h"))
+    seen = []
+    for images, labels, columns in torch.utils.data.DataLoader(data["eval"], None, num_workers=1):
+        assert images.shape[1:] == (3, 12, 16)
+        assert labels.dtype == (torch.int64 if kind == "label" else torch.float32)
+        numbers = [int(Path(name).stem) for name in columns["image/filename"]]
+        expected = torch.tensor([expect(kind, each, names) for each in numbers], dtype=labels.dtype)
+        assert torch.allclose(labels, expected, equal_nan=True)
+        seen += numbers
+    assert sorted(seen) == list(range(24, 32))
+
+
+def test_columns_have_the_types_of_features_and_a_value_where_a_record_has_none(records):
+    columns = ["number", "price", "note", "image/format", "image/encoded"]
+    data = darkroom.load(records, image_size=8, framework="torch", columns=columns)
+    for *_, found in data["train"]:
+        assert list(found) == columns
+        for number, price, note, form, encoded in zip(*found.values(), strict=True):
+            has_value = number % 5 != 0
+            assert note == (f"n{number}" if has_value else "")
+            assert price == number / 4 if has_value else torch.isnan(price)
+            assert (form.lower(), encoded[:2]) == ("jpeg", b"\xff\xd8")
+
+
+def test_transforms_of_torchvision_with_and_without_a_size(records):
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    to_floats = v2.ToDtype(torch.float32, scale=True)
+    given = {"framework": "torch", "transform": to_floats, "columns": ["number"]}
+    sized = darkroom.load(records, image_size=8, **given)["eval"]
+    images, labels, columns = next(iter(torch.utils.data.DataLoader(sized, None, num_workers=1)))
+    assert (images.dtype, images.shape) == (torch.float32, (25, 3, 8, 8))
+    assert torch.equal(labels, columns["number"] % 3)
+    shown = images.mean((1, 2, 3)) * 255 - DARKEST
+    assert (shown - columns["number"]).abs().max() < 1.5
+    steps = v2.Compose([v2.RandomCrop(6), to_floats])
+    whole = darkroom.load(records, framework="torch", transform=steps, batch_size=10)["eval"]
+    pairs = [pair for batch in torch.utils.data.DataLoader(whole, None) for pair in batch]
+    assert len(pairs) == 25
+    assert all(image.shape == (3, 6, 6) and label in (0, 1, 2) for image, label in pairs)
+    uncropped = darkroom.load(records, framework="torch", transform=to_floats)["eval"]
+    assert {image.shape for image, _ in next(iter(uncropped))} == {(3, 12, 10)}
+
+
+def test_a_transform_of_albumentations_gets_arrays(records):
+    albumentations = pytest.importorskip("albumentations")
+    flip = albumentations.VerticalFlip(p=1)
+    given = {"image_size": (12, 10), "framework": "numpy"}
+    plain = darkroom.load(records, **given)["eval"]
+    turned = darkroom.load(records, transform=lambda x: flip(image=x)["image"], **given)["eval"]
+    [(images, _)], [(others, _)] = plain, turned
+    assert np.array_equal(images[:, ::-1], others)
+
+
+def test_grain_takes_the_images_as_a_source(records):
+    grain = pytest.importorskip("grain")
+    given = {"framework": "numpy", "columns": ["number"]}
+    images = darkroom.load(records, image_size=8, **given)["train"].images
+    dataset = grain.MapDataset.source(images).shuffle(seed=1).batch(10)
+    batches = list(dataset.to_iter_dataset(grain.ReadOptions(num_threads=4)))
+    assert len(batches) == TRAINED // 10
+    for pixels, labels, columns in batches:
+        assert pixels.shape == (10, 8, 8, 3)
+        assert np.abs(pixels.mean((1, 2, 3)) - DARKEST - columns["number"]).max() < 1.5
+        assert np.array_equal(labels, columns["number"] % 3)
+    assert len({number for *_, columns in batches for number in columns["number"]}) == TRAINED
+
+
+def test_the_code_of_the_guide_runs(records, tmp_path):
+    text = (ROOT / "docs/guides/readers.md").read_text("utf-8")
+    (tmp_path / "records").symlink_to(records)
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
+    assert len(blocks) > 4
+    script = tmp_path / "guide.py"
+    # The workers of a DataLoader that begin as new processes import the script again.
+    script.write_text("\n".join(blocks))
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The digits of the demo, converted."""
+    from darkroom.pipelines.local.demo import write_demo_dataset
+
+    folder = tmp_path_factory.mktemp("digits")
+    darkroom.convert(write_demo_dataset(folder / "images"), folder / "records")
+    return folder / "records"
+
+
+def run_example(command, *arguments):
+    program = str(ROOT / "examples" / command[-1])
+    done = subprocess.run(
+        [sys.executable, *command[:-1], program, *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return float(re.search(r"^accuracy ([0-9.]+), waited", done.stdout, re.M)[1]), done.stdout
+
+
+def test_a_pytorch_training_goes_on_in_two_processes_and_is_as_good_as_ours(digits, tmp_path):
+    run_example(["train_torch.py"], digits, tmp_path, 2, 16)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    accuracy, text = run_example([*torchrun, "train_torch.py"], digits, tmp_path, 6, 16)
+    assert re.findall(r"^epoch (\d)/6", text, re.M) == ["3", "4", "5", "6"]
+    assert accuracy >= 0.97
+
+
+def test_a_training_with_keras_on_jax_is_as_good_as_ours(digits, tmp_path):
+    accuracy, _ = run_example(["train_jax.py"], digits, tmp_path, 6, 16)
+    assert accuracy >= 0.97
+    assert (tmp_path / "model.keras").is_file()
