@@ -52,7 +52,7 @@ def test_images_have_the_labels_and_columns_of_their_records(records, epochs):
         assert images.shape == (len(numbers), 3, 8, 8)
         assert images.is_contiguous(memory_format=torch.channels_last)
         shown = images.float().mean((1, 2, 3)) - DARKEST
-        assert (shown - numbers).abs().max() < 1.5
+        assert (shown - numbers).abs().max() < 2
         assert torch.equal(labels, numbers % 3)
 
 
