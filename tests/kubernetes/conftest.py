@@ -73,6 +73,8 @@ def make_pods(objects: list[dict[str, Any]]) -> Iterator[Pod]:
         kind, name, spec = each["kind"], each["metadata"]["name"], each.get("spec", {})
         if kind in ("Job", "Deployment", "StatefulSet"):
             template = spec["template"]
+        elif kind == "TrainJob" and spec["runtimeRef"]["kind"] == "ClusterTrainingRuntime":
+            template = _make_torch_template(each, objects)
         elif kind == "TrainJob":
             runtime = kinds["TrainingRuntime"]["spec"]["template"]["spec"]
             template = copy.deepcopy(
@@ -88,6 +90,25 @@ def make_pods(objects: list[dict[str, Any]]) -> Iterator[Pod]:
         else:
             continue
         yield Pod(kind, name, template["metadata"]["labels"], template["spec"])
+
+
+def _make_torch_template(job: dict[str, Any], objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the pod of a TrainJob whose runtime, torch-distributed, has an image alone."""
+    [patch], trainer = job["spec"]["runtimePatches"], job["spec"]["trainer"]
+    [node] = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    template = copy.deepcopy(node["template"]["spec"]["template"])
+    [container] = template["spec"]["containers"]
+    container |= {key: trainer[key] for key in ("image", "command", "args")}
+    container["resources"] = trainer["resourcesPerNode"]
+    [account] = [
+        each
+        for each in objects
+        if (each["kind"], each["metadata"]["name"])
+        == ("ServiceAccount", template["spec"]["serviceAccountName"])
+    ]
+    # A pod that does not say it has the account's.
+    key = "automountServiceAccountToken"
+    return {**template, "spec": {key: account[key], **template["spec"]}}
 
 
 # What each overlay is tried with besides what it has.

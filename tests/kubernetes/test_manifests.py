@@ -17,7 +17,7 @@ from .conftest import list_choices
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "kubernetes"
-NUM_PODS = 10
+NUM_PODS = 11
 
 
 def _list_files(folder: Path) -> set[Path]:
@@ -145,6 +145,7 @@ def test_images_are_ours_by_one_name_or_have_a_version(pods):
     beam = re.search(r"^apache-beam==(\S+)", lock, re.M)[1]
     assert images == {
         "darkroom": 7,
+        "registry.example.com/my-training:1": 1,
         "flink:1.20-java17": 2,
         f"apache/beam_flink1.20_job_server:{beam}": 1,
         "tensorflow/serving:2.20.0": 1,
@@ -300,10 +301,21 @@ def test_each_training_process_finds_itself_and_the_others(
         }
 
 
+def test_a_pytorch_training_starts_the_example_by_torchrun_and_has_shared_memory(pods):
+    (pod,) = [pod for pod in pods if pod.name == "pytorch"]
+    (container,) = pod.spec["containers"]
+    command, _ = pod.expand(container)
+    assert command == ["torchrun", "train_torch.py", "/data/records", "/data/pytorch"]
+    assert (ROOT / "examples" / command[1]).is_file()
+    mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    (memory,) = [each for each in pod.spec["volumes"] if each["name"] == mounts["/dev/shm"]]
+    assert memory["emptyDir"]["medium"] == "Memory"
+
+
 def test_the_batch_size_can_be_divided_by_the_processes(objects, pods):
     (job,) = [each for each in objects if each["metadata"]["name"] == "training"]
     for pod in pods:
-        if pod.kind == "TrainJob":
+        if str(pod) == "TrainJob/training":
             command, _ = pod.expand(pod.spec["containers"][0])
             batch_size = build_parser().parse_args(command[3:]).batch_size
             assert batch_size % job["spec"]["trainer"]["numNodes"] == 0

@@ -56,5 +56,5 @@ def test_published_models_accept_every_overlay(python, rendered):
         assert done.returncode == 0, done.stderr
         kinds[overlay] = sorted(done.stdout.split())
     serving = ["InferenceService", "ServingRuntime"]
-    training = ["TrainJob", "TrainingRuntime"]
+    training = ["TrainJob", "TrainJob", "TrainingRuntime"]
     assert kinds == {"gke": serving, "kfp-store": serving + training, "s3": serving}

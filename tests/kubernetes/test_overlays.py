@@ -101,7 +101,7 @@ def _list_labels(value: Any) -> list[dict[str, str]]:
 def test_policies_select_our_own_pods_and_no_other_one_of_the_namespace(rendered, overlay):
     ours = "app.kubernetes.io/instance"
     labels = [found for each in rendered[overlay] for found in _list_labels(each)]
-    assert len(labels) == 9
+    assert len(labels) == (10 if overlay == "kfp-store" else 9)
     assert {each[ours] for each in labels} == {"darkroom"}
     policies = [each for each in rendered[overlay] if each["kind"] == "NetworkPolicy"]
     for policy in policies:
@@ -119,7 +119,7 @@ def test_all_is_in_one_namespace_for_restricted_pods_and_no_job_starts_by_itself
     inside = [each for each in objects if each["kind"] != "Namespace"]
     assert {each["metadata"]["namespace"] for each in inside} == {"darkroom"}
     jobs = [each for each in objects if each["kind"] in ("Job", "TrainJob")]
-    assert [each["spec"]["suspend"] for each in jobs] == [True] * 3
+    assert [each["spec"]["suspend"] for each in jobs] == [True] * (4 if overlay == "kfp-store" else 3)
     (binding,) = [each for each in objects if each["kind"] == "RoleBinding"]
     account = {"kind": "ServiceAccount", "name": "darkroom-submit", "namespace": "darkroom"}
     assert binding["subjects"] == [account]
