@@ -205,3 +205,43 @@ def test_a_model_of_another_kind_is_trained_and_evaluated(cluster, datasets, kin
     assert again.parameters == {"passed": True, **done.parameters}
     page = cluster.find(again.artifacts["evaluation_page"]).read_text()
     assert "is not known" not in page
+
+
+def _train(records, output_dir, epochs, sizes=(), **more):
+    if epochs == 0:
+        raise ValueError("epochs is 0")
+    if epochs > 1:
+        with open(f"{output_dir}/model.pt", "w") as file:
+            file.write(json.dumps([epochs, sizes, more]))
+    return {"accuracy": np.float32(0.5), "loss": float("nan")} if epochs > 2 else records
+
+
+def test_a_function_gets_records_and_arguments_and_hands_over_its_files(
+    cluster, dataset, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "own_training", types.SimpleNamespace(train=_train))
+
+    def run(name="own_training:train", **arguments):
+        given = {"function": name, "arguments": arguments}
+        return cluster.run("train_with_function", {"dataset": dataset}, **given)
+
+    # Kubeflow carries whole numbers as floats.
+    done = run(epochs=3.0, sizes=[8.0, 0.5], other={"depth": 2.0})
+    made = done.artifacts["trained_model"]
+    assert made.metadata["function"] == "own_training:train"
+    [file] = cluster.find(made).iterdir()
+    assert (file.name, file.read_text()) == ("model.pt", '[3, [8, 0.5], {"other": {"depth": 2}}]')
+    assert done.artifacts["training_metrics"].metadata == {"accuracy": 0.5}
+    for found, message in (
+        (run("own-training"), "function is 'own-training', expected package.module:function."),
+        (run("no_such_package.code:train"), "function is 'no_such_package.code:train', but "
+         "no_such_package.code cannot be imported: ModuleNotFoundError: No module named"),
+        (run("own_training:trane"), "function is 'own_training:trane', but own_training has no "),
+        (run(epochs=0), "own_training:train failed: ValueError: epochs is 0 ("),
+        (run(), "own_training:train failed: TypeError: _train() missing 1 required"),
+        (run(epochs=2), "own_training:train returned '"),
+    ):  # fmt: skip
+        assert (found.code, found.error["code"]) == (2, "usage")
+        assert found.error["message"].startswith(message), found.error
+    monkeypatch.setitem(sys.modules, "own_training", types.SimpleNamespace(train=lambda **_: None))
+    assert run().error["message"] == "own_training:train wrote no file into output_dir."

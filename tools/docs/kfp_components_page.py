@@ -53,6 +53,7 @@ def format_page(generated: str) -> str:
 
 def _format_component(interface: Interface, shared: Collection[_Row]) -> str:
     image = "an image with TensorFlow" if interface.needs_tensorflow else "the small image, too"
+    image = "an image of yours, with darkroom" if interface.own_image else image
     text = f"\n## {interface.name}\n\n{interface.help} It runs in {image}.\n"
     tables = _list_rows(interface)
     text += _format_tables([[row for row in rows if row not in shared] for rows in tables])

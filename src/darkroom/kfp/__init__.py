@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     find_duplicates: Any
     inspect_dataset: Any
     train_classifier: Any
+    train_with_function: Any
     validate_dataset: Any
     validation_gate: Any
     verify_dataset: Any
@@ -41,6 +42,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "make_component",
         "make_pipeline",
         "train_classifier",
+        "train_with_function",
         "validate_dataset",
         "validation_gate",
         "verify_dataset",

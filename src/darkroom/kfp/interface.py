@@ -156,6 +156,7 @@ class Interface:
         outputs: The artifacts that it makes.
         results: Its output parameters.
         needs_tensorflow: Whether its image needs TensorFlow.
+        own_image: Whether its image has code of the user's, beside darkroom.
         checks: The checks of the values: each is called with the parameters that it takes, and
             raises UsageError.
         partial_checks: The same, where the values of some parameters are not known yet; () if
@@ -169,6 +170,7 @@ class Interface:
     outputs: tuple[Artifact, ...] = ()
     results: tuple[Parameter, ...] = ()
     needs_tensorflow: bool = False
+    own_image: bool = False
     checks: tuple[Callable[..., object], ...] = ()
     partial_checks: tuple[Callable[..., object], ...] = ()
 

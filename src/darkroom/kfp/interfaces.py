@@ -37,6 +37,7 @@ from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
+from darkroom.runtime.functions import FUNCTION
 
 LAUNCHER, DIRECT = TRANSFERS = ("launcher", "direct")
 
@@ -55,6 +56,11 @@ class _SomeTrainingOptions(TrainingFields):
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+def _check_function(function: str) -> None:
+    if not FUNCTION.fullmatch(function):
+        raise UsageError(f"function is {function!r}, expected package.module:function.")
 
 
 def _check_update(update: bool = False, output_dir: str = "") -> None:
@@ -312,6 +318,28 @@ TRAIN_CLASSIFIER = Interface(
     checks=(TrainingOptions,),
     partial_checks=(_SomeTrainingOptions,),
 )
+TRAIN_WITH_FUNCTION = Interface(
+    "train_with_function",
+    "Calls a training function of yours on the records, with PyTorch, JAX or any other framework.",
+    (
+        _URI,
+        Parameter(
+            "function",
+            str,
+            "As package.module:function. It is called with records, which darkroom.load opens, "
+            "with output_dir, an empty folder for its files, and with arguments. It may return "
+            "numbers by name.",
+        ),
+        Parameter("arguments", dict, "More arguments of the function, by name.", {}),
+    ),
+    inputs=(_EITHER,),
+    outputs=(
+        Artifact("trained_model", MODEL, "The files that the function wrote into output_dir."),
+        _name_metrics("training"),
+    ),
+    own_image=True,
+    checks=(_check_function,),
+)
 EVALUATE_CLASSIFIER = Interface(
     "evaluate_classifier",
     "Evaluates an exported model by the answers that a server would give.",
@@ -353,6 +381,7 @@ INTERFACES: Mapping[str, Interface] = {
         FIND_DUPLICATES,
         INSPECT_DATASET,
         TRAIN_CLASSIFIER,
+        TRAIN_WITH_FUNCTION,
         EVALUATE_CLASSIFIER,
     )
 }

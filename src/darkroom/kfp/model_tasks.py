@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DarkroomError, DataError, UsageError
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.report.facts import EVALUATION_FILE
 from darkroom.evaluation.report.result import Evaluation, describe_split
@@ -19,6 +21,7 @@ from darkroom.kfp.places import name_uris
 from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
+from darkroom.runtime.functions import describe_failure, load_function
 from darkroom.storage import copies
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
@@ -101,6 +104,42 @@ def _count_epochs(result: TrainingResult) -> dict[str, float]:
         for name, value in result.metrics.items()
     }
     return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **metrics}
+
+
+def train_with_function(execution: Execution) -> None:
+    """Calls a user's function with a separate folder, and hands over the files that it wrote."""
+    place, asked = execution.find_dataset(), execution.parameters
+    name, outputs = asked["function"], execution.outputs
+    function = load_function("function", name)
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
+        try:
+            found = function(records=place, output_dir=folder, **_restore(asked["arguments"]))
+        except (DarkroomError, OSError):
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            raise UsageError(f"{name} failed: {describe_failure(error)}.") from error
+        numbers = {} if found is None else found
+        if not (isinstance(numbers, Mapping) and all(isinstance(n, Real) for n in numbers.values())):
+            raise UsageError(f"{name} returned {found!r:.80}, expected numbers by name, or None.")
+        if not storage.list_everything(folder):
+            raise UsageError(f"{name} wrote no file into output_dir.")
+        model = outputs["trained_model"]
+        # A failed attempt may have left an earlier model.
+        storage.delete(model.path)
+        copies.copy_folder(folder, model.path)
+    model.describe({"function": name})
+    outputs["training_metrics"].write_facts({key: float(value) for key, value in numbers.items()})
+    execution.write_output()
+
+
+def _restore(value: Any) -> Any:
+    """Returns a value with the whole numbers that Kubeflow carried as floats."""
+    if isinstance(value, Mapping):
+        return {name: _restore(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_restore, value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def evaluate_classifier(execution: Execution) -> None:

@@ -31,6 +31,7 @@ TASKS: Mapping[str, Callable[[Execution], None]] = {
     "find_duplicates": data_tasks.find_duplicates,
     "inspect_dataset": data_tasks.inspect_dataset,
     "train_classifier": model_tasks.train_classifier,
+    "train_with_function": model_tasks.train_with_function,
     "evaluate_classifier": model_tasks.evaluate_classifier,
 }
 
