@@ -68,7 +68,9 @@ def train(records, output_dir, epochs=8, image_size=32, batch_size=64):
     rate = keras.optimizers.schedules.CosineDecay(4e-3, epochs * len(data["train"]))
     # Images that only fill up the last batch of a process have the weight 0.
     model.compile(
-        keras.optimizers.Adam(rate), "sparse_categorical_crossentropy", weighted_metrics=["accuracy"]
+        keras.optimizers.Adam(rate),
+        "sparse_categorical_crossentropy",
+        weighted_metrics=["accuracy"],
     )
     batches, steps, started = Generator(data["train"]), len(data["train"]), time.monotonic()
     model.fit(batches.repeat(), steps_per_epoch=steps, epochs=epochs, verbose=2)

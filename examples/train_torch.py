@@ -3,8 +3,8 @@
     python examples/train_torch.py records runs/torch
     torchrun --nproc-per-node 2 examples/train_torch.py records runs/torch
 
-It saves its state in the middle of epochs, too. Ended anywhere, and started again with any number of
-processes that divides the batch, it goes on with the very next batch.
+It saves its state in the middle of epochs, too. Ended anywhere, and started again with any number
+of processes that divides the batch, it goes on with the next batch after its checkpoint.
 """
 
 import os

@@ -1,7 +1,7 @@
 """What every test gets: no cloud, no credentials, the same random numbers each time.
 
-The marks `tensorflow`, `tfx` and `torch` of a file say what it needs. A file is left out, before it is
-imported, where that is not installed, or when `-m` asks for the tests without it.
+The marks `tensorflow`, `tfx` and `torch` of a file say what it needs. A file is left out, before
+it is imported, where that is not installed, or when `-m` asks for the tests without it.
 """
 
 from __future__ import annotations

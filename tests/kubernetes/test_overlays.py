@@ -119,7 +119,9 @@ def test_all_is_in_one_namespace_for_restricted_pods_and_no_job_starts_by_itself
     inside = [each for each in objects if each["kind"] != "Namespace"]
     assert {each["metadata"]["namespace"] for each in inside} == {"darkroom"}
     jobs = [each for each in objects if each["kind"] in ("Job", "TrainJob")]
-    assert [each["spec"]["suspend"] for each in jobs] == [True] * (4 if overlay == "kfp-store" else 3)
+    assert [each["spec"]["suspend"] for each in jobs] == [True] * (
+        4 if overlay == "kfp-store" else 3
+    )
     (binding,) = [each for each in objects if each["kind"] == "RoleBinding"]
     account = {"kind": "ServiceAccount", "name": "darkroom-submit", "namespace": "darkroom"}
     assert binding["subjects"] == [account]

@@ -110,7 +110,6 @@ def test_the_code_of_the_guide_runs(records, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
     assert len(blocks) > 4
     script = tmp_path / "guide.py"
-    # The workers of a DataLoader that begin as new processes import the script again.
     script.write_text("\n".join(blocks))
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False

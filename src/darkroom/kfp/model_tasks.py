@@ -120,7 +120,9 @@ def train_with_function(execution: Execution) -> None:
             traceback.print_exc()
             raise UsageError(f"{name} failed: {describe_failure(error)}.") from error
         numbers = {} if found is None else found
-        if not (isinstance(numbers, Mapping) and all(isinstance(n, Real) for n in numbers.values())):
+        if not (
+            isinstance(numbers, Mapping) and all(isinstance(n, Real) for n in numbers.values())
+        ):
             raise UsageError(f"{name} returned {found!r:.80}, expected numbers by name, or None.")
         if not storage.list_everything(folder):
             raise UsageError(f"{name} wrote no file into output_dir.")
