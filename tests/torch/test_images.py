@@ -14,6 +14,7 @@ import pytest
 
 import darkroom
 
+from ..kfp.tasks import Cluster
 from ..targets.conftest import FLAGS, LABELS, datasets, listed  # noqa: F401
 from .conftest import DARKEST, TRAINED
 
@@ -140,10 +141,18 @@ def run_example(command, *arguments):
     return float(re.search(r"^accuracy ([0-9.]+), waited", done.stdout, re.M)[1]), done.stdout
 
 
-def test_a_pytorch_training_goes_on_in_two_processes_and_is_as_good_as_ours(digits, tmp_path):
-    run_example(["train_torch.py"], digits, tmp_path, 2, 16)
+def test_a_training_of_kfp_goes_on_in_two_processes_and_is_as_good_as_ours(
+    digits, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    cluster = Cluster(tmp_path / "cluster", monkeypatch, capfd)
+    given = {"function": "train_torch:train", "arguments": {"epochs": 2.0, "image_size": 16.0}}
+    done = cluster.run("train_with_function", dataset_uri=str(digits), **given)
+    assert 0 < done.artifacts["training_metrics"].metadata["accuracy"] < 1
+    folder = cluster.find(done.artifacts["trained_model"])
+    assert os.listdir(folder) == ["checkpoint.pt"]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    accuracy, text = run_example([*torchrun, "train_torch.py"], digits, tmp_path, 6, 16)
+    accuracy, text = run_example([*torchrun, "train_torch.py"], digits, folder, 6, 16)
     assert re.findall(r"^epoch (\d)/6", text, re.M) == ["3", "4", "5", "6"]
     assert accuracy >= 0.97
 
