@@ -135,9 +135,9 @@ def test_processes_that_share_an_evaluation_have_as_many_batches_and_weights(rec
 
 
 def test_a_batch_that_does_not_fit_is_named(records):
-    with pytest.raises(DataError, match="75 records, which is no batch of 40 for each of 2"):
+    with pytest.raises(DataError, match="75 records, fewer than a batch of 40 for each of 2"):
         load(records, batch_size=40, options=InputOptions((8, 8), shard=(0, 2)))
-    with pytest.raises(DataError, match="no batch of 1 for each of 100"):
+    with pytest.raises(DataError, match="fewer than a batch of 1 for each of 100"):
         load(records, batch_size=1, options=InputOptions((8, 8), shard=(7, 100)))
 
 

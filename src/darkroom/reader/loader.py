@@ -91,7 +91,7 @@ class Loader:
         self._taken: int | None = None
         if options.training and not len(self):
             raise DataError(
-                f"The {records.split.name} split has {len(records)} records, which is no batch of "
+                f"The {records.split.name} split has {len(records)} records, fewer than a batch of "
                 f"{options.batch_size} for each of {options.shard[1]} processes.",
                 "Use a smaller batch_size, or fewer processes.",
             )
