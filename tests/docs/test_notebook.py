@@ -70,7 +70,7 @@ def test_each_result_is_shown_as_html(cells):
     assert "The dataset is sound" in get_page(find(cells, 'darkroom.verify(work / "records")'))
     assert "Passed" in get_page(find(cells, "darkroom.validate"))
     assert "more than once" in get_page(find(cells, "darkroom.find_duplicates"))
-    assert "60 images as tf.data" in get_page(find(cells, "darkroom.load"))
+    assert "60 images for tensorflow" in get_page(find(cells, "darkroom.load"))
     assert "records (95 % interval" in get_page(find(cells, "darkroom.evaluate"))
     assert "20 predictions" in get_page(find(cells, "darkroom.predict"))
 
