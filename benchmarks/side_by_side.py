@@ -1,7 +1,8 @@
-"""darkroom beside the loaders that people use: tfds.ImageFolder, TFDS, webdataset, Grain.
+"""darkroom beside the loaders that people use.
 
     python benchmarks/side_by_side.py [--images 10000] [--pairs 3] [--loaders grain,...]
-        [--photographs DIR] [--environments .venv/loaders]
+        [--own darkroom_numpy] [--uses train,eval] [--photographs DIR]
+        [--environments .venv/loaders] [--python PYTHON]
 
 Run it by hand: it is not part of `make bench`, because the first run installs each loader into an
 environment of its own (some GB from the network in all), with the versions that
@@ -11,8 +12,9 @@ All loaders get the same JPEG files, written once in the format that each reads,
 batches: 64 x 224 x 224 x 3, uint8, bilinear; of random windows (training), or of the middle of
 images resized to a short side of 256 (evaluation). Two cores, page cache warm, batches consumed one
 after another; the first ten do not count. Each loader is used in the way that its documentation
-calls fastest, and runs in turn with darkroom, each in a fresh process. The table shows medians, and
-the ratios of the pairs.
+calls fastest, and runs in turn with `--own`, each in a fresh process. The table shows medians, and
+the ratios of the pairs; and the same of images a second of processor time, which other work on the
+machine changes less. The latter leaves out worker processes that a loader does not wait for.
 
 Without --photographs, JPEGs are drawn as in benchmarks/input.py.
 """
@@ -28,19 +30,26 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from input_rows.pairs import run_pairs
+from input_rows.pairs import show_pairs
 from input_rows.photographs import make_photographs
 from loaders.environments import make_environment
 
 _CORES = 2
 _READERS = Path(__file__).parent / "loaders"
-# The name of a loader's script, and the environment that it runs in.
+# The name of a loader's script, and the environment that it runs in: None is this one.
 LOADERS = {
+    "darkroom": None,
+    "darkroom_numpy": None,
+    "darkroom_torch": "darkroom_torch",
     "tfds_folder": "tfds",
     "tfds_records": "tfds",
     "webdataset": "webdataset",
     "grain": "grain",
+    "image_folder": "image_folder",
+    "litdata": "litdata",
+    "streaming": "streaming",
 }
+_OTHERS = ("tfds_folder", "tfds_records", "webdataset", "grain")
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,12 @@ class Loader:
             return "none: reads the files"
         return f"{size / 1e6:,.0f} MB, written in {seconds:.1f} s"
 
-    def read(self, use: str, expected: int) -> float:
-        """Returns the images a second of an epoch in a fresh process."""
+    def read(self, use: str, expected: int) -> dict[str, float]:
+        """Returns the rates of an epoch in a fresh process; see `contract.consume`."""
         result = self._run("read", self.target, use, "--cores", _CORES)
         if result["images"] != expected:
             raise SystemExit(f"{self.name} gave {result['images']} images instead of {expected}.")
-        return result["rate"]
+        return result
 
     def _run(self, *arguments: object) -> dict[str, float]:
         script = _READERS / f"{self.name}_reader.py"
@@ -82,40 +91,51 @@ class Loader:
 
 
 def compare(own: Loader, other: Loader, use: str, count: int, pairs: int) -> None:
-    """Prints a row: images a second of both, and their ratio."""
-    cells = run_pairs(lambda: own.read(use, count), lambda: other.read(use, count), pairs)
-    print(f"{other.name:<14}{use:<7}{cells}", flush=True)
+    """Prints a row of images a second, and one of images a second of processor time."""
+    runs = [(own.read(use, count), other.read(use, count)) for _ in range(pairs)]
+    for what, name in ((use, "rate"), (f"{use}, processor", "processor_rate")):
+        cells = show_pairs([(first[name], second[name]) for first, second in runs])
+        print(f"{other.name:<16}{what:<18}{cells}", flush=True)
 
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time darkroom beside other loaders.")
     parser.add_argument("--images", type=int, default=10_000, help="number of images")
     parser.add_argument("--pairs", type=int, default=3, help="runs of each, in turn")
-    parser.add_argument("--loaders", default=",".join(LOADERS), help="which to compare with")
+    parser.add_argument("--own", default="darkroom", choices=LOADERS, help="which is compared")
+    parser.add_argument("--loaders", default=",".join(_OTHERS), help="which to compare with")
+    parser.add_argument("--uses", default="train,eval", help="also whole, if all are darkroom")
     parser.add_argument("--photographs", type=Path, help="folder of JPEGs to take instead")
     parser.add_argument("--environments", type=Path, default=Path(".venv/loaders"))
+    parser.add_argument("--python", default=sys.executable, help="for the environments")
     parser.add_argument("--scratch", default=None, help="folder for the images")
     return parser.parse_args()
+
+
+def _find_python(name: str, arguments: argparse.Namespace) -> Path:
+    environment = LOADERS[name]
+    if environment is None:
+        return Path(sys.executable)
+    return make_environment(environment, arguments.environments, arguments.python)
 
 
 def main() -> None:
     """Makes environments and images, and prints the table."""
     arguments = _parse_arguments()
-    names = arguments.loaders.split(",")
-    pythons = {name: make_environment(LOADERS[name], arguments.environments) for name in names}
+    names = [arguments.own, *arguments.loaders.split(",")]
+    pythons = {name: _find_python(name, arguments) for name in names}
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:_CORES]))
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         images = Path(scratch, "images")
         make_photographs(images / "train", arguments.images, arguments.photographs)
         size = sum(path.stat().st_size for path in images.rglob("*.jpg"))
         print(f"{arguments.images:,} JPEGs of {size / 1e6:,.0f} MB; {_CORES} cores; images/s")
-        own = Loader("darkroom", Path(sys.executable), Path(scratch, "darkroom"))
-        others = [Loader(name, pythons[name], Path(scratch, name)) for name in names]
+        own, *others = [Loader(name, pythons[name], Path(scratch, name)) for name in names]
         for loader in (own, *others):
             print(f"format of {loader.name}: {loader.write(images)}", flush=True)
-        print(f"{'loader':<14}{'use':<7}{'darkroom':>9}{'loader':>9}{'ratio':>8}  ratios")
+        print(f"against {'':<8}{'use':<18}{'own':>9}{'against':>9}{'ratio':>8}  ratios, {own.name}")
         for other in others:
-            for use in ("train", "eval"):
+            for use in arguments.uses.split(","):
                 compare(own, other, use, arguments.images, arguments.pairs)
 
 

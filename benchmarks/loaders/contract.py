@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,11 +14,14 @@ import numpy as np
 SIZE, SHORT_SIDE, BATCH = 224, 256, 64
 AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 SEED = 0
+# Random windows; the middle of images resized to a short side of 256; and, which only darkroom's
+# scripts have, whole images.
+USES = ("train", "eval", "whole")
 _WARM_BATCHES = 10
 
 Batches = Iterable[np.ndarray]
 Writer = Callable[[Path, Path], None]
-Reader = Callable[[Path, bool, int], Batches]
+Reader = Callable[[Path, str, int], Batches]
 
 
 def consume(batches: Batches) -> dict[str, float]:
@@ -28,11 +32,13 @@ def consume(batches: Batches) -> dict[str, float]:
 
     Returns:
         `images`: how many the epoch had. `rate`: images a second, after the first batches.
+        `processor_rate`: images a second of processor time, that of this process after the first
+        batches, and that of its worker processes that have ended.
 
     Raises:
         SystemExit: A batch has another shape or dtype.
     """
-    images, counted, started = 0, 0, 0.0
+    images, counted, started, used = 0, 0, 0.0, 0.0
     for number, batch in enumerate(batches):
         if batch.shape[1:] != (SIZE, SIZE, 3) or batch.dtype != np.uint8:
             raise SystemExit(f"Got {batch.dtype} {batch.shape} instead of uint8 [n, 224, 224, 3].")
@@ -41,8 +47,11 @@ def consume(batches: Batches) -> dict[str, float]:
         if number >= _WARM_BATCHES:
             counted += len(batch)
         if number == _WARM_BATCHES - 1:
-            started = time.perf_counter()
-    return {"images": images, "rate": counted / (time.perf_counter() - started)}
+            started, used = time.perf_counter(), time.process_time()
+    seconds, used = time.perf_counter() - started, time.process_time() - used
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = used / counted + (children.ru_utime + children.ru_stime) / images
+    return {"images": images, "rate": counted / seconds, "processor_rate": 1 / processor}
 
 
 def run(write: Writer, read: Reader) -> None:
@@ -50,7 +59,7 @@ def run(write: Writer, read: Reader) -> None:
 
     Args:
         write: Writes the loader's own format: photographs as FOLDER/train/LABEL/NAME.jpg, target.
-        read: Returns an epoch of what was written: target, whether for training, processor cores.
+        read: Returns an epoch of what was written: target, use (see `USES`), processor cores.
     """
     parser = argparse.ArgumentParser(description="One loader, in its own environment.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -59,7 +68,7 @@ def run(write: Writer, read: Reader) -> None:
     writing.add_argument("target", type=Path)
     reading = commands.add_parser("read")
     reading.add_argument("target", type=Path)
-    reading.add_argument("use", choices=["train", "eval"])
+    reading.add_argument("use", choices=USES)
     reading.add_argument("--cores", type=int, default=2)
     arguments = parser.parse_args()
     if arguments.command == "write":
@@ -67,5 +76,5 @@ def run(write: Writer, read: Reader) -> None:
         write(arguments.photographs, arguments.target)
         result = {"seconds": time.perf_counter() - started}
     else:
-        result = consume(read(arguments.target, arguments.use == "train", arguments.cores))
+        result = consume(read(arguments.target, arguments.use, arguments.cores))
     print(json.dumps(result), flush=True)

@@ -18,16 +18,16 @@ def write(photographs: Path, target: Path) -> None:
     convert(photographs / "train", target, split_ratios="100/0/0")
 
 
-def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
+def read(target: Path, use: str, cores: int) -> Iterator[np.ndarray]:
     """Yields an epoch; tf.data uses a thread for each core."""
     files = sorted(str(path) for path in target.glob("Split-train/*"))
     options = InputOptions(
         (contract.SIZE, contract.SIZE),
         batch_size=contract.BATCH,
         augment="crop",
-        resize="stretch" if training else "center_crop",
+        resize="center_crop" if use == "eval" else "stretch",
     )
-    if training:
+    if use == "train":
         batches = make_train_dataset(files, options, epoch=0)
     else:
         batches = make_eval_dataset(files, options)

@@ -41,11 +41,11 @@ def _parse_label(record: bytes) -> int:
     return int.from_bytes(record[:_LABEL_BYTES], "little")
 
 
-def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
+def read(target: Path, use: str, cores: int) -> Iterator[np.ndarray]:
     """Yields an epoch; each worker reads every n-th batch."""
     files = sorted(str(path) for path in target.glob("*.array_record"))
     data = grain.MapDataset.source(grain.sources.ArrayRecordDataSource(files)).seed(contract.SEED)
-    data = data.shuffle().random_map(_crop_randomly) if training else data.map(_crop_center)
+    data = data.shuffle().random_map(_crop_randomly) if use == "train" else data.map(_crop_center)
     options = grain.multiprocessing.MultiprocessingOptions(num_workers=cores)
     for images, _ in data.batch(contract.BATCH).to_iter_dataset().mp_prefetch(options):
         yield images

@@ -17,11 +17,11 @@ def write(photographs: Path, target: Path) -> None:
     target.symlink_to(photographs.resolve(), target_is_directory=True)
 
 
-def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
+def read(target: Path, use: str, cores: int) -> Iterator[np.ndarray]:
     """Yields an epoch; tf.data uses a thread for each core."""
-    decoder = crop_randomly if training else crop_center
+    decoder = crop_randomly if use == "train" else crop_center
     data = tfds.ImageFolder(str(target)).as_dataset(
-        split="train", shuffle_files=training, decoders={"image": decoder()}
+        split="train", shuffle_files=use == "train", decoders={"image": decoder()}
     )
     for batch in data.batch(contract.BATCH).prefetch(tf.data.AUTOTUNE):
         yield batch["image"].numpy()

@@ -27,20 +27,20 @@ def write(photographs: Path, target: Path) -> None:
     )
 
 
-def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
+def read(target: Path, use: str, cores: int) -> Iterator[np.ndarray]:
     """Yields an epoch; tf.data uses a thread for each core."""
-    decoder = crop_randomly if training else crop_center
+    decoder = crop_randomly if use == "train" else crop_center
     # Otherwise TFDS caches a small dataset, and every epoch has the decoded images of the first.
     config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
     data = tfds.load(
         "photographs",
         data_dir=str(target),
         split="train",
-        shuffle_files=training,
+        shuffle_files=use == "train",
         decoders={"image": decoder()},
         read_config=config,
     )
-    data = data.shuffle(_SHUFFLED) if training else data
+    data = data.shuffle(_SHUFFLED) if use == "train" else data
     for batch in data.batch(contract.BATCH).prefetch(tf.data.AUTOTUNE):
         yield batch["image"].numpy()
 

@@ -40,9 +40,10 @@ class RandomCrop:
         return crop_randomly(data, self._rng)
 
 
-def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
+def read(target: Path, use: str, cores: int) -> Iterator[np.ndarray]:
     """Yields an epoch, in which each worker reads its own shards."""
     files = sorted(str(path) for path in target.glob("*.tar"))
+    training = use == "train"
     shards = len(files) if training else False
     data = webdataset.WebDataset(files, shardshuffle=shards, seed=contract.SEED)
     data = data.shuffle(_SHUFFLED) if training else data
