@@ -14,7 +14,7 @@ images resized to a short side of 256 (evaluation). Two cores, page cache warm, 
 after another; the first ten do not count. Each loader is used in the way that its documentation
 calls fastest, and runs in turn with `--own`, each in a fresh process. The table shows medians, and
 the ratios of the pairs; and the same of images a second of processor time, which other work on the
-machine changes less. The latter leaves out worker processes that a loader does not wait for.
+machine changes less.
 
 Without --photographs, JPEGs are drawn as in benchmarks/input.py.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import time
 from collections.abc import Callable, Iterable
@@ -32,8 +33,8 @@ def consume(batches: Batches) -> dict[str, float]:
 
     Returns:
         `images`: how many the epoch had. `rate`: images a second, after the first batches.
-        `processor_rate`: images a second of processor time, that of this process after the first
-        batches, and that of its worker processes that have ended.
+        `processor_rate`: images a second of processor time of this process and its worker
+        processes, after the first batches.
 
     Raises:
         SystemExit: A batch has another shape or dtype.
@@ -47,11 +48,20 @@ def consume(batches: Batches) -> dict[str, float]:
         if number >= _WARM_BATCHES:
             counted += len(batch)
         if number == _WARM_BATCHES - 1:
-            started, used = time.perf_counter(), time.process_time()
-    seconds, used = time.perf_counter() - started, time.process_time() - used
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = used / counted + (children.ru_utime + children.ru_stime) / images
-    return {"images": images, "rate": counted / seconds, "processor_rate": 1 / processor}
+            started, used = time.perf_counter(), _read_processor()
+    seconds, used = time.perf_counter() - started, _read_processor() - used
+    return {"images": images, "rate": counted / seconds, "processor_rate": counted / used}
+
+
+def _read_processor() -> float:
+    """Returns the seconds of processor time of this process and its children, ended or not."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = time.process_time() + ended.ru_utime + ended.ru_stime
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            fields = Path("/proc", child, "stat").read_text().rpartition(")")[2].split()
+            used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 def run(write: Writer, read: Reader) -> None:

@@ -1,6 +1,6 @@
 """The start and the memory of `darkroom.load(..., framework="torch")`, by the number of records.
 
-    python benchmarks/reader.py [--rows 600,100000,1000000] [--rounds 5]
+    python benchmarks/loaders/start.py [--rows 600,100000,1000000] [--rounds 5]
 
 Run it with an interpreter that has PyTorch and OpenCV, such as that of `.venv/loaders/
 darkroom_torch`. 600 small JPEGs are converted. For more records, the rows of their index are
@@ -60,7 +60,8 @@ seconds, used = time.perf_counter() - started, time.process_time() - used
 opened, peak = peak, read_mb()
 count = sum(1 for _ in itertools.islice(batches, 50))
 under_way = images.nbytes * 4 / 1e6  # two ahead, the one that is taken, and the one before
-print(json.dumps([seconds, used, peak - before - under_way, max(peak, opened) - before - under_way]))
+before += under_way
+print(json.dumps([seconds, used, peak - before, max(peak, opened) - before]))
 """
 
 
