@@ -86,27 +86,9 @@ class Records:
             self.files += [storage.join(folders[root], file) for file in files]
         commits = [dataset for _, dataset, _ in parts]
         self.commit = ",".join(dict.fromkeys(each.fingerprint for each in commits))
-        # On a store, each file takes a request or two.
-        with ThreadPoolExecutor(_THREADS) as pool:
-            tables = list(pool.map(lambda part: _read_index(*part), parts))
-        self.counts = [table.num_rows for table in tables]
-        self._starts = np.cumsum([0, *self.counts])
-        table = pa.concat_tables(tables)
-        labels = table["label"].combine_chunks()
-        needed = {"image": table["format"]}
-        if self._kind.name == "label":
-            needed["label"] = labels
-        for what, column in needed.items():
-            if column.null_count:
-                raise DataError(
-                    f"The {split.name} split has {column.null_count} records without {what}.",
-                    "Training needs records with an image and a label.",
-                )
-        self.facts = {name: table[name].to_numpy().astype(kind) for name, kind in _FACTS.items()}
-        found = table["format"].combine_chunks()
-        self.formats = pc.index_in(found, _FORMATS).to_numpy().astype(np.int8)
-        values, numbers = self._kind.number(labels, pa.array(split.labels, pa.string()))
-        self.numbers = numbers if split.labels else values
+        self._read_columns(parts)
+        # Arrow would keep the memory of the tables: at a million records, more than all the rest.
+        pa.default_memory_pool().release_unused()
         self._states = {root: identify_commit(root) for root in split.commits}
         self.__setstate__({})
 
@@ -177,6 +159,30 @@ class Records:
         return self._kind.make_array(
             self.numbers.take(pa.array(numbers)).to_pylist(), len(self.names)
         )
+
+    def _read_columns(self, parts: Sequence[tuple[str, Dataset, int]]) -> None:
+        """Reads the index of files: the folder and commit of their dataset, and their numbers."""
+        # On a store, each file takes a request or two.
+        with ThreadPoolExecutor(_THREADS) as pool:
+            tables = list(pool.map(lambda part: _read_index(*part), parts))
+        self.counts = [table.num_rows for table in tables]
+        self._starts = np.cumsum([0, *self.counts])
+        table = pa.concat_tables(tables)
+        labels = table["label"].combine_chunks()
+        needed = {"image": table["format"]}
+        if self._kind.name == "label":
+            needed["label"] = labels
+        for what, column in needed.items():
+            if column.null_count:
+                raise DataError(
+                    f"The {self.split.name} split has {column.null_count} records without {what}.",
+                    "Training needs records with an image and a label.",
+                )
+        self.facts = {name: table[name].to_numpy().astype(kind) for name, kind in _FACTS.items()}
+        found = table["format"].combine_chunks()
+        self.formats = pc.index_in(found, _FORMATS).to_numpy().astype(np.int8)
+        values, numbers = self._kind.number(labels, pa.array(self.split.labels, pa.string()))
+        self.numbers = numbers if self.split.labels else values
 
     def _find(self, number: int) -> tuple[str, int]:
         """Returns the file of a record, and its number in that file."""
