@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import threading
@@ -151,7 +152,7 @@ def test_images_by_number_are_those_of_an_evaluation(records):
         assert np.array_equal(image, pixels[number])
         assert (label, price["price"]) == (labels[number], columns["price"][number])
     assert np.array_equal(images[-1][0], images[24][0])
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="there is no image 25: there are 25"):
         images[25]
 
 
@@ -186,6 +187,62 @@ def test_a_transform_does_not_go_with_mixup(records):
     # Nothing random that was not asked for.
     plain = load(records, transform=lambda image: image, augment=None)
     assert np.array_equal(next(iter(plain))[0], next(iter(load(records)))[0])
+
+
+def test_each_split_may_have_a_transform(records):
+    data = darkroom.load(
+        records,
+        image_size=8,
+        training=True,
+        framework="numpy",
+        augment="none",
+        transform={"train": lambda image: image[:4], "validation": lambda image: image[:2]},
+    )
+    assert next(iter(data["train"]))[0].shape == (32, 4, 8, 3)
+    assert next(iter(data["eval"]))[0].shape == (25, 2, 8, 3)
+    # Without one, images are as they are stored.
+    [batch, *_] = load(records, "eval", image_size=None, transform={})
+    assert all(image.dtype == np.uint8 and image.ndim == 3 for image, _ in batch)
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        (lambda image: 1 / 0, "transform failed with record .* of .*: ZeroDivisionError"),
+        (lambda image: image[: image.mean().astype(int)], "makes no batch: all input arrays must"),
+        ("flip", "transform is 'flip', expected a function"),
+    ],
+)
+def test_a_transform_that_fails_is_said(records, transform, said):
+    with pytest.raises(UsageError, match=said):
+        next(iter(load(records, transform=transform, image_size=200)))
+
+
+def test_a_count_that_an_epoch_does_not_have_is_refused(records):
+    loader = load(records)
+    assert repr(loader) == "Loader(train, 75 images, 10 batches)"
+    batches = iter(loader)
+    next(batches)
+    loader.load_state_dict(loader.state_dict(4))
+    assert len(list(loader)) == 6
+    # From here on, six batches are all.
+    assert (loader.state_dict(5)["position"], loader.state_dict(6)["epoch"]) == (72, 1)
+    with pytest.raises(UsageError, match="got 7 batches, and this iteration has 6"):
+        loader.state_dict(7)
+
+
+def test_batches_that_another_process_began_are_refused(records):
+    batches = iter(load(records))
+    next(batches)
+    child = os.fork()
+    if not child:
+        try:
+            next(batches)
+        except UsageError as error:
+            os._exit(0 if "begun in another process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(list(batches)) == 9
 
 
 def test_several_threads_may_take_batches_of_one_iterator(records):
@@ -255,6 +312,7 @@ def test_data_that_cannot_be_read_by_its_places_is_refused(photos, records, tmp_
         ({"framework": "jax"}, "framework is 'jax', expected one of tensorflow, numpy, torch"),
         ({"order": "random"}, "order is 'random', expected one of exact, window"),
         ({"image_size": None}, "image_size is missing"),
+        ({"columns": "price"}, "columns is 'price', expected a list"),
         ({"columns": ["none"]}, "columns names 'none', which the records do not have"),
         ({"columns": ["image/class/label"]}, "which the records do not have beside their labels"),
         ({"options": InputOptions((8, 8), record_cache="memory")}, "record_cache is 'memory'"),

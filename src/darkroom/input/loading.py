@@ -15,13 +15,13 @@ from darkroom.data.open import OpenedData, find_roots, open_data
 from darkroom.data.splits import RecordSplit, fetch_records
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
-from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
+from darkroom.errors import MissingExtraError, MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.reader.opening import FRAMEWORKS, TENSORFLOW, open_loaders
+from darkroom.reader.opening import FRAMEWORKS, TENSORFLOW, Transform, open_loaders
 from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.text import find_similar, format_count
 
@@ -103,7 +103,7 @@ def load(
     options: InputOptions | None = None,
     framework: str = TENSORFLOW,
     columns: Sequence[str] = (),
-    transform: Callable[[Any], Any] | None = None,
+    transform: Transform | Mapping[str, Transform] | None = None,
     order: str | None = None,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
@@ -132,8 +132,9 @@ def load(
             input column: a dict of them follows the labels. Where a record has no value, it is 0,
             NaN or an empty text.
         transform: For `torch` and `numpy`: a function that is given each image, uint8 [3, H, W] as
-            a tensor or [H, W, 3] as an array, in several threads, and returns what takes its place.
-            Random augmentation is then only that which `augment` names.
+            a tensor or [H, W, 3] as an array, in several threads, and returns what takes its place;
+            or a dict with a function for each split. Random augmentation is then only that which
+            `augment` names.
         order: For `torch` and `numpy`, the order of training: `exact` shuffles all records,
             `window` reads each file about once from start to end. Default: `window` from a store.
 
@@ -155,6 +156,8 @@ def load(
         )
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
         check_flag(name, flag)
+    if isinstance(columns, str):
+        raise UsageError(f"columns is {columns!r}, expected a list of names.")
     if cache_dir is not None:
         storage.absolute(cache_dir)  # checks that it is a path
     is_sized = image_size is not None or options is not None
@@ -169,7 +172,11 @@ def load(
     made = merge_options(InputOptions, options, given)
     fetching: Any = {"verify": verify, "stage": stage, "cache_dir": cache_dir}
     if framework == TENSORFLOW:
-        load_tensorflow()
+        try:
+            load_tensorflow()
+        except MissingExtraError as error:
+            hint = f'{error.hint} Without TensorFlow, give framework="torch" or "numpy".'
+            raise MissingExtraError(error.message, hint) from error
 
     def open_now(data: OpenedData) -> LoadedSplits:
         if framework == TENSORFLOW:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from darkroom.dataset.example import IMAGE_ENCODED, decode_example
+from darkroom.errors import UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
@@ -126,6 +127,7 @@ class Batch:
 
         Raises:
             DataError: A record is missing or damaged, or its dataset was replaced.
+            UsageError: `transform` failed, or did not return images of one shape.
         """
         for work in self._work:
             work.result()
@@ -137,9 +139,20 @@ class Batch:
             images, labels = self._changes.mix(self._views, labels, num_classes)
             images = arrays.make_images(images)
         elif options.image_size is not None:
-            images = arrays.stack(images)
+            images = self._stack()
         columns = {name: self._gather(name) for name in options.columns}
         return images, arrays.make_values(labels), columns
+
+    def _stack(self) -> Any:
+        """Returns transformed images as one array."""
+        try:
+            return self._arrays.stack(self._images)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise UsageError(
+                f"What transform returned makes no batch: {error}.",
+                "Return arrays (torch: tensors) of one shape, or leave out image_size, which makes "
+                "lists.",
+            ) from error
 
     def _choose_windows(self, positions: Array, epoch: int) -> list[list[int]] | list[None]:
         options, sizes = self._options, self._shapes[:, :2]
@@ -166,9 +179,10 @@ class Batch:
                     decode_view(image, form, shape, window, view, scaled=options.scaled_decoding)
             if self._views is not None:
                 self._changes.change(number, view)
-            self._images[number] = view
-            if options.transform is not None:
-                self._images[number] = options.transform(self._arrays.make_images(view))
+            if self._views is None or options.transform is not None:
+                image = self._arrays.make_images(view)
+                with self._records.report_transform(row):
+                    self._images[number] = (options.transform or _keep)(image)
 
     def _gather(self, name: str) -> Any:
         """Returns a column as an array, or as a list of texts."""
@@ -177,3 +191,7 @@ class Batch:
         if kind is not None:
             return self._arrays.make_values(np.array(values, kind))
         return values if name == IMAGE_ENCODED else [value.decode() for value in values]
+
+
+def _keep(image: Any) -> Any:
+    return image

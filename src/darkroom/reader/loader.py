@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -106,12 +107,15 @@ class Loader:
         """Images of an epoch that fill no batch of all processes: each time others."""
         return len(self._records) - self._find_end(0)
 
+    def __repr__(self) -> str:
+        split, images = self._records.split.name, len(self._records)
+        return f"{type(self).__name__}({split}, {images:,} images, {len(self):,} batches)"
+
     def __len__(self) -> int:
         """Returns the number of batches of an epoch in this process."""
         return -(-self._find_end(0) // self._global_batch)
 
     def __iter__(self) -> Iterator[Any]:
-        self._records.reopen()
         worker, workers = self._find_worker()
         begun = int(self._progress[_BEGUN + worker])
         self._progress[_BEGUN + worker] += 1
@@ -136,25 +140,31 @@ class Loader:
         """Returns where an epoch is. Any number of processes can go on from there.
 
         Args:
-            batches: How many batches the loop has taken of the current iteration. Only a loop over
+            batches: How many batches were taken of the iteration that began last. Only a loop over
                 the loader itself can leave it out: the workers of a DataLoader read ahead.
 
         Raises:
-            UsageError: It is left out, and workers read.
+            UsageError: It is left out, and workers read; or there are not so many.
         """
         begun = int(self._progress[_BEGUN:].max())
         if batches is None:
             batches = self._taken if begun else 0
-        if batches is None:
+        if batches is None or self._find_worker()[1] > 1:
             raise UsageError(
                 "state_dict needs the number of batches, because workers read ahead.",
-                "Call state_dict(n) after the n-th batch of the epoch.",
+                "Call state_dict(n) on the dataset after the n-th batch of your loop.",
             )
         check_count("batches", batches, 0)
         epoch = int(self._progress[_EPOCH]) + max(begun - 1, 0)
         position = 0 if begun > 1 else int(self._progress[_POSITION])
+        end = self._find_end(position)
+        if batches > (most := -(-(end - position) // self._global_batch)):
+            raise UsageError(
+                f"state_dict got {batches} batches, and this iteration has {most}.",
+                "Count from its begin, which may be in the middle of an epoch.",
+            )
         position += batches * self._global_batch
-        if position >= self._find_end(position):
+        if position >= end:
             epoch, position = epoch + 1, 0
         return {**self._identity, "epoch": epoch, "position": position}
 
@@ -205,6 +215,8 @@ class Loader:
 
     def _make_batches(self, epoch: int, position: int, worker: int, workers: int) -> Iterator[Any]:
         """Yields the batches of a worker: those of a process are dealt to its workers."""
+        # Not when the iteration begins: torch has no place for an error of a worker there.
+        self._records.reopen()
         options, counts = self._options, self._records.counts
         order = None
         if options.training:
@@ -229,8 +241,8 @@ class Loader:
     ) -> tuple[Batch, Array | None]:
         """Returns a batch and the weights of its images, if it has weights."""
         options = self._options
-        index, count = options.shard
-        positions = start + index + count * np.arange(options.batch_size)
+        part, count = options.shard
+        positions = start + part + count * np.arange(options.batch_size)
         is_real, weights = positions < end, None
         if count > 1 and not options.training:
             # No process waits for another one at the end: all have as many batches, as large.
@@ -264,8 +276,14 @@ class _Iterator(Iterator[Any]):
         self._loader = loader
         self._batches = batches
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def __next__(self) -> Any:
+        if os.getpid() != self._process:
+            raise UsageError(
+                "These batches were begun in another process, whose threads are not in this one.",
+                "Begin another loop over the loader.",
+            )
         with self._lock:
             batch = next(self._batches)
             self._loader._taken = (self._loader._taken or 0) + 1
@@ -294,7 +312,10 @@ class Images(Sequence[tuple[Any, ...]]):
             IndexError: There is no such image.
             DataError: Its record is missing or damaged.
         """
-        row = range(len(self))[number]
+        row, count = index(number), len(self)
+        if not -count <= row < count:
+            raise IndexError(f"there is no image {row}: there are {count}")
+        row %= count
         rows = np.array([row])
         images, labels, columns = Batch(self._records, rows, self._views, self._arrays, rows).wait()
         parts = {name: values[0] for name, values in columns.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.data.splits import ImageSplit, RecordSplit, Split
-from darkroom.dataset.splits import TRAIN
+from darkroom.dataset.splits import TRAIN, name_split
 from darkroom.errors import MissingExtraError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import InputOptions, choose_augmentation
@@ -17,6 +17,8 @@ from darkroom.reader.loader import Loader, ReadOptions
 from darkroom.reader.order import EXACT, ORDERS, WINDOW
 from darkroom.reader.records import Records
 from darkroom.runtime import progress
+
+Transform = Callable[[Any], Any]
 
 TENSORFLOW, NUMPY, TORCH = FRAMEWORKS = ("tensorflow", "numpy", "torch")
 # Options that say how TensorFlow reads, and one for which there are methods of a loader.
@@ -44,7 +46,7 @@ def open_loaders(
     training: bool,
     is_sized: bool,
     columns: Sequence[str] = (),
-    transform: Callable[[Any], Any] | None = None,
+    transform: Transform | Mapping[str, Transform] | None = None,
     order: str | None = None,
 ) -> dict[str, Loader]:
     """Returns a loader for each split, by name.
@@ -57,7 +59,7 @@ def open_loaders(
         training: Shuffle and augment the train split.
         is_sized: Whether images get the size of the options.
         columns: Features that batches have, too.
-        transform: Is given each image.
+        transform: Is given each image; or a function for each split that has one, by its name.
         order: `exact` or `window`; None: `window` for records that are read from a store.
 
     Raises:
@@ -68,6 +70,10 @@ def open_loaders(
     _check_options(options, framework)
     if order not in (None, *ORDERS):
         raise UsageError(f"order is {order!r}, expected one of {', '.join(ORDERS)}.")
+    transforms = transform if isinstance(transform, Mapping) else dict.fromkeys(splits, transform)
+    if odd := [each for each in transforms.values() if each is not None and not callable(each)]:
+        raise UsageError(f"transform is {odd[0]!r:.80}, expected a function of an image.")
+    transforms = {name_split(name): each for name, each in transforms.items()}
     kind, shard = _load_framework(framework, options)
     loaders = {}
     for name, split in splits.items():
@@ -80,7 +86,14 @@ def open_loaders(
         loaders[name] = loader = kind(
             Records(split, folders),
             _choose_reading(split, folders, options, shard, training and name == TRAIN, order),
-            _choose_views(split, options, is_sized, training and name == TRAIN, columns, transform),
+            _choose_views(
+                split,
+                options,
+                is_sized,
+                training and name == TRAIN,
+                columns,
+                transforms.get(name),
+            ),
         )
         if loader.dropped:
             progress.note(
@@ -145,7 +158,7 @@ def _choose_views(
     is_sized: bool,
     trains: bool,
     columns: Sequence[str],
-    transform: Callable[[Any], Any] | None,
+    transform: Transform | None,
 ) -> ViewOptions:
     augmentation = Augmentation()
     if trains and is_sized:

@@ -154,6 +154,21 @@ class Records:
                 "Convert the source again with full checks of images.",
             ) from error
 
+    @contextmanager
+    def report_transform(self, number: int) -> Iterator[None]:
+        """Names a record whose image a function of the user's fails with in the block.
+
+        Raises:
+            UsageError: The block raised an error.
+        """
+        try:
+            yield
+        except Exception as error:
+            path, row = self._find(number)
+            raise UsageError(
+                f"transform failed with record {row} of {path}: {type(error).__name__}: {error}."
+            ) from error
+
     def make_labels(self, numbers: Array) -> Array:
         """Returns what records are labelled with, [B] or [B, C]; see `Kind.make_array`."""
         return self._kind.make_array(
