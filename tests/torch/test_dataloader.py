@@ -163,6 +163,15 @@ def start_processes(records, folder, stop):
     ]
 
 
+def test_a_dataset_that_was_replaced_is_named_through_a_worker_that_stays(tmp_path):
+    folder = write_records(tmp_path, 40)
+    loader = make_loader(open_split(folder), persistent_workers=True)
+    list(loader)
+    darkroom.convert(tmp_path / "list.jsonl", folder, overwrite=True, seed=1)
+    with pytest.raises(DataError, match="was replaced while it was read"):
+        list(loader)
+
+
 def test_a_killed_training_of_two_processes_has_the_batches_of_an_undisturbed_one(
     records, epochs, tmp_path
 ):
