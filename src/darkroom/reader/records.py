@@ -35,7 +35,7 @@ _FACTS = {
     "width": np.int32,
     "channels": np.int8,
 }
-_FORMATS = pa.array(["jpeg", "png", "RAW"])
+_FORMATS = ("jpeg", "png", "RAW")
 JPEG, PNG, RAW = range(3)
 _THREADS = 8
 # Files that are kept open. Others are opened for each record.
@@ -195,7 +195,7 @@ class Records:
                 )
         self.facts = {name: table[name].to_numpy().astype(kind) for name, kind in _FACTS.items()}
         found = table["format"].combine_chunks()
-        self.formats = pc.index_in(found, _FORMATS).to_numpy().astype(np.int8)
+        self.formats = pc.index_in(found, pa.array(_FORMATS)).to_numpy().astype(np.int8)
         values, numbers = self._kind.number(labels, pa.array(self.split.labels, pa.string()))
         self.numbers = numbers if self.split.labels else values
 

@@ -29,7 +29,7 @@ from darkroom.storage.parquet import BATCH_ROWS
 _MAX_KEPT_ROWS = 250_000
 # Of each shard. Those after them are opened for each record, as a process may open few.
 _MAX_OPEN_FILES = 64
-_NO_ROWS = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS)).empty_table()
+_SCHEMA = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class OldRecords:
             None if position is None else starts[place] + position
             for place, position in zip(places, old["position"].to_pylist(), strict=True)
         ]
-        found = pa.concat_tables([_NO_ROWS, *parts.values()]).take(pa.array(numbers, pa.int64()))
+        found = pa.concat_tables([_SCHEMA.empty_table(), *parts.values()]).take(
+            pa.array(numbers, pa.int64())
+        )
         for name in IMAGE_COLUMNS:
             old = old.append_column(name, found[name])
         return old
