@@ -73,7 +73,7 @@ def train(records, output_dir, epochs=8, image_size=32, batch_size=64):
         weighted_metrics=["accuracy"],
     )
     batches, steps, started = Generator(data["train"]), len(data["train"]), time.monotonic()
-    model.fit(batches.repeat(), steps_per_epoch=steps, epochs=epochs, verbose=2)
+    model.fit(batches.repeat(), steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
     share = batches.seconds / (time.monotonic() - started)
     batches, steps = Generator(data["eval"]).repeat(), len(data["eval"])
     accuracy = model.evaluate(batches, steps=steps, verbose=0, return_dict=True)["accuracy"]
