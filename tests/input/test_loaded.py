@@ -78,7 +78,7 @@ def test_batches_have_the_columns_that_are_named(photo_list, tmp_path):
         rows = zip(*(columns[name].numpy() for name in names), strict=True)
         found |= {Path(name.decode()).name: (price, stars) for name, price, stars in rows}
     assert {name: stars for name, (_, stars) in found.items()} == {f"{n}.png": n for n in range(8)}
-    # Where a record has no value.
+    # The default for records that lack it.
     assert {name for name, (price, _) in found.items() if math.isnan(price)} == {"0.png", "5.png"}
 
 

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ..environments import make_environment
+
 pytestmark = pytest.mark.newest
 
 ROOT = Path(__file__).parents[2]
@@ -59,21 +61,6 @@ ORCHESTRATORS = {
 Run = Callable[[Path, Path], subprocess.CompletedProcess[str]]
 
 
-def _make_environment(name: str) -> Path:
-    """Returns the programs of an environment. Delete it to get newer packages."""
-    folder = ROOT / ".venv" / f"{name}-{sys.version_info[0]}.{sys.version_info[1]}"
-    python, stamp = folder / "bin/python", folder / "complete"
-    if not stamp.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "-q"]
-        if uv := shutil.which("uv"):
-            install = [uv, "pip", "install", "-q", "--python", str(python)]
-        subprocess.run([*install, *ORCHESTRATORS[name].packages], check=True, timeout=1_800)
-        stamp.touch()
-    return folder / "bin"
-
-
 @pytest.fixture(scope="module", params=ORCHESTRATORS)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -82,7 +69,8 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def run(name: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs the example of an orchestrator on a source, into a folder."""
-    programs, home = _make_environment(name), tmp_path_factory.mktemp(name)
+    programs = make_environment(name, ORCHESTRATORS[name].packages)
+    home = tmp_path_factory.mktemp(name)
     text = (ROOT / "examples" / ORCHESTRATORS[name].example).read_text()
     assert ORCHESTRATORS[name].pause[0] in text
     script = home / "dags" / ORCHESTRATORS[name].example

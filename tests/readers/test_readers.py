@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 
 from darkroom.dataset.index import read_index
 
+from ..environments import make_environment
 from ..sidecars.datasets import KINDS, make_dataset
 
 pytestmark = pytest.mark.newest
@@ -39,18 +38,8 @@ def reader(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def python(reader: str) -> Path:
-    """The Python of an environment. Delete it to get newer packages."""
-    folder = ROOT / ".venv" / f"{reader}-{sys.version_info[0]}.{sys.version_info[1]}"
-    python, stamp = folder / "bin/python", folder / "complete"
-    if not stamp.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "-q"]
-        if uv := shutil.which("uv"):
-            install = [uv, "pip", "install", "-q", "--python", str(python)]
-        subprocess.run([*install, *READERS[reader][0]], check=True, timeout=1_800)
-        stamp.touch()
-    return python
+    """The Python of an environment."""
+    return make_environment(reader, READERS[reader][0]) / "python"
 
 
 @pytest.fixture(scope="module", params=KINDS)

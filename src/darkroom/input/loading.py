@@ -129,8 +129,8 @@ def load(
         framework: `tensorflow`, `torch` or `numpy`. The last two read converted datasets without
             TensorFlow.
         columns: Features of the records that batches have, too, such as `image/filename` or an
-            input column: a dict of them follows the labels. Where a record has no value, it is 0,
-            NaN or an empty text.
+            input column: a dict of them follows the labels. The default for records that lack one
+            is 0, NaN or an empty text.
         transform: For `torch` and `numpy`: a function that is given each image, uint8 [3, H, W] as
             a tensor or [H, W, 3] as an array, in several threads, and returns what takes its place;
             or a dict with a function for each split. Random augmentation is then only that which

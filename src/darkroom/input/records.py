@@ -45,7 +45,7 @@ _SHAPE_FEATURES = {
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
 
-# The type of a column, and what it has where a record has no value.
+# The type of a column, and the default for records that lack it.
 _COLUMNS = {"bytes": (tf.string, ""), "int64": (tf.int64, 0), "float": (tf.float32, math.nan)}
 # Share of the memory budget for files that are read at the same time.
 _READ_SHARE = 0.25

@@ -21,7 +21,7 @@ from darkroom.reader.windows import choose_centers, sample_windows
 
 # Images that a thread decodes before another thread may be asked.
 _CHUNK = 4
-# The type of a column of numbers, and what a column has where a record has no value.
+# The type of a column of numbers, and the default for records that lack a column.
 _COLUMNS = {"bytes": (None, b""), "int64": (np.int64, 0), "float": (np.float32, np.nan)}
 
 
