@@ -19,11 +19,11 @@ from tests.remote.conftest import hurry, s3, s3_server  # noqa: F401  fixtures
 import darkroom
 from darkroom import storage
 from darkroom.conversion import job
-from darkroom.conversion.beam.old_records import OldIndex
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.errors import DarkroomError
 from darkroom.options.conversion import ConversionOptions
+from darkroom.storage.parquet import KeptTables
 
 _ENGINE = {
     "runner": "PortableRunner",
@@ -48,7 +48,7 @@ def write_table(folder: str) -> str:
 
 def run_here(write: WriteDataset, *_: object) -> None:
     """Does what an engine would, in this thread."""
-    write._commit([write_shard(task, None, OldIndex()) for task in write.tasks])
+    write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
 
 def begin_job(patch: pytest.MonkeyPatch, source: str, output: str) -> Callable[[], None]:

@@ -16,13 +16,13 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
-from darkroom.conversion.beam.old_records import OldIndex
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output.attempts import Record
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
+from darkroom.storage.parquet import KeptTables
 
 COLUMNS = {"split": "split", "label": "string_label", "x": "integer"}
 
@@ -44,7 +44,7 @@ def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **opti
     """Converts until one shard of three is finished; then the client ends."""
 
     def write_one(write: WriteDataset, *_: object) -> None:
-        write_shard(write.tasks[0], None, OldIndex())
+        write_shard(write.tasks[0], None, KeptTables())
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -181,7 +181,7 @@ def test_an_engine_may_run_the_last_step_twice(source, tmp_path, monkeypatch):
 
     def run_twice(write: WriteDataset, *_: object) -> None:
         for _ in range(2):
-            write._commit([write_shard(task, None, OldIndex()) for task in write.tasks])
+            write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
     monkeypatch.setattr(job, "run_job", run_twice)
     result = darkroom.convert(source, tmp_path / "out", columns=COLUMNS)
@@ -193,7 +193,7 @@ def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
     def lose_output(write: WriteDataset, *_: object) -> None:
         monkeypatch.undo()
         shutil.move(f"{tmp_path}/out/.attempt", tmp_path / "taken")
-        write_shard(write.tasks[0], None, OldIndex())
+        write_shard(write.tasks[0], None, KeptTables())
 
     monkeypatch.setattr(job, "run_job", lose_output)
     with pytest.raises(OutputError, match=f"A later run has taken {tmp_path}/out, so attempt"):

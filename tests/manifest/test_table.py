@@ -10,8 +10,10 @@ from darkroom.manifest.table import (
     names_only_jpegs,
     read_manifest,
     read_manifest_rows,
+    read_manifest_tables,
     write_manifest_info,
 )
+from darkroom.storage.parquet import KeptTables
 
 MANIFEST = Manifest(
     rows=10,
@@ -98,3 +100,18 @@ def test_rows_are_read_as_written_with_their_gaps(tmp_path):
     assert [{name: getattr(row, name) for name in rows[0]} for row in found] == rows
     (last,) = read_manifest_rows(str(tmp_path), 1, 5)
     assert (last.key, last.row, type(last.row), last.uri) == ("ä", 2, int, None)
+
+
+def test_neighbours_read_a_row_group_once(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"row": range(50)}), tmp_path / "manifest.parquet", row_group_size=20)
+    groups, read = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda file, group: groups.append(group) or read(file, group),
+    )
+    kept, found = KeptTables(), []
+    for first in range(0, 50, 5):
+        for table in read_manifest_tables(str(tmp_path), first, 5, kept):
+            found += table["row"].to_pylist()
+    assert (found, groups) == ([*range(50)], [0, 1, 2])

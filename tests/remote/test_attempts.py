@@ -15,12 +15,12 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
-from darkroom.conversion.beam.old_records import OldIndex
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
+from darkroom.storage.parquet import KeptTables
 
 OUTPUT = "s3://photos/out"
 TABLE = {"columns": {"split": "split", "label": "string_label", "x": "integer"}, "num_shards": 2}
@@ -51,7 +51,7 @@ def fingerprint(source, made) -> str:
 
 
 def _write(write: WriteDataset) -> None:
-    write._commit([write_shard(task, None, OldIndex()) for task in write.tasks])
+    write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
 
 def _interrupt(
@@ -63,7 +63,7 @@ def _interrupt(
     def run_job(write: WriteDataset, *_: object) -> None:
         begun.append(write)
         for task in write.tasks[:shards]:
-            write_shard(task, None, OldIndex())
+            write_shard(task, None, KeptTables())
         raise KeyboardInterrupt
 
     # The job reads the manifest where the client's runner has it.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from darkroom.dataset.named import find_named
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, StorageError
 from darkroom.runtime.json_values import build_value
-from darkroom.storage.parquet import report_damage
+from darkroom.storage.parquet import KeptTables, report_damage
 
 MANIFEST_FILE = "manifest.parquet"
 MANIFEST_INFO_FILE = "manifest.json"
@@ -201,8 +202,18 @@ def _list_values(column: pa.ChunkedArray) -> list[Any]:
     return list(column.to_pylist())
 
 
-def read_manifest_tables(folder: str, first: int, count: int) -> Iterator[pa.Table]:
-    """Yields the same rows in tables; see `read_manifest_rows`."""
+def read_manifest_tables(
+    folder: str, first: int, count: int, kept: KeptTables | None = None
+) -> Iterator[pa.Table]:
+    """Yields the same rows in tables; see `read_manifest_rows`.
+
+    Args:
+        folder: As there.
+        first: As there.
+        count: As there.
+        kept: Keeps row groups for the next call.
+    """
+    kept = kept or KeptTables()
     path = storage.join(folder, MANIFEST_FILE)
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
         parquet = pq.ParquetFile(file)
@@ -211,7 +222,8 @@ def read_manifest_tables(folder: str, first: int, count: int) -> Iterator[pa.Tab
             rows = parquet.metadata.row_group(group).num_rows
             low, high = max(first - start, 0), min(first + count - start, rows)
             if low < high:
-                yield parquet.read_row_group(group).slice(low, high - low)
+                table = kept.read((path, group), partial(parquet.read_row_group, group))
+                yield table.slice(low, high - low)
             start += rows
 
 

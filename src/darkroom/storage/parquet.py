@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from darkroom import storage
 from darkroom.errors import DarkroomError, DataError
 
 BATCH_ROWS = 8_192
+_MAX_KEPT_ROWS = 250_000
 
 
 @contextmanager
@@ -57,3 +60,22 @@ def iterate_batches(
     # A file without rows may have no row groups; newer versions of pyarrow fail there.
     if parquet.num_row_groups:
         yield from parquet.iter_batches(batch_rows, columns=columns)
+
+
+class KeptTables:
+    """Tables that threads have read last: shards that are neighbours read the same ones."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, key: Hashable, load: Callable[[], pa.Table]) -> pa.Table:
+        """Returns the table of a key, which is loaded unless it is kept."""
+        with self._lock:
+            if key not in self._tables:
+                self._tables[key] = load()
+            self._tables.move_to_end(key)
+            found = self._tables[key]
+            while sum(map(len, self._tables.values())) > _MAX_KEPT_ROWS:
+                self._tables.popitem(last=False)
+        return found

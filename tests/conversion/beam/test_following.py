@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from darkroom import storage
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.following import Follower, follow_shards
 from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.dataset.commit import Shard
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 
@@ -53,6 +55,17 @@ def test_finished_shards_are_shown_with_their_rows_and_their_rate(write, clock, 
         "Converting 10/60 rows, 1 of 3 shards",
         "Converting 30/60 rows 4.0/s, 2 of 3 shards",
     ]
+
+
+def test_shards_that_are_linked_are_done_from_the_start(write, clock, lines):
+    tasks = list(write.tasks)
+    tasks[2] = replace(tasks[2], linked=Shard("Split-train/old", 30, 1, "0"))
+    write.tasks = tasks
+    follower = Follower(write, clock)
+    clock.now = 10
+    _leave(write, "shard-00001.json")
+    follower.look()
+    assert lines() == ["Converting 50/60 rows 2.0/s, 2 of 3 shards"]
 
 
 def test_the_end_is_shown_though_the_commit_removes_the_reports(write, clock, lines):

@@ -42,7 +42,9 @@ class Follower:
             task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
             for task in write.tasks
         }
-        self._done = self._before = self._list()
+        names = zip(self._rows, write.tasks, strict=True)
+        linked = {name for name, task in names if task.linked}
+        self._done = self._before = self._list() | linked
         self._started = self._logged = clock()
         self._show()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -23,10 +23,8 @@ from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage
 from darkroom.manifest.table import ManifestRow, flatten_old, list_rows
 from darkroom.runtime import progress
-from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.storage.parquet import BATCH_ROWS, KeptTables
 
-# What a worker keeps of the old index; the rows of new shards are in the same order as the old.
-_MAX_KEPT_ROWS = 250_000
 # Of each shard. Those after them are opened for each record, as a process may open few.
 _MAX_OPEN_FILES = 64
 _SCHEMA = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS))
@@ -58,40 +56,23 @@ class OldDataset:
         return storage.join(self.folders.index, index_file(number, sum(self.shards.values())))
 
 
-class OldIndex:
-    """Reads the index of an old dataset; the parts that were used last are kept for a worker."""
-
-    def __init__(self) -> None:
-        self._parts: OrderedDict[str, pa.Table] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def read(self, path: str) -> pa.Table:
-        """Returns what a file of the index says of its images."""
-        with self._lock:
-            if path not in self._parts:
-                batches = read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS)
-                self._parts[path] = pa.concat_tables(batches)
-            self._parts.move_to_end(path)
-            found = self._parts[path]
-            while sum(map(len, self._parts.values())) > _MAX_KEPT_ROWS:
-                self._parts.popitem(last=False)
-        return found
-
-
 class OldRecords:
     """Finds the records of an old dataset that a new shard takes; a context manager.
 
     Args:
         dataset: The dataset.
-        index: Reads its index.
+        tables: Keeps parts of its index; the rows of new shards are in the same order as the old.
     """
 
-    def __init__(self, dataset: OldDataset, index: OldIndex) -> None:
+    def __init__(self, dataset: OldDataset, tables: KeptTables) -> None:
         self._dataset = dataset
-        self._index = index
+        self._tables = tables
         self._is_remote = storage.is_remote(dataset.folders.examples)
         self._stack = ExitStack()
-        self._scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="darkroom-"))
+        self._scratch = ""
+        if self._is_remote:
+            scratch = tempfile.TemporaryDirectory(prefix="darkroom-")
+            self._scratch = self._stack.enter_context(scratch)
         self._files: dict[str, BinaryIO] = {}
         self._lock = threading.Lock()
 
@@ -106,7 +87,7 @@ class OldRecords:
         old = flatten_old(rows)
         places = [*zip(old["split"].to_pylist(), old["shard"].to_pylist(), strict=True)]
         parts = {
-            place: self._index.read(self._dataset.index_path(*place))
+            place: self._read_index(self._dataset.index_path(*place))
             for place in {*places} - {(None, None)}
         }
         starts = dict(zip(parts, accumulate(map(len, parts.values()), initial=0), strict=False))
@@ -156,6 +137,11 @@ class OldRecords:
         facts = {name: old[name] for name in PreparedImage._fields if name in old}
         facts["changes"] = tuple(filter(None, old["changes"].split(",")))
         return PreparedImage(encoded=image, **facts)
+
+    def _read_index(self, path: str) -> pa.Table:
+        return self._tables.read(
+            path, lambda: pa.concat_tables(read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS))
+        )
 
     def _read(self, path: str, old: dict[str, Any]) -> bytes:
         """Returns the bytes of a record with its frame."""

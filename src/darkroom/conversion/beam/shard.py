@@ -4,14 +4,15 @@ Threads read, decode and encode the images, and records are written in the manif
 shard's bytes do not depend on the number of threads.
 
 A finished shard leaves its report in the work folder. If this run is killed, the next run of the
-same plan does not write the shard again.
+same plan does not write the shard again. A shard that is linked leaves none: linking it again takes
+less time than checking it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -26,7 +27,7 @@ from darkroom.conversion.beam.encode import (
     cut_batches,
     encode_rows,
 )
-from darkroom.conversion.beam.old_records import OldDataset, OldIndex, OldRecords
+from darkroom.conversion.beam.old_records import OldDataset, OldRecords
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
@@ -37,6 +38,7 @@ from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
 from darkroom.manifest.table import list_rows, read_manifest_tables
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
+from darkroom.storage.parquet import KeptTables
 from darkroom.targets.kind import find_kind
 
 _BATCH_ROWS = 256
@@ -184,7 +186,7 @@ class ShardReport(NamedTuple):
 def write_shard(
     task: ShardTask,
     readers: ImageReaders | None,
-    old_index: OldIndex,
+    tables: KeptTables,
     tick: Callable[[int, int], None] = lambda num_rows, before: None,
 ) -> ShardReport:
     """Writes a shard, its index and its rejects, unless an earlier run has done so.
@@ -192,7 +194,7 @@ def write_shard(
     Args:
         task: The shard to write.
         readers: They read and encode images; None where rows have no images.
-        old_index: Reads the index of the dataset that is updated.
+        tables: Keeps what shards have in common of the manifest and the old index.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
 
@@ -200,18 +202,19 @@ def write_shard(
         OutputError: A later attempt has taken the output.
     """
     task.attempt.check_current()
-    if report := _find_finished(task):
+    done = (
+        _link_shard(task, task.old, task.linked, tables)
+        if task.old and task.linked
+        else _find_finished(task)
+    )
+    if done:
         tick(task.range.num_rows, task.range.num_rows)
-        return report
-    if task.old and task.linked:
-        report = _link_shard(task, task.old, task.linked, old_index)
-        tick(task.range.num_rows, task.range.num_rows)
-        return report
+        return done
     kind = find_kind(task.kind)
     finished = [*task.results, task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
     with (
-        OldRecords(task.old, old_index) if task.old else nullcontext() as old,
+        OldRecords(task.old, tables) if task.old else nullcontext() as old,
         storage.open_write(shard_part) as file,
         _open_index(task, index_part) as index,
         RejectsWriter(rejects_part) as rejects,
@@ -225,10 +228,8 @@ def write_shard(
                 rejects.add(reject)
             tick(encoded.num_rows, 0)
 
-        tables = read_manifest_tables(
-            task.folders.manifest, task.range.first_row, task.range.num_rows
-        )
-        rows = chain.from_iterable(map(old.list_rows if old else list_rows, tables))
+        found = _read_rows(task, tables)
+        rows = chain.from_iterable(map(old.list_rows if old else list_rows, found))
         if readers:
             readers.encode(rows, kind, write, old.take if old else None)
         else:
@@ -238,7 +239,13 @@ def write_shard(
         storage.sync_file(file)
     _give_names(parts, finished)
     shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
-    return _report(task, shard, rejects.count, index.sum)
+    return _keep_report(task, _report(task, shard, rejects.count, index.sum))
+
+
+def _read_rows(task: ShardTask, tables: KeptTables) -> Iterator[pa.Table]:
+    return read_manifest_tables(
+        task.folders.manifest, task.range.first_row, task.range.num_rows, tables
+    )
 
 
 def _open_index(task: ShardTask, path: str) -> IndexWriter:
@@ -253,26 +260,21 @@ def _open_index(task: ShardTask, path: str) -> IndexWriter:
 
 
 def _link_shard(
-    task: ShardTask, dataset: OldDataset, shard: Shard, old_index: OldIndex
+    task: ShardTask, dataset: OldDataset, shard: Shard, tables: KeptTables
 ) -> ShardReport:
     """Gives a shard of the old dataset its new name, and writes its index with the new rows."""
     path, index_path = task.results
-    rejects_path = task.work_file(_REJECTS)
-    part, rejects_part = task.folders.find_part(index_path), task.folders.find_part(rejects_path)
-    rows = pa.concat_tables(
-        read_manifest_tables(task.folders.manifest, task.range.first_row, task.range.num_rows)
-    )
-    with OldRecords(dataset, old_index) as old, _open_index(task, part) as index:
+    part = task.folders.find_part(index_path)
+    rows = pa.concat_tables(_read_rows(task, tables))
+    with OldRecords(dataset, tables) as old, _open_index(task, part) as index:
         found = old.find(rows)
         columns = dict(zip(found.column_names, found.columns, strict=True))
         columns |= dict(zip(rows.column_names, rows.columns, strict=True))
         columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}
         index.add_table(pa.table(columns))
-    with RejectsWriter(rejects_part) as rejects:
-        pass
-    _give_names((part, rejects_part), (index_path, rejects_path))
+    _give_names((part,), (index_path,))
     storage.link_file(storage.join(dataset.folders.examples, shard.file), path)
-    return _report(task, shard, rejects.count, index.sum)
+    return _report(task, shard, 0, index.sum)
 
 
 def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:
@@ -283,6 +285,7 @@ def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:
 
 
 def _report(task: ShardTask, shard: Shard, rejected: int, index: FileSum) -> ShardReport:
+    """Returns the report of a shard, with the versions that its files have now."""
     report = ShardReport(
         task.range.number,
         task.range.split,
@@ -294,13 +297,16 @@ def _report(task: ShardTask, shard: Shard, rejected: int, index: FileSum) -> Sha
         rejected,
         *index,
     )
-    return _write_report(task, report)
+    return _add_versions(task, report)
 
 
-def _write_report(task: ShardTask, report: ShardReport) -> ShardReport:
-    """Writes the report of a shard, with the versions that its files have now."""
+def _add_versions(task: ShardTask, report: ShardReport) -> ShardReport:
     versions = [storage.stat_file(path).version for path in task.results]
-    report = report._replace(version=versions[0], index_version=versions[1])
+    return report._replace(version=versions[0], index_version=versions[1])
+
+
+def _keep_report(task: ShardTask, report: ShardReport) -> ShardReport:
+    """Writes the report of a shard to the work folder."""
     path = task.work_file(REPORT_SUFFIX)
     storage.write_bytes(path, report.to_bytes(), task.folders.find_part(path))
     return report
@@ -318,7 +324,7 @@ def _find_finished(task: ShardTask) -> ShardReport | None:
             for source, path in zip(before.results, task.results, strict=True):
                 if source != path:
                     storage.copy_in_store(source, path)
-            return _write_report(task, report)
+            return _keep_report(task, _add_versions(task, report))
     return None
 
 

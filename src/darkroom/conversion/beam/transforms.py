@@ -17,13 +17,13 @@ from contextlib import contextmanager
 
 from darkroom import storage
 from darkroom.conversion.beam.encode import ImageReaders
-from darkroom.conversion.beam.old_records import OldIndex
 from darkroom.conversion.beam.shard import ShardReport, ShardTask, write_shard
 from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
 from darkroom.runtime.plain_beam import beam
+from darkroom.storage.parquet import KeptTables
 
 # Each keeps some rows of its index in memory.
 _MAX_SHARDS_AT_ONCE = 8
@@ -74,7 +74,7 @@ class WriteShardFn(beam.DoFn):
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
-        self._old_index = OldIndex()
+        self._tables = KeptTables()
 
     def start_bundle(self) -> None:
         """Forgets the shards of an earlier bundle that failed."""
@@ -128,7 +128,7 @@ class WriteShardFn(beam.DoFn):
 
         try:
             with _named_errors(task.results[0]):
-                return write_shard(task, self._readers, self._old_index, tick)
+                return write_shard(task, self._readers, self._tables, tick)
         except InterruptedError:
             raise  # because another shard failed, or because the process ends
         except BaseException as error:
