@@ -1,8 +1,8 @@
 """Keeps credentials out of compiled pipelines: many people see specs, properties and logs.
 
-`KINDS` is the published list of patterns; `docs/reference/credentials.md` shows it. Each pattern
-needs a mark that only a credential has. A hash, a UUID or a digest has none. Neither has a bare
-secret of 40 characters without its name, so environment variables are also judged by their names.
+`docs/reference/credentials.md` lists the names of `KINDS`. Each pattern needs a mark that only a
+credential has. A hash, a UUID or a digest has none. Neither has a bare secret of 40 characters
+without its name, so environment variables are also judged by their names.
 """
 
 from __future__ import annotations
