@@ -2,7 +2,7 @@
 
 A test, in whatever folder below tests/, says which row of the catalogue it covers:
 
-    @pytest.mark.fault(27, "missing file", "the row is rejected", code="`missing`", hint="...")
+    @pytest.mark.fault(27, "missing file", "rejected", code="`missing`", hint="...")
     def test_a_missing_file_is_rejected(...): ...
 
 Marks may be stacked, and may be in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers run
@@ -30,16 +30,18 @@ _SECTIONS = {
     "Paths and URIs": range(27, 41),
     "Images": range(41, 62),
     "Labels and the dataset": range(62, 69),
-    "A cell with several labels": range(69, 70),
-    "A list of labels": range(70, 71),
-    "A column for each label": range(71, 72),
-    "Numbers": range(72, 73),
-    "Several rows of an image": range(73, 74),
+    "Several labels, and numbers": range(69, 74),
+}
+# Where an input of a number is, if the input does not say so.
+_PLACES = {
+    69: "a cell with several labels",
+    71: "a column for each label",
+    72: "a column of numbers",
 }
 _HEAD = """# Bad input
 
 This page lists what can be wrong with the input, and what darkroom does about it. It is written by
-`make reference` from the tests: every line is a test, and no line is here without its test.
+`make reference` from the tests: every input has a test, to which its number links.
 
 - A **rejected** row affects no other row. Its row number, URI, reason code and what is wrong are in
   `rejects.parquet` and `rejects.jsonl`, and rows = written + rejected + deduplicated. More rejected
@@ -51,8 +53,8 @@ This page lists what can be wrong with the input, and what darkroom does about i
 - Where there is no code, the input is taken as it is meant.
 """
 _TABLE = """
-| # | input | what darkroom does | code | hint | test |
-| --- | --- | --- | --- | --- | --- |
+| # | input | what darkroom does | code | hint |
+| --- | --- | --- | --- | --- |
 """
 
 
@@ -64,14 +66,7 @@ class Fault(NamedTuple):
     behaviour: str
     code: str
     hint: str
-    test: str
     path: str
-
-    def format(self) -> str:
-        """Returns the line of the table."""
-        where = f"[`{self.test}`](../../{self.path})"
-        cells = (str(self.number), self.input, self.behaviour, self.code, self.hint, where)
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def read_faults(folder: Path = ROOT / "tests") -> list[Fault]:
@@ -92,39 +87,29 @@ def _find_marks(tree: ast.Module, path: str) -> Iterator[Fault]:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List)
     }
     if table := constants.get("FAULTS"):
-        yield from _read_table(ast.literal_eval(table), tree, path)
+        yield from _read_table(ast.literal_eval(table), path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             for decorator in node.decorator_list:
                 for call in ast.walk(decorator):
                     if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("mark.fault"):
-                        yield _make_fault(call, constants, node.name, path)
+                        yield _make_fault(call, constants, path)
 
 
-def _read_table(table: list[Any], tree: ast.Module, path: str) -> Iterator[Fault]:
+def _read_table(table: list[Any], path: str) -> Iterator[Fault]:
     """Yields the faults of a table: number, what is wrong, cell, reason of the reject."""
-    [test] = [
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and "FAULTS" in map(ast.unparse, _list_values(node))
-    ]
     for number, what, _, reason in table:
-        yield Fault(number, what, "the row is rejected", f"`{reason}`", "", test, path)
+        yield Fault(number, what, "rejected", f"`{reason}`", "", path)
 
 
-def _list_values(function: ast.FunctionDef) -> list[ast.expr]:
-    calls = [each for each in function.decorator_list if isinstance(each, ast.Call)]
-    return [value for call in calls for value in call.args]
-
-
-def _make_fault(call: ast.Call, constants: Mapping[str, ast.expr], test: str, path: str) -> Fault:
+def _make_fault(call: ast.Call, constants: Mapping[str, ast.expr], path: str) -> Fault:
     def read(node: ast.expr) -> Any:
         return ast.literal_eval(constants.get(ast.unparse(node), node))
 
     def take(
         number: int | str, input: str, behaviour: str, *, code: str = "", hint: str = ""
     ) -> Fault:
-        return Fault(number, input, behaviour, code, hint, test, path)
+        return Fault(number, input, behaviour, code, hint, path)
 
     arguments = [read(argument) for argument in call.args]
     named = {str(word.arg): read(word.value) for word in call.keywords}
@@ -145,8 +130,22 @@ def format_page(faults: Iterable[Fault]) -> str:
 
 
 def _format_section(title: str, faults: list[Fault]) -> str:
-    lines = "".join(fault.format() for fault in faults)
-    return f"\n## {title}\n{_TABLE}{lines}" if faults else ""
+    # Inputs of one number with the same outcome are one line.
+    lines: dict[tuple[str, ...], list[Fault]] = {}
+    for fault in faults:
+        outcome = (str(fault.number), fault.behaviour, fault.code, fault.hint)
+        lines.setdefault(outcome, []).append(fault)
+    text = "".join(_format_line(*outcome, each) for outcome, each in lines.items())
+    return f"\n## {title}\n{_TABLE}{text}" if faults else ""
+
+
+def _format_line(number: str, behaviour: str, code: str, hint: str, faults: list[Fault]) -> str:
+    links = " ".join(dict.fromkeys(f"[{number}](../../{each.path})" for each in faults))
+    inputs = "; ".join(dict.fromkeys(each.input for each in faults))
+    if place := _PLACES.get(faults[0].number):
+        inputs = f"{place}: {inputs}"
+    cells = (links, inputs, behaviour, code, hint)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def main() -> int:

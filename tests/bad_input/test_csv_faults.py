@@ -102,7 +102,7 @@ def test_a_misspelt_column_is_not_lost(refuse, wrong, right):
 @pytest.mark.fault(
     6,
     "the header again in the middle, as in joined files",
-    "the row is rejected",
+    "rejected",
     code="`repeated_header`",
     hint="remove the line",
 )
@@ -178,7 +178,7 @@ def test_empty_splits_are_assigned_by_hash(plan):
 @pytest.mark.fault(
     12,
     "an empty label, or only white space",
-    "the row is rejected",
+    "rejected",
     code="`empty_label`",
     hint="give it a label",
 )
@@ -215,7 +215,7 @@ def test_two_labels_of_an_image_reject_both_rows(plan):
     assert "row 3 gives the same image another split or label" in planned.rejects[1].detail
 
 
-@pytest.mark.fault(16, "a NUL byte", "the row is rejected", code="`nul_byte`", hint="remove it")
+@pytest.mark.fault(16, "a NUL byte", "rejected", code="`nul_byte`", hint="remove it")
 @pytest.mark.parametrize("name", ["images.csv", "images.jsonl"])
 def test_a_nul_byte_rejects_its_row(plan, name):
     text = HEADER + "TRAIN,a.jpg,c\0at\n" + "TEST,b.jpg,dog\n"
@@ -316,7 +316,7 @@ def test_utf16_is_known_and_can_be_named(refuse, plan, tmp_path, encoding):
 @pytest.mark.fault(
     20,
     "a row with too few or too many cells",
-    "the row is rejected",
+    "rejected",
     code="`ragged_row`",
     hint="as many cells as the header",
 )
@@ -356,7 +356,7 @@ def test_an_empty_split_folder_is_an_error(refuse, tmp_path):
 @pytest.mark.fault(
     23,
     "Windows paths: `C:\\x\\a.jpg`, backslashes",
-    "the row is rejected, unless a file with exactly that name exists",
+    "rejected, unless a file with exactly that name exists",
     code="`windows_path`",
     hint="`/`, relative to the folder of the list",
 )

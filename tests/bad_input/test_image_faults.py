@@ -153,7 +153,7 @@ def outcome(tmp_path_factory) -> Outcome:
     return Outcome(written, rejected, files, rows)
 
 
-REJECTED = "the row is rejected"
+REJECTED = "rejected"
 
 
 @pytest.mark.fault(41, "0 bytes", REJECTED, code="`empty`", hint="fetch the file again")
@@ -164,7 +164,7 @@ def test_an_empty_file_is_rejected(outcome):
 @pytest.mark.fault(
     42,
     "a truncated JPEG or PNG",
-    "the row is rejected: every image is decoded to its end",
+    "rejected: every image is decoded to its end",
     code="`truncated`",
     hint="fetch the file again",
 )
@@ -176,7 +176,7 @@ def test_half_a_file_is_rejected(outcome):
 @pytest.mark.fault(
     43,
     "a JPEG without its last two bytes",
-    "the row is rejected: TensorFlow's decoder would refuse it",
+    "rejected: TensorFlow's decoder would refuse it",
     code="`truncated`",
     hint="fetch the file again",
 )
@@ -344,7 +344,7 @@ def test_jpegs_that_tensorflow_decodes_are_written(outcome):
 @pytest.mark.fault(
     57,
     "a decompression bomb",
-    "the row is rejected by the header, undecoded: more than 67 megapixels, or more than 96 MiB "
+    "rejected by the header, undecoded: more than 67 megapixels, or more than 96 MiB "
     "of memory for a file that decompresses more than 1 : 100",
     code="`too_large`",
     hint="make it smaller, or leave it out",
@@ -369,7 +369,7 @@ def test_data_behind_an_image_is_left_out(outcome):
 @pytest.mark.fault(
     59,
     "SVG, PDF, an HTML page saved as .jpg",
-    "the row is rejected; the message says what it seems to be",
+    "rejected; the message says what it seems to be",
     code="`not_an_image`",
     hint="fetch the image itself",
 )
@@ -383,7 +383,7 @@ def test_other_files_under_the_name_of_an_image_are_rejected(outcome):
     59,
     "an image of another format: JPEG 2000, ICO, PSD, DDS, TGA, PGM, PPM, EPS, QOI, DICOM, "
     "OpenEXR, ...",
-    "the row is rejected, and the format is named, which its first bytes tell",
+    "rejected, and the format is named, which its first bytes tell",
     code="`unsupported_format`",
     hint="convert it to PNG",
 )

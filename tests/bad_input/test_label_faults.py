@@ -57,7 +57,7 @@ def test_a_split_without_records_stops_the_gate(jpeg_set, tmp_path):
 @pytest.mark.fault(
     62,
     "control characters, zero-width and bidirectional ones in a label",
-    "the row is rejected, the character shown by its code",
+    "rejected, the character shown by its code",
     code="`bad_label`",
     hint="write it without them",
 )
@@ -294,7 +294,7 @@ def test_two_boxes_in_one_image_are_an_error(refuse):
 @pytest.mark.fault(
     68,
     "a label of more than 1,000 characters",
-    "the row is rejected",
+    "rejected",
     code="`bad_label`",
     hint="1,000 characters at most",
 )
@@ -310,7 +310,7 @@ def test_a_label_of_a_megabyte_is_rejected(plan, characters):
 @pytest.mark.fault(
     68,
     "an integer label beyond 65,535",
-    "the row is rejected",
+    "rejected",
     code="`bad_value`",
     hint="correct it",
 )

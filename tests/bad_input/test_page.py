@@ -36,7 +36,7 @@ def test_every_reason_code_of_the_page_has_a_hint() -> None:
     codes = {
         code
         for line in (_ROOT / "docs" / "reference" / "bad-input.md").read_text().splitlines()
-        if re.match(r"\| (\d|S)", line)
+        if re.match(r"\| \[(\d|S)", line)
         for code in re.findall(r"`(\w+)`", line.replace("\\|", "").split(" | ")[3])
     }
     assert codes

@@ -44,7 +44,7 @@ def _convert(source, output_dir, **options):
 @pytest.mark.fault(
     27,
     "a missing file",
-    "the row is rejected; over budget, the first ten are listed",
+    "rejected; over budget, the first ten are listed",
     code="`missing`",
     hint="where relative paths start",
 )
@@ -79,7 +79,7 @@ def _deny(monkeypatch, *names):
 @pytest.mark.fault(
     28,
     "a file without permission to read it",
-    "the row is rejected without a retry",
+    "rejected without a retry",
     code="`permission_denied`",
     hint="grant the right to read it",
 )
@@ -142,7 +142,7 @@ def _make_socket(path):
         pytest.param(
             _make_folder,
             marks=pytest.mark.fault(
-                29, "a folder", "the row is rejected", code="`not_a_file`", hint="name a file"
+                29, "a folder", "rejected", code="`not_a_file`", hint="name a file"
             ),
             id="folder",
         ),
@@ -151,7 +151,7 @@ def _make_socket(path):
             marks=pytest.mark.fault(
                 31,
                 "a pipe, a device, a socket",
-                "the row is rejected without waiting or reading",
+                "rejected without waiting or reading",
                 code="`not_a_file`",
                 hint="name a file",
             ),
@@ -174,7 +174,7 @@ def test_folders_pipes_and_devices_are_rejected(jpeg_set, tmp_path, make):
 @pytest.mark.fault(
     30,
     "a symbolic link that leads nowhere, or to itself",
-    "the row is rejected",
+    "rejected",
     code="`missing`, `link_loop`",
     hint="point it to a file",
 )
@@ -205,7 +205,7 @@ def strays(jpeg_set, tmp_path):
 @pytest.mark.fault(
     32,
     "`../../etc/passwd`, an absolute path, a link that leads outside, with `--allowed-root DIR`",
-    "the row is rejected; links are followed",
+    "rejected; links are followed",
     code="`outside_root`",
     hint="move it, or allow its folder",
 )
@@ -285,7 +285,7 @@ def test_names_are_literal(jpeg_set, tmp_path):
 @pytest.mark.fault(
     39,
     "`http://`, metadata servers, `ftp://`, `data:` and other schemes",
-    "the row is rejected without a request",
+    "rejected without a request",
     code="`unsupported_scheme`",
     hint="download the images, or gs:// or s3://",
 )
@@ -314,7 +314,7 @@ def test_other_schemes_are_rejected_without_a_request(plan, monkeypatch):
 @pytest.mark.fault(
     40,
     "a file of 2 GB under an image's name",
-    "the row is rejected by its size (64 MiB at most), before it is read",
+    "rejected by its size (64 MiB at most), before it is read",
     code="`too_large`",
     hint="give a smaller image",
 )

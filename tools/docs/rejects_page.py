@@ -20,6 +20,8 @@ itself a list of images: fix the images, then convert that file.
 [Bad input](bad-input.md) shows all faults, also those that stop a run.
 
 """
+# So many faults of a reason are shown.
+_SHOWN = 3
 
 
 def format_page(generated: str) -> str:
@@ -33,9 +35,10 @@ def format_page(generated: str) -> str:
         for code in re.findall(r"`(\w+)`", fault.code):
             if fault.input not in causes[code]:
                 causes[code].append(fault.input)
-    rows = [
-        (f"`{code}`", "; ".join(causes[code]), escape(hint)) for code, hint in sorted(HINTS.items())
-    ]
+    rows = []
+    for code, hint in sorted(HINTS.items()):
+        more = ["..."] if len(causes[code]) > _SHOWN else []
+        rows.append((f"`{code}`", "; ".join(causes[code][:_SHOWN] + more), escape(hint)))
     return _HEAD.format(generated=generated) + format_table(
         ("reason", "seen with", "what to do"), rows
     )
