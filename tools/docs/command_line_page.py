@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 
 from darkroom.cli.parser import build_parser
@@ -18,12 +19,12 @@ command prints its result as one JSON object. When the exit code is not 0, that 
 with `code`, `message` and `hint`, beside what there is of a result. A command that a signal ends
 prints no object.
 
+## Exit codes
+
 {epilog}
 """
 # The top of the page says what these arguments of all commands do.
 _OF_ALL = ("help", "json")
-# argparse's own titles: they say nothing to a reader.
-_PLAIN_TITLES = {"positional arguments", "options", "optional arguments"}
 
 
 def format_page(generated: str) -> str:
@@ -33,18 +34,9 @@ def format_page(generated: str) -> str:
         generated: The sentence that says how the page is written.
     """
     parser = build_parser()
-    head = _HEAD.format(
-        generated=generated, description=parser.description, epilog=parser.epilog or ""
-    )
-    commands = list(_list_commands(parser))
-    table = format_table(
-        ("command", "what it does"),
-        [
-            (f"[`{each.prog}`](#{each.prog.replace(' ', '-')})", each.description or "")
-            for each in commands
-        ],
-    )
-    return head + "\n" + table + "".join(map(_format_command, commands))
+    epilog = (parser.epilog or "").removeprefix("Exit codes: ")
+    head = _HEAD.format(generated=generated, description=parser.description, epilog=epilog)
+    return head + "".join(map(_format_command, _list_commands(parser)))
 
 
 def _list_commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -60,19 +52,23 @@ def _list_commands(parser: argparse.ArgumentParser) -> Iterator[argparse.Argumen
 def _format_command(parser: argparse.ArgumentParser) -> str:
     text = f"\n## {parser.prog}\n\n{parser.description}\n\n```text\n{_format_usage(parser)}\n```\n"
     described = {each.dest for each in parser._actions if is_described(each.dest, each.help or "")}
-    for group in parser._action_groups:
-        own = [each for each in group._group_actions if each.dest not in described]
-        if rows := [_format_action(parser, each) for each in own if _is_shown(each)]:
-            title = "" if group.title in _PLAIN_TITLES else f"**{group.title}**\n\n"
-            text += f"\n{title}{format_table(('argument', 'meaning'), rows)}"
-    text += link_options(described, lambda field: f"`{name_flag(field)}`")
+    shown = (each for each in parser._actions if _is_shown(each) and each.dest not in described)
+    # As in the first line: what has no flag comes first.
+    shown = sorted(shown, key=lambda each: bool(each.option_strings))
+    if rows := [_format_action(parser, each) for each in shown]:
+        text += f"\n{format_table(('argument', 'meaning'), rows)}"
+    text += link_options(described, lambda field: field.flag and f"`{name_flag(field)}`")
     return text + _format_epilog(parser.epilog or "")
 
 
 def _format_epilog(epilog: str) -> str:
     """Returns the end of a command's help: its text, and its examples as a block of code."""
     text, _, examples = epilog.replace("%%", "%").partition("examples:\n")
-    parts = [escape(text.strip())] if text.strip() else []
+    # A line may have been broken within a name.
+    text = escape(text.replace("-\n", "-").strip())
+    text = re.sub(r"More is in (docs/\S+)\.$", r"[Guide](\1)", text)
+    text = re.sub(r"(?<!\()docs/guides/([\w-]+)\.md", r"[\1](../guides/\1.md)", text)
+    parts = [text.replace("(docs/", "(../")] if text else []
     if examples:
         lines = [line.strip() for line in examples.splitlines()]
         parts += ["\n".join(["```console", *(f"$ {line}" for line in lines), "```"])]

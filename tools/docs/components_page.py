@@ -12,8 +12,7 @@ from tfx.dsl.components.base.base_component import BaseComponent
 
 import darkroom.components
 from darkroom.options.fields import list_options
-from darkroom.options.validation import DEFAULT_POLICIES, ValidationFields
-from darkroom.validation.report.findings import CHECK_TITLES
+from darkroom.options.validation import ValidationFields
 from options_page import link_options, trim_text
 from tables import escape, format_table
 
@@ -28,13 +27,10 @@ the [options](options.md), only what differs is here.
 _VALIDATION_HEAD = """
 ## ValidationOptions
 
-What ImageValidator judges, and how strictly; `darkroom run` has the same options. A policy is
+What ImageValidator judges, and how strictly; `darkroom run` has the same options.
+[The gate](../guides/pipeline.md#the-gate) explains the checks. A policy is
 `fail`, which makes ValidationGate stop the run, `warn`, or `off`:
 `ValidationOptions(policies={"duplicates": "fail", "small_classes": "off"}, min_class_images=50)`.
-"""
-_CHECKS_HEAD = """
-The policies that a check has when `policies` does not name it:
-
 """
 # The parameters of a component's constructor, as its docstring explains them.
 _ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.M)
@@ -49,29 +45,16 @@ def format_page(generated: str) -> str:
     found = (getattr(darkroom.components, name) for name in sorted(darkroom.components.__all__))
     classes = [each for each in found if issubclass(each, BaseComponent)]
     text = _HEAD.format(generated=generated) + "".join(map(_format_component, classes))
-    return text + _format_validation_options()
-
-
-def _format_validation_options() -> str:
-    """Returns the section of the options of ImageValidator, and of its checks."""
-    checks = [
-        (f"`{check}`", f"`{policy}`", CHECK_TITLES[check])
-        for check, policy in DEFAULT_POLICIES.items()
-    ]
-    return (
-        _VALIDATION_HEAD
-        + _link([each.name for each in list_options(ValidationFields)])
-        + _CHECKS_HEAD
-        + format_table(("check", "policy", "what it finds"), checks)
-    )
+    return text + _VALIDATION_HEAD + _link([each.name for each in list_options(ValidationFields)])
 
 
 def _format_component(component: Any) -> str:
     spec = component.SPEC_CLASS
     is_ours = "__init__" in vars(component)
     # The docstrings of ours say what they take and give.
-    inputs = "" if is_ours else _format_slots(("input", "artifact"), spec.INPUTS)
-    properties = _format_slots(("execution property", "type"), spec.PARAMETERS)
+    inputs = "" if is_ours else _format_inputs(spec.INPUTS)
+    names = ", ".join(f"`{name}`" for name in spec.PARAMETERS)
+    properties = f"\nExecution properties: {names}.\n" if names else ""
     arguments = (
         _format_constructor(component)
         if is_ours
@@ -81,12 +64,12 @@ def _format_component(component: Any) -> str:
     return head + inputs + properties + arguments
 
 
-def _format_slots(head: tuple[str, str], slots: Mapping[str, Any]) -> str:
+def _format_inputs(slots: Mapping[str, Any]) -> str:
     rows = []
     for key, slot in slots.items():
         name = getattr(slot.type, "__name__", str(slot.type))
         rows.append((f"`{key}`", f"`{name}`, optional" if slot.optional else f"`{name}`"))
-    return "\n" + format_table(head, rows) if rows else ""
+    return "\n" + format_table(("input", "artifact"), rows)
 
 
 def _format_constructor(component: Any) -> str:

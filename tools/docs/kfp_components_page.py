@@ -23,6 +23,7 @@ its argument `parameters` names it; other options are constants of a compiled pi
 
 [Options](options.md) have the defaults of their page. Where a default is not a value, an empty
 text, list or table, or 0 stands for it, and -1 for that of `fine_tune_epochs`.
+Of several values are {kinds}.
 
 ## In several components
 """
@@ -47,7 +48,7 @@ def format_page(generated: str) -> str:
         [row for row in dict.fromkeys(chain(*rows)) if times[row] > 1]
         for rows in zip(*tables, strict=True)
     ]
-    text = _HEAD.format(generated=generated) + _format_tables(shared)
+    text = _HEAD.format(generated=generated, kinds=_list_kinds(interfaces)) + _format_tables(shared)
     return text + "".join(_format_component(each, list(chain(*shared))) for each in interfaces)
 
 
@@ -59,8 +60,18 @@ def _format_component(interface: Interface, shared: Collection[_Row]) -> str:
     text += _format_tables([[row for row in rows if row not in shared] for rows in tables])
     if names := [row[0] for rows in tables for row in rows if row in shared]:
         text += f"\nAs [in several](#in-several-components): {', '.join(names)}.\n"
-    kinds = {each.name: each.kind.__name__ for each in interface.parameters if _is_option(each)}
-    return text + link_options(kinds, lambda field: f"`{field.name}`: {kinds[field.name]}")
+    options = [each.name for each in interface.parameters if _is_option(each)]
+    return text + link_options(options, lambda field: f"`{field.name}`")
+
+
+def _list_kinds(interfaces: Iterable[Interface]) -> str:
+    """Returns the names of options with several values, by their kind."""
+    options = [each for one in interfaces for each in one.parameters if _is_option(each)]
+    parts = []
+    for kind in (list, dict):
+        names = dict.fromkeys(f"`{each.name}`" for each in options if each.kind is kind)
+        parts.append(f"{', '.join(names)} ({kind.__name__})")
+    return "; ".join(parts)
 
 
 def _list_rows(interface: Interface) -> tuple[list[_Row], ...]:

@@ -23,9 +23,7 @@ TOML file and the keyword of `PipelineConfig`. The flags are those of `darkroom 
 Tables of tables are set in a TOML file. Those of [the submission](#submission) are flags alone.
 Keywords of `darkroom.convert`, of the components and of the options classes have the same names.
 
-`darkroom convert` takes the groups *data* and *conversion*, `--max-rejects`, and the options of the
-engine. `darkroom train` takes *training* and *model*, without what concerns pushing.
-
+[The command line](command-line.md) says which of them other commands take.
 An option marked *run-time* is an input of the compiled pipeline: a run may change it without
 compiling again.
 """
@@ -88,19 +86,28 @@ def trim_text(name: str, text: str) -> str:
     return text
 
 
-def link_options(names: Collection[str], show: Callable[[OptionField], str]) -> str:
+def link_options(names: Collection[str], show: Callable[[OptionField], str | None]) -> str:
     """Returns a list of options by section, with links in place of their meaning.
 
     Args:
         names: Names of options of the page.
-        show: Returns how an option is called there, as Markdown.
+        show: Returns how an option is called there, as Markdown; nothing if it never is there.
     """
-    lines = ""
+    whole, lines = [], ""
     for title, fields in list_sections().items():
-        if found := [show(each) for each in fields if each.name in names]:
-            anchor = title.lower().replace(" ", "-")
-            lines += f"- [{title}](options.md#{anchor}): {', '.join(found)}\n"
-    return f"\n[Options](options.md) that it takes:\n\n{lines}" if lines else ""
+        known = {each.name: name for each in fields if (name := show(each))}
+        found = [name for key, name in known.items() if key in names]
+        others = [name for key, name in known.items() if key not in names]
+        link = f"[{title}](options.md#{title.lower().replace(' ', '-')})"
+        if found and not others:
+            whole.append(link)
+        elif found and len(others) < len(found) / 4:
+            lines += f"- {link} but {', '.join(others)}\n"
+        elif found:
+            lines += f"- {link}: {', '.join(found)}\n"
+    if whole:
+        lines = f"- all of {', '.join(whole)}\n{lines}"
+    return f"\nIt takes these [options](options.md):\n\n{lines}" if lines else ""
 
 
 def name_flag(field: OptionField) -> str:

@@ -61,10 +61,10 @@ def build_parser() -> argparse.ArgumentParser:
         prog="darkroom",
         allow_abbrev=False,
         description="Turns image datasets into verified TFRecords and trained models.",
-        epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
-        "4 another process uses the output, or it contains unrelated files, 70 a defect, "
-        "128+n ended by signal n. A standard stream that is closed, full or not read changes "
-        "neither the work nor the exit code.",
+        epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 the environment "
+        "(files, stores, permissions, a missing extra), 4 another process uses the output, or it "
+        "contains unrelated files, 70 a defect, 128+n ended by signal n. A standard stream that is "
+        "closed, full or not read changes neither the work nor the exit code.",
     )
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -25,8 +25,7 @@ def add(commands: Any) -> None:
             "darkroom diff records-1 records-2 --report changes --policy test_frozen=warn",
         ),
         epilog="Exit codes: 0 nothing that should not change; 1 stopped by a finding, or not a "
-        "dataset; 2 wrong usage; 3 something cannot be read or written; 4 the folder of the report "
-        "has other files.",
+        "dataset; 4 the folder of the report has other files.",
     )
     flags = FlagGroups(parser)
     flags.add("data", "old", metavar="OLD", help="The older dataset")

@@ -23,8 +23,8 @@ def add(commands: Any) -> None:
             "darkroom evaluate runs/first records",
             "darkroom evaluate runs/first/model new-photos --split all --report report",
         ),
-        epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
-        "something cannot be read or written; 4 the folder of the report has other files.",
+        epilog="Exit codes: 0 done; 1 no such model, split or label, or a damaged image; "
+        "4 the folder of the report has other files.",
     )
     add_model(parser)
     parser.add_argument(

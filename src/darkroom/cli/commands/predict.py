@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
             "darkroom predict runs/first photos --output photos/predicted.csv",
         ),
         epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
-        "can; 3 something cannot be read or written; 4 the output exists already.",
+        "can; 4 the output exists already.",
     )
     add_model(parser)
     parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")

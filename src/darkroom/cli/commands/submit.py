@@ -28,8 +28,7 @@ def add(commands: Any) -> None:
         ),
         epilog="Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for "
         "did not succeed, or the source cannot be used; 2 wrong usage, or the service refuses the "
-        "run; 3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by "
-        "signal n.",
+        "run; 3 the service or a file cannot be reached or read.",
     )
     flags = add_target_flags(parser)
     flags.add(

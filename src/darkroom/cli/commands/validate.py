@@ -25,8 +25,7 @@ def add(commands: Any) -> None:
             "darkroom validate records --policy leakage=warn --required-split train",
         ),
         epilog="Exit codes: 0 passed, also with warnings; 1 stopped by a finding, or not a "
-        "dataset; 2 wrong usage; 3 something cannot be read or written; 4 the folder of the report "
-        "has other files.",
+        "dataset; 4 the folder of the report has other files.",
     )
     flags = FlagGroups(parser)
     flags.add("data", "directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
