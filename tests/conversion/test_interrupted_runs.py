@@ -18,7 +18,6 @@ from ..interrupted_runs import Runner
 
 pytestmark = pytest.mark.slow
 
-SHARDS = "3"
 REJECTED_ROWS = 1
 
 
@@ -51,9 +50,28 @@ def old(runner, source, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def smaller(runner, source, tmp_path_factory) -> Path:
+    """A dataset to update: some images are not in it yet, and one has another label."""
+    header, first, *lines = source.read_text().splitlines(keepends=True)
+    shorter = source.with_name("shorter.csv")
+    shorter.write_text(header + first.replace("cat", "dog") + "".join(lines[:-3]))
+    folder = tmp_path_factory.mktemp("smaller") / "old"
+    assert runner.run(*update(shorter, folder)) == 0, runner.output
+    return folder
+
+
 def arguments(source, output, *more):
-    shards = ("--num-shards", SHARDS, "--max-rejects", "0.5")
+    shards = ("--num-shards", "3", "--max-rejects", "0.5")
     return ("convert", source, "--output-dir", output, *shards, *more)
+
+
+def replace(source, output):
+    return arguments(source, output, "--overwrite")
+
+
+def update(source, output):
+    return ("convert", source, "--output-dir", output, "--max-rejects", "0.5", "--update")
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -127,17 +145,16 @@ def check_kills(runner, source, whole, tmp_path, num_steps, num_moments):
     return killed
 
 
-def check_kills_of_replacements(runner, source, old, tmp_path, num_steps):
-    """The same with a dataset to replace; returns the number of kills."""
+def check_kills_of_replacements(runner, source, old, tmp_path, num_steps, make=replace):
+    """The same with a dataset to replace, or to update; returns the number of kills."""
     shutil.copytree(old, tmp_path / "counted")
-    more = ("--overwrite",)
-    total = runner.count_steps(*arguments(source, tmp_path / "counted", *more))
+    total = runner.count_steps(*make(source, tmp_path / "counted"))
     allowed = [read_files(old), read_files(tmp_path / "counted")]
     steps = choose_steps(total, num_steps)
     for step in steps:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         shutil.copytree(old, tmp_path / "out")
-        argv = arguments(source, tmp_path / "out", *more)
+        argv = make(source, tmp_path / "out")
         assert runner.run(*argv, step=step) == -signal.SIGKILL, runner.output
         assert verify(tmp_path / "out").findings == ()  # at no moment is there no dataset
         check_rerun(runner, argv, tmp_path / "out", allowed[1], allowed)
@@ -149,13 +166,13 @@ def check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_step
     shutil.copytree(old, tmp_path / "old")
     (tmp_path / "old" / "README").write_text("mine")
     shutil.copytree(tmp_path / "old", tmp_path / "counted")
-    total = runner.count_steps(*arguments(source, tmp_path / "counted", "--overwrite"))
+    total = runner.count_steps(*replace(source, tmp_path / "counted"))
     allowed = [read_files(tmp_path / "old"), read_files(tmp_path / "counted")]
     steps = choose_steps(total, num_steps)
     for step in steps:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         shutil.copytree(tmp_path / "old", tmp_path / "out")
-        argv = arguments(source, tmp_path / "out", "--overwrite")
+        argv = replace(source, tmp_path / "out")
         assert runner.run(*argv, step=step) == -signal.SIGKILL, runner.output
         check_foreign_file(runner, argv, tmp_path / "out")
         check_rerun(runner, argv, tmp_path / "out", allowed[1], allowed)
@@ -199,6 +216,10 @@ def check_full_disks(runner, source, whole, tmp_path, num_steps):
 
 def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, source, old, tmp_path):
     check_kills_of_replacements(runner, source, old, tmp_path, num_steps=1)
+
+
+def test_a_killed_update_leaves_the_old_dataset_or_the_new_one(runner, source, smaller, tmp_path):
+    check_kills_of_replacements(runner, source, smaller, tmp_path, num_steps=2, make=update)
 
 
 def test_a_killed_replacement_in_place_is_resumed(runner, source, old, tmp_path):
@@ -249,6 +270,11 @@ EVERYWHERE = 10_000
             "killed while replacing",
             "old",
             lambda *run: check_kills_of_replacements(*run, EVERYWHERE),
+        ),
+        (
+            "killed while updating",
+            "smaller",
+            lambda *run: check_kills_of_replacements(*run, EVERYWHERE, update),
         ),
         (
             "killed while replacing in place",
