@@ -120,6 +120,20 @@ def test_a_state_of_other_data_is_refused(records, tmp_path):
         dataset.state_dict()
 
 
+def test_data_that_was_opened_before_its_process_had_a_rank_is_refused(records, monkeypatch):
+    """As at the top of a script, of which Lightning starts more processes later."""
+    dataset, given = open_split(records), open_split(records, rank=1, world=2)
+    begun = iter(make_loader(dataset, workers=0))
+    for name, value in {"is_initialized": True, "get_rank": 1, "get_world_size": 2}.items():
+        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+    for use in (len, lambda dataset: next(iter(dataset)), lambda dataset: next(begun)):
+        with pytest.raises(
+            UsageError, match="opened as process 0 of 1, and this is process 1 of 2"
+        ):
+            use(dataset)
+    assert len(list(given)) == len(given) == len(open_split(records, rank=1, world=2))
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_two_processes_evaluate_as_many_batches_and_every_image_once(records, workers):
     numbers, lengths = [], []

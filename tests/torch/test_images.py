@@ -16,7 +16,7 @@ import darkroom
 
 from ..kfp.tasks import Cluster
 from ..targets.conftest import FLAGS, LABELS, datasets, listed  # noqa: F401
-from .conftest import DARKEST, TRAINED
+from .conftest import DARKEST, EVALUATED, TRAINED
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -79,6 +79,52 @@ def test_transforms_of_torchvision_with_and_without_a_size(records):
     assert all(image.shape == (3, 6, 6) and label in (0, 1, 2) for image, label in pairs)
     uncropped = darkroom.load(records, framework="torch", transform=to_floats)["eval"]
     assert {image.shape for image, _ in next(iter(uncropped))} == {(3, 12, 10)}
+
+
+def test_lightning_trains_and_evaluates_on_every_image(records, tmp_path):
+    lightning = pytest.importorskip("lightning")
+    seen = {"train": [], "eval": []}
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(3, 3)
+
+        def training_step(self, batch, number, split="train"):
+            images, labels, columns = batch
+            seen[split] += columns["number"].tolist()
+            return torch.nn.functional.cross_entropy(self.head(images.float().mean((2, 3))), labels)
+
+        def validation_step(self, batch, number):
+            self.training_step(batch, number, "eval")
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 1e-3)
+
+    class Data(lightning.LightningDataModule):
+        def setup(self, stage):
+            given = {"image_size": 8, "batch_size": 10, "columns": ["number"], "training": True}
+            self.data = darkroom.load(records, framework="torch", **given)
+
+        def train_dataloader(self):
+            return torch.utils.data.DataLoader(self.data["train"], None, num_workers=1)
+
+        def val_dataloader(self):
+            return torch.utils.data.DataLoader(self.data["eval"], None)
+
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        logger=False,
+        num_sanity_val_steps=0,
+        default_root_dir=tmp_path,
+        enable_progress_bar=False,
+    )
+    trainer.fit(Model(), Data())
+    first, second = seen["train"][:TRAINED], seen["train"][TRAINED:]
+    assert sorted(first) == sorted(second) == list(range(TRAINED))
+    assert first != second
+    assert sorted(seen["eval"]) == sorted([*range(TRAINED, TRAINED + EVALUATED)] * 2)
 
 
 def test_a_transform_of_albumentations_gets_arrays(records):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,32 @@ class TorchLoader(Loader, IterableDataset[Any]):
     """
 
     _arrays = TorchArrays()
+
+    def __init__(self, *arguments: Any) -> None:
+        """See `Loader`."""
+        self._found = find_shard()
+        super().__init__(*arguments)
+
+    def __len__(self) -> int:
+        """Returns the number of batches of an epoch in this process."""
+        self._check_shard()
+        return super().__len__()
+
+    def _make_batches(self, *arguments: Any) -> Iterator[Any]:
+        self._check_shard()
+        yield from super()._make_batches(*arguments)
+
+    def _check_shard(self) -> None:
+        """Refuses data that was opened before its process knew which one of several it is.
+
+        Else processes would read the same images, or wait for each other's batches for ever.
+        """
+        if self._options.shard == self._found != (now := find_shard()):
+            raise UsageError(
+                f"This data was opened as process {self._found[0]} of {self._found[1]}, and this "
+                f"is process {now[0]} of {now[1]} of torch.distributed.",
+                "Open it after torch.distributed has begun: in Lightning, in train_dataloader.",
+            )
 
     def _share(self, progress: Array) -> torch.Tensor:
         return torch.from_numpy(progress).share_memory_()
