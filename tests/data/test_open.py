@@ -54,6 +54,14 @@ def test_a_folder_that_was_never_finished_is_not_read_as_a_pattern(places):
         open_data([f"{places}/out*"])
 
 
+@pytest.mark.parametrize("inside", ["Split-train", "Split-train/data_tfrecord-00000-of-00001"])
+@pytest.mark.parametrize("ending", ["", "*"])
+def test_a_part_of_a_dataset_is_not_taken_for_images(places, inside, ending):
+    with pytest.raises(UsageError, match=f"is a part of the dataset {places}/out1") as caught:
+        find_roots([f"{places}/out1/{inside}{ending}"])
+    assert f"Give {places}/out1:" in caught.value.hint
+
+
 def test_images_to_predict_are_in_the_folder_that_exists(tmp_path):
     for name in ("ph[1]/a[b].png", "ph1/c.png"):
         (tmp_path / name).parent.mkdir()

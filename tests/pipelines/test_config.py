@@ -96,7 +96,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"root": None}, "needs root"),
         ({"epochs": 0}, "epochs is 0"),
         ({"record_cache": "gs://bucket/cache"}, "record_cache is 'gs://bucket/cache'"),
-        ({"image_size": 32}, "image_size is 32, expected (height, width)"),
+        ({"image_size": 32}, "image_size is 32, expected two whole numbers"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
         ({"columns": {"a": "picture"}}, "'picture'"),
         (

@@ -210,12 +210,26 @@ def test_each_split_may_have_a_transform(records):
     [
         (lambda image: 1 / 0, "transform failed with record .* of .*: ZeroDivisionError"),
         (lambda image: image[: image.mean().astype(int)], "makes no batch: all input arrays must"),
+        (lambda image: None, "makes no batch: NoneType is not an array"),
+        (lambda image: {"image": image}, "makes no batch: dict is not an array"),
         ("flip", "transform is 'flip', expected a function"),
     ],
 )
 def test_a_transform_that_fails_is_said(records, transform, said):
     with pytest.raises(UsageError, match=said):
         next(iter(load(records, transform=transform, image_size=200)))
+
+
+def test_options_are_taken_by_name(records):
+    loader = load(records, seed=3, resize="center_crop", options=InputOptions((9, 9), seed=1))
+    same = load(records, options=InputOptions((9, 9), seed=3, resize="center_crop"))
+    assert loader.state_dict() == same.state_dict()
+    assert np.array_equal(next(iter(loader))[0], next(iter(same))[0])
+
+
+def test_a_loader_says_that_it_has_no_items(records):
+    with pytest.raises(UsageError, match=r"Take single images from .images, and .*\"torch\""):
+        load(records)[0]
 
 
 def test_a_count_that_an_epoch_does_not_have_is_refused(records):
@@ -315,7 +329,15 @@ def test_data_that_cannot_be_read_by_its_places_is_refused(photos, records, tmp_
         ({"columns": "price"}, "columns is 'price', expected a list"),
         ({"columns": ["none"]}, "columns names 'none', which the records do not have"),
         ({"columns": ["image/class/label"]}, "which the records do not have beside their labels"),
+        ({"columns": 5}, "columns is 5, expected a list"),
         ({"options": InputOptions((8, 8), record_cache="memory")}, "record_cache is 'memory'"),
+        ({"record_cache": "memory"}, "record_cache is 'memory'"),
+        ({"repeat": None}, "repeat is None, which only TensorFlow knows"),
+        ({"batchsize": 8}, "load has no option 'batchsize'. Did you mean batch_size?"),
+        ({"frame": "torch"}, "load has no option 'frame'. Did you mean framework?"),
+        ({"xyz": 1}, "load has no option 'xyz'. Options: .*, seed, "),
+        ({"image_size": "8"}, r"image_size is '8', expected two whole numbers, \(height, width\)"),
+        ({"transform": {"trian": np.flip}}, "no split 'trian'. Did you mean train?"),
     ],
 )
 def test_a_wrong_argument_is_named(records, arguments, said):

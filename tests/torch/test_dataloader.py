@@ -161,6 +161,13 @@ def test_a_damaged_record_is_named_through_a_worker(records, tmp_path, workers):
     assert "damaged" in str(caught.value) or "checksum" in str(caught.value)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_of_numpy_is_not_for_the_dataloader(records, workers):
+    batches = darkroom.load(records, image_size=8, framework="numpy")["train"]
+    with pytest.raises(UsageError, match=r"no items by number.*\"torch\""):
+        next(iter(make_loader(batches, workers)))
+
+
 TRAINEE = Path(__file__).with_name("trainee.py")
 
 

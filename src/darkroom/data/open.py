@@ -19,7 +19,7 @@ from darkroom.data.splits import (
     read_shared_labels,
 )
 from darkroom.dataset.commit import find_dataset, read_output
-from darkroom.dataset.layout import DATASET_FILE, is_reserved
+from darkroom.dataset.layout import DATASET_FILE, is_reserved, split_folder
 from darkroom.dataset.named import find_named, split_name
 from darkroom.dataset.splits import EVAL
 from darkroom.errors import DataError, UsageError
@@ -165,7 +165,7 @@ def find_roots(*groups: Sequence[AnySource]) -> list[list[str]]:
     """Returns the folders of the datasets that each group names; none if they name images.
 
     Raises:
-        UsageError: They name several lists of images, or lists and datasets.
+        UsageError: They name several lists of images, lists and datasets, or a part of a dataset.
         StorageError: A dataset has another fingerprint than its name says.
         OSError: There is nothing at a path, or it cannot be read.
     """
@@ -186,6 +186,9 @@ def _list_roots(source: AnySource) -> list[str]:
     if not isinstance(source, str | os.PathLike):
         return []
     path = storage.absolute(source)
+    root, inside, _ = path.rpartition(f"/{split_folder('')}")
+    if inside and storage.exists(storage.join(root, DATASET_FILE)):
+        raise UsageError(f"{path} is a part of the dataset {root}.", f"Give {root}: all of it.")
     if storage.is_pattern(path):
         commits = storage.match_pattern(storage.join(path, DATASET_FILE))
         return sorted(commit.rpartition("/")[0] for commit in commits)

@@ -6,8 +6,9 @@ Only a call for a framework imports it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from darkroom import storage
@@ -17,7 +18,7 @@ from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
-from darkroom.options.checks import check_flag
+from darkroom.options.checks import check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -105,6 +106,7 @@ def load(
     columns: Sequence[str] = (),
     transform: Transform | Mapping[str, Transform] | None = None,
     order: str | None = None,
+    **more: Any,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
 
@@ -125,7 +127,7 @@ def load(
         stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
         cache_dir: The cache; see `darkroom.data.cache`.
         manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
-        options: All other options. The arguments above replace its values.
+        options: All other options. Arguments by name replace its values.
         framework: `tensorflow`, `torch` or `numpy`. The last two read converted datasets without
             TensorFlow.
         columns: Features of the records that batches have, too, such as `image/filename` or an
@@ -137,6 +139,7 @@ def load(
             `augment` names.
         order: For `torch` and `numpy`, the order of training: `exact` shuffles all records,
             `window` reads each file about once from start to end. Default: `window` from a store.
+        more: Fields of `options` by name, as in seed=1.
 
     Returns:
         The batches of each split that has records (train, eval, test), by its name.
@@ -148,15 +151,14 @@ def load(
         MissingExtraError: The framework is not installed, or OpenCV for the reader.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    if framework not in FRAMEWORKS:
-        raise UsageError(f"framework is {framework!r}, expected one of {', '.join(FRAMEWORKS)}.")
+    check_choice("framework", framework, FRAMEWORKS)
     if framework == TENSORFLOW and (transform is not None or order is not None):
         raise UsageError(
             "transform and order are for torch and numpy.", "Map the datasets of tf.data."
         )
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
         check_flag(name, flag)
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Collection):
         raise UsageError(f"columns is {columns!r}, expected a list of names.")
     if cache_dir is not None:
         storage.absolute(cache_dir)  # checks that it is a path
@@ -170,6 +172,8 @@ def load(
         "augment": augment,
     }
     made = merge_options(InputOptions, options, given)
+    check_known(more, {**signature(load).parameters, **vars(made)}, "load has no option")
+    made = replace(made, **more)
     fetching: Any = {"verify": verify, "stage": stage, "cache_dir": cache_dir}
     if framework == TENSORFLOW:
         try:

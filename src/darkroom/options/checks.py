@@ -75,7 +75,9 @@ def check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
     """
     pair = tuple(islice(value, 3)) if isinstance(value, Iterable) else ()
     if len(pair) != 2 or not all(_is_count(number, least, _MOST_IN_PAIR) for number in pair):
-        raise UsageError(f"{name} is {value!r:.80}, expected {what} at least {least}.")
+        raise UsageError(
+            f"{name} is {value!r:.80}, expected two whole numbers, {what} at least {least}."
+        )
     return pair
 
 

@@ -51,7 +51,10 @@ class NumpyArrays:
 
     def stack(self, images: Sequence[Any]) -> Array:
         """Returns transformed images as one array."""
-        return np.stack(images)
+        stacked = np.stack(images)
+        if stacked.dtype.hasobject:
+            raise TypeError(f"{type(images[0]).__name__} is not an array")
+        return stacked
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,17 @@ class Loader:
         self._taken = 0
         return _Iterator(self, self._make_batches(epoch, position, worker, workers))
 
+    def __getitem__(self, number: Any) -> Any:
+        """Says what to take instead: PyTorch asks for items of what is not its own dataset.
+
+        Raises:
+            UsageError: In any case.
+        """
+        raise UsageError(
+            "A loader has batches in their order, and no items by number.",
+            'Take single images from .images, and for a DataLoader load with framework="torch".',
+        )
+
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch of the next iteration. The position of a state of that epoch is kept.
 

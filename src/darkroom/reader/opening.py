@@ -8,9 +8,10 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.data.splits import ImageSplit, RecordSplit, Split
-from darkroom.dataset.splits import TRAIN, name_split
+from darkroom.dataset.splits import SPLITS, TRAIN, name_split
 from darkroom.errors import MissingExtraError, UsageError
 from darkroom.options.augmentation import Augmentation
+from darkroom.options.checks import check_choice, check_known
 from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.reader.batches import ViewOptions
 from darkroom.reader.loader import Loader, ReadOptions
@@ -68,12 +69,13 @@ def open_loaders(
         MissingExtraError: The framework is not installed.
     """
     _check_options(options, framework)
-    if order not in (None, *ORDERS):
-        raise UsageError(f"order is {order!r}, expected one of {', '.join(ORDERS)}.")
+    if order is not None:
+        check_choice("order", order, ORDERS)
     transforms = transform if isinstance(transform, Mapping) else dict.fromkeys(splits, transform)
     if odd := [each for each in transforms.values() if each is not None and not callable(each)]:
         raise UsageError(f"transform is {odd[0]!r:.80}, expected a function of an image.")
     transforms = {name_split(name): each for name, each in transforms.items()}
+    check_known(transforms, SPLITS, "transform has a function for a split, and there is no split")
     kind, shard = _load_framework(framework, options)
     loaders = {}
     for name, split in splits.items():
