@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import gzip
 import hashlib
-import io
 import os
 import struct
 import zlib
@@ -187,7 +186,8 @@ def read_some_records(path: str, numbers: Collection[int]) -> Iterator[tuple[int
     with _open_records(path) as file:
         for number in range(max(numbers, default=-1) + 1):
             if number not in numbers:
-                file.seek((_read_length(path, number, file) or 0) + _CRC.size, os.SEEK_CUR)
+                length = _parse_header(path, number, file.read(_HEADER.size)) or 0
+                file.seek(length + _CRC.size, os.SEEK_CUR)
             elif (record := _read_record(path, number, file)) is not None:
                 yield number, record
 
@@ -198,12 +198,10 @@ def read_record_at(path: str, data: bytes, number: int) -> bytes:
     Raises:
         DataError: They are not a record.
     """
-    file = io.BytesIO(data)
-    record = _read_record(path, number, file)
-    if record is None:
-        raise _damaged(path, number, "the file ends before it")
-    if file.tell() < len(data):
-        raise _damaged(path, number, "it is shorter than the index says")
+    record = data[_HEADER.size : -_CRC.size]
+    if _parse_header(path, number, data[: _HEADER.size]) != len(record):
+        raise _damaged(path, number, "its length is not the one that the index says")
+    _check_data(path, number, record, data[-_CRC.size :])
     return record
 
 
@@ -213,9 +211,8 @@ def _open_records(path: str) -> Iterator[Any]:
         yield gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
 
 
-def _read_length(path: str, number: int, file: Any) -> int | None:
-    """Returns the length of the next record, or None at the end of the file."""
-    header: bytes = file.read(_HEADER.size)
+def _parse_header(path: str, number: int, header: bytes) -> int | None:
+    """Returns the length of the record that follows a header, or None at the end of the file."""
     if not header:
         return None
     if len(header) < _HEADER.size:
@@ -229,7 +226,7 @@ def _read_length(path: str, number: int, file: Any) -> int | None:
 def _read_record(path: str, number: int, file: Any) -> bytes | None:
     """Returns the next record, or None at the end of the file."""
     try:
-        length = _read_length(path, number, file)
+        length = _parse_header(path, number, file.read(_HEADER.size))
         if length is None:
             return None
         data: bytes = file.read(length)
@@ -238,9 +235,13 @@ def _read_record(path: str, number: int, file: Any) -> bytes | None:
         raise _damaged(path, number, f"it cannot be unpacked ({error})") from error
     if len(data) + len(footer) < length + _CRC.size:
         raise _damaged(path, number, "the file ends within it")
+    _check_data(path, number, data, footer)
+    return data
+
+
+def _check_data(path: str, number: int, data: bytes, footer: bytes) -> None:
     if _CRC.unpack(footer)[0] != _mask(google_crc32c.value(data)):
         raise _damaged(path, number, "the checksum of its data is wrong")
-    return data
 
 
 def _damaged(path: str, number: int, what: str) -> DataError:

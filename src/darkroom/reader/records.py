@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -93,7 +95,7 @@ class Records:
         self.__setstate__({})
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _OPENED}
@@ -181,7 +183,7 @@ class Records:
         with ThreadPoolExecutor(_THREADS) as pool:
             tables = list(pool.map(lambda part: _read_index(*part), parts))
         self.counts = [table.num_rows for table in tables]
-        self._starts = np.cumsum([0, *self.counts])
+        self._starts = [*accumulate(self.counts, initial=0)]
         table = pa.concat_tables(tables)
         labels = table["label"].combine_chunks()
         needed = {"image": table["format"]}
@@ -201,8 +203,8 @@ class Records:
 
     def _find(self, number: int) -> tuple[str, int]:
         """Returns the file of a record, and its number in that file."""
-        file = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return self.files[file], number - int(self._starts[file])
+        file = bisect_right(self._starts, number) - 1
+        return self.files[file], number - self._starts[file]
 
     def _read_local(self, path: str, offset: int, length: int) -> bytes:
         file = self._open.get(path)
