@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -310,6 +312,16 @@ def test_a_dataset_that_was_replaced_ends_the_next_epoch(records, tmp_path, phot
     convert(photos[:60], folder, overwrite=True, columns=COLUMNS)
     with pytest.raises(DataError, match="was replaced while it was read"):
         list(loader)
+
+
+def test_records_without_a_label_are_counted(records, tmp_path):
+    folder = shutil.copytree(records, tmp_path / "records")
+    path = str(sorted((folder / "index").iterdir())[-1])
+    index = pq.read_table(path)
+    labels = pa.array([None, None, *index["label"].to_pylist()[2:]], pa.string())
+    pq.write_table(index.set_column(index.column_names.index("label"), "label", labels), path)
+    with pytest.raises(DataError, match=f"{path} has 2 records without label"):
+        load(folder)
 
 
 def test_data_that_cannot_be_read_by_its_places_is_refused(photos, records, tmp_path):

@@ -168,6 +168,15 @@ def test_a_loader_of_numpy_is_not_for_the_dataloader(records, workers):
         next(iter(make_loader(batches, workers)))
 
 
+def test_the_first_batch_does_not_wait_for_pandas(records):
+    code = """
+import sys, darkroom
+batch = next(iter(darkroom.load(sys.argv[1], image_size=8, framework="torch")["train"]))
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code, str(records)], check=True)
+
+
 TRAINEE = Path(__file__).with_name("trainee.py")
 
 

@@ -25,7 +25,6 @@ from darkroom.dataset.opening import check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError, UsageError
 from darkroom.reader.draws import Array
-from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
 
 # The columns of facts, in the types in which they are kept.
@@ -174,31 +173,30 @@ class Records:
     def make_labels(self, numbers: Array) -> Array:
         """Returns what records are labelled with, [B] or [B, C]; see `Kind.make_array`."""
         return self._kind.make_array(
-            self.numbers.take(pa.array(numbers)).to_pylist(), len(self.names)
+            [self.numbers[number].as_py() for number in numbers.tolist()], len(self.names)
         )
 
     def _read_columns(self, parts: Sequence[tuple[str, Dataset, int]]) -> None:
         """Reads the index of files: the folder and commit of their dataset, and their numbers."""
+        self.counts = [dataset.shards[number].records for _, dataset, number in parts]
+        self._starts = [*accumulate(self.counts, initial=0)]
+        self.facts = {name: np.empty(len(self), kind) for name, kind in _FACTS.items()}
+        self.formats = np.empty(len(self), np.int8)
+
+        def read(file: int) -> pa.Array:
+            """Keeps the columns of a file, and returns its labels."""
+            table = _read_index(*parts[file])
+            rows = slice(*self._starts[file : file + 2])
+            for name, values in self.facts.items():
+                values[rows] = _view_numbers(table[name])
+            self.formats[rows] = _view_numbers(pc.index_in(table["format"], _make_texts(_FORMATS)))
+            return table["label"].combine_chunks()
+
+        filled = [file for file, count in enumerate(self.counts) if count]
         # On a store, each file takes a request or two.
         with ThreadPoolExecutor(_THREADS) as pool:
-            tables = list(pool.map(lambda part: _read_index(*part), parts))
-        self.counts = [table.num_rows for table in tables]
-        self._starts = [*accumulate(self.counts, initial=0)]
-        table = pa.concat_tables(tables)
-        labels = table["label"].combine_chunks()
-        needed = {"image": table["format"]}
-        if self._kind.name == "label":
-            needed["label"] = labels
-        for what, column in needed.items():
-            if column.null_count:
-                raise DataError(
-                    f"The {self.split.name} split has {column.null_count} records without {what}.",
-                    "Training needs records with an image and a label.",
-                )
-        self.facts = {name: table[name].to_numpy().astype(kind) for name, kind in _FACTS.items()}
-        found = table["format"].combine_chunks()
-        self.formats = pc.index_in(found, pa.array(_FORMATS)).to_numpy().astype(np.int8)
-        values, numbers = self._kind.number(labels, pa.array(self.split.labels, pa.string()))
+            labels = pa.concat_arrays(list(pool.map(read, filled)))
+        values, numbers = self._kind.number(labels, _make_texts(self.split.labels))
         self.numbers = numbers if self.split.labels else values
 
     def _find(self, number: int) -> tuple[str, int]:
@@ -222,19 +220,28 @@ def _read_index(root: str, dataset: Dataset, number: int) -> pa.Table:
     path = storage.join(root, INDEX_FOLDER, name)
     columns = [*_FACTS, "format", "label"]
     try:
-        batches = list(read_index_batches(path, columns, BATCH_ROWS))
+        batches = list(read_index_batches(path, columns, shard.records))
     except FileNotFoundError as error:
         raise DataError(
             f"{path} is missing: the index says where each record is.",
             f"List all faults with: darkroom verify {root}.",
         ) from error
-    kind = find_kind(dataset.target.kind)
-    table = pa.concat_tables(batches) if batches else _make_empty(columns, kind.column)
-    if table.num_rows != shard.records:
+    rows = sum(batch.num_rows for batch in batches)
+    if rows != shard.records:
         raise DataError(
-            f"{path} has {table.num_rows} rows, and {shard.file} has {shard.records} records.",
+            f"{path} has {rows} rows, and {shard.file} has {shard.records} records.",
             f"List all faults with: darkroom verify {root}.",
         )
+    table = pa.concat_tables(batches)
+    needed = {"image": "format"}
+    if dataset.target.kind == "label":
+        needed["label"] = "label"
+    for what, column in needed.items():
+        if missing := table[column].null_count:
+            raise DataError(
+                f"{path} has {missing} records without {what}.",
+                "Training needs records with an image and a label.",
+            )
     if table["offset"].null_count:
         raise UsageError(
             f"{root} is compressed, so no record can be read without those before it.",
@@ -243,10 +250,22 @@ def _read_index(root: str, dataset: Dataset, number: int) -> pa.Table:
     return table
 
 
-def _make_empty(columns: Sequence[str], label: pa.DataType) -> pa.Table:
-    kinds = {name: pa.from_numpy_dtype(kind) for name, kind in _FACTS.items()}
-    kinds |= {"format": pa.string(), "label": label}
-    return pa.table({name: pa.array([], kinds[name]) for name in columns})
+# Arrow's own ways between its arrays and Python import pandas, which takes as long as all else.
+
+
+def _view_numbers(column: pa.ChunkedArray) -> Array:
+    """Returns the whole numbers of a column that has no nulls."""
+    array = column.combine_chunks()
+    values = np.frombuffer(array.buffers()[1], f"i{array.type.bit_width // 8}")
+    return values[array.offset : array.offset + len(array)]
+
+
+def _make_texts(texts: Sequence[str]) -> pa.Array:
+    """Returns texts as an array."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 class _Blocks:
