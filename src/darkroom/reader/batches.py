@@ -51,7 +51,7 @@ class NumpyArrays:
 
     def stack(self, images: Sequence[Any]) -> Array:
         """Returns transformed images as one array."""
-        stacked = np.stack(images)
+        stacked: Array = np.stack(images)
         if stacked.dtype.hasobject:
             raise TypeError(f"{type(images[0]).__name__} is not an array")
         return stacked
