@@ -4,6 +4,7 @@ Without `from __future__ import annotations`: kfp reads the types of a user's co
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,25 @@ from ..pipelines.backend.process import format_command
 from ..pipelines.backend.release import V2_17
 
 IMAGE = "registry.example.com/darkroom:1"
-convert_images, validate_dataset, inspect_dataset, verify_dataset = (
+convert_images, validate_dataset, inspect_dataset, verify_dataset, train_with_function = (
     make_component(name, IMAGE)
-    for name in ("convert_images", "validate_dataset", "inspect_dataset", "verify_dataset")
-)
+    for name in (
+        "convert_images", "validate_dataset", "inspect_dataset", "verify_dataset",
+        "train_with_function",
+    )
+)  # fmt: skip
+OWN_TRAINING = """
+import json
+
+import darkroom
+
+def train(records, output_dir, **arguments):
+    batches = darkroom.load(records, image_size=(9, 7), framework="numpy")["eval"]
+    arguments["read"] = sum(len(labels) for _, labels in batches)
+    with open(f"{output_dir}/arguments.json", "w") as file:
+        json.dump(arguments, file)
+    return {"epochs": arguments["epochs"]}
+"""
 
 
 @dsl.component(base_image="python:3.12", install_kfp_package=False)
@@ -73,6 +89,44 @@ def make_check() -> Any:
         return count_different(texts=dsl.Collected(checked.outputs["fingerprint"])).output
 
     return check
+
+
+@dsl.component(base_image="python:3.12", install_kfp_package=False)
+def list_files_of(model: dsl.Input[dsl.Model], metrics: dsl.Input[dsl.Metrics]) -> str:
+    import os
+
+    return (
+        f"{model.metadata['function']} {os.listdir(model.path)} {int(metrics.metadata['epochs'])}"
+    )
+
+
+def make_training() -> Any:
+    """Returns a pipeline in a pipeline that trains by a function."""
+
+    @dsl.pipeline(name="inner")
+    def inner(
+        dataset: dsl.Input[dsl.Dataset], module: str, epochs: int, rate: float, is_fast: bool
+    ) -> str:
+        arguments = {
+            "epochs": epochs,
+            "name": f"run of {epochs}",
+            "nested": [{"rate": rate, "is_fast": is_fast}, 3, "3"],
+        }
+        made = train_with_function(
+            dataset=dataset, function=f"{module}:train", arguments=arguments
+        ).outputs
+        return list_files_of(model=made["trained_model"], metrics=made["training_metrics"]).output
+
+    @dsl.pipeline(name="training")
+    def training(
+        folder: str, module: str = "own_training", epochs: int = 2, rate: float = 1e-7
+    ) -> str:
+        made = make_records(folder=folder, stem="images", short_side=0)
+        return inner(
+            dataset=made.output, module=module, epochs=epochs, rate=rate, is_fast=True
+        ).output
+
+    return training
 
 
 @pytest.fixture
@@ -133,6 +187,38 @@ def test_values_in_a_table_and_in_a_list_reach_the_task(tmp_path):
     assert found["policies"] == {"small_classes": "off", "leakage": "fail"}
     assert found["required_splits"] == ["train", "eval"]
     assert found["min_class_images"] == 20
+
+
+@pytest.mark.usefixtures("newer")
+def test_arguments_of_a_function_have_their_types_again(tmp_path):
+    spec = compile_spec(make_training(), tmp_path)
+    values = {"module": "own_training", "epochs": 2, "rate": 1e-7, "is_fast": True}
+    found = find_given(spec, "train-with-function", **values)
+    assert found["function"] == "own_training:train"
+    expected = {
+        "epochs": 2,
+        "name": "run of 2",
+        "nested": [{"rate": 1e-7, "is_fast": True}, 3, "3"],
+    }
+    # Not by ==: True is 1.
+    assert json.dumps(found["arguments"], sort_keys=True) == json.dumps(expected, sort_keys=True)
+
+
+@pytest.mark.newest
+def test_a_training_in_a_pipeline_in_a_pipeline_is_run_by_kfp(
+    run_here, jpeg_set, tmp_path, monkeypatch
+):
+    (tmp_path / "own_training.py").write_text(OWN_TRAINING)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    run = make_training()(folder=str(jpeg_set.csv.parent))
+    assert run.output == "own_training:train ['arguments.json'] 2"
+    [path] = run_here.glob("*/**/trained_model/arguments.json")
+    assert json.loads(path.read_text()) == {
+        "epochs": 2,
+        "name": "run of 2.0",  # so kfp writes it here, and 2 on Kubeflow
+        "nested": [{"rate": 1e-7, "is_fast": True}, 3, "3"],
+        "read": 8,
+    }
 
 
 @pytest.mark.newest

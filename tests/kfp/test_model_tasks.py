@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,6 +211,10 @@ def test_a_model_of_another_kind_is_trained_and_evaluated(cluster, datasets, kin
 def _train(records, output_dir, epochs, sizes=(), **more):
     if epochs == 0:
         raise ValueError("epochs is 0")
+    if epochs < 0:
+        sys.exit(0)
+    if "file" in more:
+        Path(more["file"]).read_text()
     if epochs > 1:
         with open(f"{output_dir}/model.pt", "w") as file:
             file.write(json.dumps([epochs, sizes, more]))
@@ -238,10 +243,14 @@ def test_a_function_gets_records_and_arguments_and_hands_over_its_files(
          "no_such_package.code cannot be imported: ModuleNotFoundError: No module named"),
         (run("own_training:trane"), "function is 'own_training:trane', but own_training has no "),
         (run(epochs=0), "own_training:train failed: ValueError: epochs is 0 ("),
+        (run(epochs=-1), "own_training:train failed: SystemExit: 0 ("),
         (run(), "own_training:train failed: TypeError: _train() missing 1 required"),
         (run(epochs=2), "own_training:train returned '"),
     ):  # fmt: skip
         assert (found.code, found.error["code"]) == (2, "usage")
         assert found.error["message"].startswith(message), found.error
+    found = run(epochs=1, file="no-such-file")
+    assert (found.code, found.error["message"]) == (3, "no-such-file does not exist.")
+    assert f'File "{__file__}", line' in "\n".join(found.printed)
     monkeypatch.setitem(sys.modules, "own_training", types.SimpleNamespace(train=lambda **_: None))
     assert run().error["message"] == "own_training:train wrote no file into output_dir."

@@ -187,4 +187,5 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
             f"{interface.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    return {name: each.read(values.get(name)) for name, each in known.items()}
+    put_in = [value for name, value in values.items() if name.startswith(_SDK_PREFIX)]
+    return {name: each.read(values.get(name), put_in) for name, each in known.items()}

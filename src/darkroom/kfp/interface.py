@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
@@ -72,8 +73,12 @@ class Parameter:
         """The value that stands for None: an empty text, list or table, 0, or -1."""
         return -1 if self.zero_counts else self.kind()
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: Any, put_in: Collection[Any] = ()) -> Any:
         """Returns the value that a task is given as `parse` does: the SDK puts together text.
+
+        Args:
+            value: The value.
+            put_in: The parameters of the pipeline that the SDK put into the values of the task.
 
         Raises:
             UsageError: See `parse`.
@@ -82,6 +87,8 @@ class Parameter:
             value = _read_number(value)
         elif self.has_numbers and isinstance(value, list):
             value = list(map(_read_number, value))
+        elif self.kind is dict:
+            value = _restore(value, [_restore(each) for each in put_in])
         return self.parse(value)
 
     def parse(self, value: Any) -> Any:
@@ -121,6 +128,24 @@ def _read_number(value: Any) -> Any:
         return number if math.isfinite(number) else value
     except (ValueError, OverflowError):
         return value
+
+
+def _restore(value: Any, put_in: Collection[Any] = ()) -> Any:
+    """Returns a table with numbers as they were: some come as floats, others as text.
+
+    A text like one of the pipeline's parameters in the same task cannot be told from it.
+    """
+    if isinstance(value, Mapping):
+        return {name: _restore(each, put_in) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_restore(each, put_in) for each in value]
+    if not isinstance(value, str) or not put_in:
+        return _as_whole(value)
+    try:
+        read = _restore(json.loads(value))
+    except ValueError:
+        return value
+    return read if any(type(read) is type(each) and read == each for each in put_in) else value
 
 
 def _as_whole(value: Any) -> Any:

@@ -58,8 +58,9 @@ class _SomeTrainingOptions(TrainingFields):
         check_fields(self)
 
 
-def _check_function(function: str) -> None:
-    if not FUNCTION.fullmatch(function):
+def _check_function(function: str | None = None) -> None:
+    # None while only a run knows it.
+    if function is not None and not FUNCTION.fullmatch(function):
         raise UsageError(f"function is {function!r}, expected package.module:function.")
 
 

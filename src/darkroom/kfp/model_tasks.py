@@ -113,11 +113,13 @@ def train_with_function(execution: Execution) -> None:
     function = load_function("function", name)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
         try:
-            found = function(records=place, output_dir=folder, **_restore(asked["arguments"]))
-        except (DarkroomError, OSError):
+            found = function(records=place, output_dir=folder, **asked["arguments"])
+        except DarkroomError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             traceback.print_exc()
+            if isinstance(error, OSError):
+                raise
             raise UsageError(f"{name} failed: {describe_failure(error)}.") from error
         numbers = {} if found is None else found
         if not (
@@ -133,15 +135,6 @@ def train_with_function(execution: Execution) -> None:
     model.describe({"function": name})
     outputs["training_metrics"].write_facts({key: float(value) for key, value in numbers.items()})
     execution.write_output()
-
-
-def _restore(value: Any) -> Any:
-    """Returns a value with the whole numbers that Kubeflow carried as floats."""
-    if isinstance(value, Mapping):
-        return {name: _restore(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return list(map(_restore, value))
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def evaluate_classifier(execution: Execution) -> None:

@@ -6,6 +6,7 @@ After `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2.
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def format_command(task: Task, given: dict[str, Any]) -> list[str]:
     # The SDK puts a parameter into a text, a list or a table by a placeholder, replaced as text.
     for name, value in inputs.get("parameterValues", {}).items():
         shown = value if isinstance(value, str) else json.dumps(value)
+        if isinstance(value, float):  # without an exponent
+            shown = format(Decimal(shown), "f")
         text = text.replace(f"{{{{$.inputs.parameters['{name}']}}}}", shown)
     return [each.replace("{{$}}", text) for each in task.command]
 
