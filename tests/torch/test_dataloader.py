@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 import darkroom
 from darkroom.errors import DataError, UsageError
@@ -178,18 +178,28 @@ sys.exit("pandas" in sys.modules)
 
 
 TRAINEE = Path(__file__).with_name("trainee.py")
+JOB = Path(__file__).parents[2] / "kubernetes/components/trainer/pytorch.yaml"
 
 
-def start_processes(records, folder, stop):
+def start_nodes(records, folder, stop):
+    """Starts the nodes of the TrainJob, with the environment that Kubeflow Trainer 2.3 gives them.
+
+    See `EnforceMLPolicy` in pkg/runtime/framework/plugins/torch/torch.go. There a node has a
+    process for each GPU, or else for each CPU that it asks for.
+    """
+    trainer = yaml.safe_load(JOB.read_text())["spec"]["trainer"]
+    assert (trainer["command"][0], trainer["numNodes"]) == ("torchrun", 2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NNODES": 2, "NPROC_PER_NODE": 1}
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
     return [
         subprocess.Popen(
-            [sys.executable, str(TRAINEE), str(records), str(folder), stop],
-            env={**os.environ, **places, "RANK": str(rank)},
+            [*torchrun, str(TRAINEE), str(records), str(folder), stop],
+            env=os.environ
+            | {f"PET_{key}": str(each) for key, each in {**told, "NODE_RANK": node}.items()},
         )
-        for rank in range(2)
+        for node in range(2)
     ]
 
 
@@ -202,14 +212,12 @@ def test_a_dataset_that_was_replaced_is_named_through_a_worker_that_stays(tmp_pa
         list(loader)
 
 
-def test_a_killed_training_of_two_processes_has_the_batches_of_an_undisturbed_one(
+def test_a_killed_training_of_two_nodes_has_the_batches_of_an_undisturbed_one(
     records, epochs, tmp_path
 ):
-    first, second = start_processes(records, tmp_path, "1")
-    assert second.wait(60) == -signal.SIGKILL
-    first.kill()
-    first.wait()
-    assert [each.wait(60) for each in start_processes(records, tmp_path, "")] == [0, 0]
+    # Nobody ends the other node.
+    assert [each.wait(60) for each in start_nodes(records, tmp_path, "1")] == [1, 1]
+    assert [each.wait(60) for each in start_nodes(records, tmp_path, "")] == [0, 0]
     found = {}
     for rank in range(2):
         for line in (tmp_path / f"{rank}.jsonl").read_text().splitlines():
