@@ -312,6 +312,12 @@ def test_a_pytorch_training_starts_the_example_by_torchrun_and_has_shared_memory
     assert memory["emptyDir"]["medium"] == "Memory"
 
 
+def test_the_manager_of_a_patch_has_a_domain_as_the_webhook_of_trainer_wants(objects):
+    (job,) = [each for each in objects if each["metadata"]["name"] == "pytorch"]
+    (patch,) = job["spec"]["runtimePatches"]
+    assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[\w.-]+", patch["manager"])
+
+
 def test_the_batch_size_can_be_divided_by_the_processes(objects, pods):
     (job,) = [each for each in objects if each["metadata"]["name"] == "training"]
     for pod in pods:
