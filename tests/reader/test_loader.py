@@ -19,7 +19,6 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.index import read_index
 from darkroom.errors import DataError, MissingExtraError, UsageError
 from darkroom.options import ConversionOptions, InputOptions
-from darkroom.reader import decode
 
 from .conftest import COLUMNS
 
@@ -360,7 +359,7 @@ def test_a_wrong_argument_is_named(records, arguments, said):
 def test_opencv_that_is_missing_is_asked_for_by_its_extra(records, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cv2", None)
     with pytest.raises(MissingExtraError, match="extra 'reader'"):
-        decode.load_opencv()
+        next(iter(darkroom.load(records, image_size=8, framework="numpy")["train"]))
 
 
 @pytest.mark.parametrize("kind", ["labels", "numbers"])

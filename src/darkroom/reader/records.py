@@ -23,7 +23,7 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_record_at
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, MissingExtraError, UsageError
 from darkroom.reader.draws import Array
 from darkroom.targets.kind import find_kind
 
@@ -148,6 +148,8 @@ class Records:
         """
         try:
             yield
+        except MissingExtraError:
+            raise
         except (ValueError, OSError) as error:
             path, row = self._find(number)
             raise DataError(
