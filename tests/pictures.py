@@ -35,3 +35,9 @@ def write_label_folders(folder: Path, count: int) -> None:
         for number in range(count):
             data = encode(make_noise(start + number, 5, 6))
             (folder / label / f"{number}.png").write_bytes(data)
+
+
+def make_scene(seed: int) -> Image.Image:
+    """A picture with soft shapes, of which no two look alike: 320 wide, 240 high."""
+    shapes = Image.fromarray(make_noise(seed, 18, 24))
+    return shapes.resize((320, 240), Image.Resampling.BICUBIC)

@@ -71,7 +71,10 @@ def judge(tmp_path):
         labels = options.pop("labels", sorted({r["label"] for r in records if r["label"]}))
         anomalies = options.pop("anomalies", ())
         root = tmp_path / options.pop("folder", "run")
-        inputs = write_inputs(root, records, rejects, rows, deduplicated, labels, lost)
+        # An older index has no perceptual hashes.
+        looks = [("perceptual_hash", pa.string())] if options.pop("with_looks", False) else []
+        schema = pa.schema([*INDEX_SCHEMA, *looks])
+        inputs = write_inputs(root, records, rejects, rows, deduplicated, labels, lost, schema)
         return judge_dataset(
             JudgedFiles(*inputs, anomalies=anomalies), ValidationOptions(**{**FEW, **options})
         )
@@ -79,12 +82,14 @@ def judge(tmp_path):
     return run
 
 
-def write_inputs(root: Path, records, rejects, rows, deduplicated, labels, lost=()):
+def write_inputs(
+    root: Path, records, rejects, rows, deduplicated, labels, lost=(), schema=INDEX_SCHEMA
+):
     (root / "index").mkdir(parents=True)
     (root / "manifest").mkdir()
     half = len(records) // 2
     for number, part in enumerate((records[:half], records[half:])):
-        table = pa.Table.from_pylist(part, schema=INDEX_SCHEMA)
+        table = pa.Table.from_pylist(part, schema=schema)
         pq.write_table(table, root / f"index/index-0000{number}-of-00002.parquet")
     with RejectsWriter(str(root / "rejects.parquet")) as writer:
         for each in rejects:
@@ -381,7 +386,9 @@ def test_the_table_lists_ten_rows_of_each_finding(judge):
         [
             "Stopped by 1 finding.",
             "16 rows in the source: 4 written, 12 rejected, 0 deduplicated.",
-            "The same image means equal pixels only: near copies are not looked for.",
+            "Looked for: equal pixels and small changes; crops and turned copies are not found "
+            "yet. 4 images without perceptual hash: plain, tiny, not decoded or of an older "
+            "dataset.",
             "",
             "FAIL  rejects       12  12 of 16 rows were rejected "
             "(75.00%, allowed 1.00%): missing 12.",
@@ -505,3 +512,80 @@ def test_a_damaged_index_is_reported_as_an_error_of_the_data(tmp_path):
     index.write_bytes(data[:4] + b"\xff" * 400 + data[404:])
     with pytest.raises(DataError, match="damaged"):
         judge_dataset(JudgedFiles(*inputs))
+
+
+def look(number: int) -> str:
+    return hashlib.sha256(f"{number}".encode()).hexdigest()
+
+
+def make_looks(num_records: int, num_contents: int, num_looks: int) -> list[dict]:
+    """Records of which the splits alternate, with repeated contents and looks."""
+    return [
+        record(
+            row,
+            ("train", "eval")[row % 2],
+            "cat",
+            f"{row % num_contents}",
+            perceptual_hash=look(row % num_contents % num_looks),
+        )
+        for row in range(1, num_records + 1)
+    ]
+
+
+def test_many_equal_images_are_one_finding_and_no_near_copies(judge):
+    policies = {"leakage": "warn"}
+    report = judge(make_looks(5_000, 1, 1), policies=policies, with_looks=True)
+    assert {check: each.count for check, each in found(report).items()} == {
+        "leakage": 1,
+        "duplicates": 2,
+    }
+
+
+def test_many_images_of_one_hash_are_compared_once(judge):
+    report = judge(make_looks(3_000, 1_001, 1), policies={"leakage": "warn"}, with_looks=True)
+    findings = found(report)
+    assert {check: findings[check].count for check in findings if "near" in check} == {
+        "near_leakage": 1,
+        "near_duplicates": 1,
+    }
+    [row] = findings["near_leakage"].rows
+    assert (row["difference"], row["split"] != row["other_split"]) == (0, True)
+    [row] = findings["near_duplicates"].rows
+    assert (row["row"] - row["other_row"]) % 1_001 != 0
+
+
+@pytest.mark.fault(
+    75,
+    "nearly all images look alike, as scans of an empty form",
+    "not all pairs are compared, and the finding says so",
+    code="finding",
+    hint="",
+)
+def test_images_that_all_look_alike_are_not_all_compared(judge, monkeypatch):
+    monkeypatch.setattr("darkroom.images.near_pairs._MAX_PAIRS", 50)
+    base = int(look(1), 16)
+    records = [
+        record(row, ("train", "eval")[row % 2], "cat", perceptual_hash=f"{base ^ row:064x}")
+        for row in range(1, 301)
+    ]
+    findings = found(judge(records, with_looks=True))
+    for check in ("near_leakage", "near_duplicates"):
+        message = findings[check].message
+        assert message.endswith("So many images look alike that not all pairs were compared.")
+        assert findings[check].count > 150
+        assert len(findings[check].rows) == 10
+        assert findings[check].rows[0]["difference"] == 1
+
+
+def test_the_decoded_copy_of_a_jpeg_is_the_same_image_and_not_a_near_copy(judge):
+    jpeg = record(5, "train", "cat", "fast", decoded_hash="accurate", perceptual_hash=f"{1:064x}")
+    copy = record(6, "eval", "cat", "accurate", perceptual_hash=f"{3:064x}")
+    near = record(7, "eval", "dog", "other", perceptual_hash=f"{7:064x}")
+    findings = found(judge([*CLEAN, jpeg, copy, near], with_looks=True))
+    assert [(check, findings[check].count) for check in findings] == [
+        ("leakage", 1),
+        ("near_leakage", 1),
+        ("near_conflicts", 2),
+    ]
+    [row] = findings["near_leakage"].rows
+    assert (row["row"], row["other_row"], row["difference"]) == (5, 7, 2)

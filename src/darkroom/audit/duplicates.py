@@ -1,8 +1,9 @@
 """Finds images that are in a dataset more than once, by its index and without reading an image.
 
-There are two kinds of groups. The images of a `bytes` group have the same bytes (SHA-256). Those of
-a `pixels` group have the same pixels in different bytes, as after a lossless change of the file, or
-as a JPEG and the PNG that Pillow, OpenCV or TensorFlow make of it.
+There are three kinds of groups. The images of a `bytes` group have the same bytes (SHA-256). Those
+of a `pixels` group have the same pixels in different bytes, as after a lossless change of the file,
+or as a JPEG and the PNG that Pillow, OpenCV or TensorFlow make of it. Those of a `near` group look
+like one of them. A perceptual hash may be wrong, so all images of such a group are kept.
 
 One image of each group is kept: the one in the test split, else in the eval split, else in train.
 Of several in that split, the one with the smallest key is kept. So the splits that measure a model
@@ -28,12 +29,13 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.index import find_index_files
+from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
+from darkroom.images.near_records import create_near_groups
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
@@ -43,7 +45,7 @@ from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
 # Limits of a card: groups, and images of each.
 _MAX_GROUPS = _MAX_IMAGES = 3
-BYTES, PIXELS = "bytes", "pixels"
+BYTES, PIXELS, NEAR = "bytes", "pixels", "near"
 
 # Types are given because a column without any value may come back from Parquet with another one.
 _COLUMNS = {
@@ -55,16 +57,22 @@ _COLUMNS = {
     "sha256": "VARCHAR",
     "pixel_hash": "VARCHAR",
     "decoded_hash": "VARCHAR",
+    "perceptual_hash": "VARCHAR",
 }
 # Comparing 64-bit hashes takes a fraction of the memory that texts of 64 digits take. Hashes that
 # are equal by chance are sorted out later.
 _CANDIDATES = """
-SELECT '{kind}' AS kind, {column} AS content, key, row, uri, split, label, sha256
+SELECT '{kind}' AS kind, {column} AS content, key, row, uri, split, label, sha256, pixels
 FROM matched
 WHERE content IS NOT NULL AND hash(content) IN (
     SELECT hash({column}) FROM matched WHERE {column} IS NOT NULL
     GROUP BY ALL HAVING count(*) > 1
 )
+"""
+_NEAR_CANDIDATES = """
+SELECT 'near' AS kind, number::VARCHAR AS content, key, row, uri, split, label, sha256,
+    coalesce(pixels, sha256) AS pixels
+FROM matched JOIN near_looks USING (row)
 """
 # After sorting, the images of a group are adjacent. Sorting can use the disk; grouping cannot.
 _SORTED = """
@@ -87,6 +95,7 @@ class Duplicates:
         labels_differ: Groups with more than one label; all their images are kept.
         splits_differ: Groups with images in more than one split.
         has_pixels: Whether pixels were compared, which needs a conversion with checks `full`.
+        near_groups: Groups of images that look like one of them; None where not asked for.
     """
 
     path: str
@@ -96,6 +105,7 @@ class Duplicates:
     labels_differ: int
     splits_differ: int
     has_pixels: bool
+    near_groups: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the values by name."""
@@ -103,7 +113,7 @@ class Duplicates:
 
     def _repr_html_(self) -> str:
         """Returns the result as a notebook shows it."""
-        groups = self.bytes_groups + self.pixels_groups
+        groups = self.bytes_groups + self.pixels_groups + (self.near_groups or 0)
         if not groups:
             return cards.make_card(
                 "No image is in it more than once", self.to_dict(), tone=cards.GOOD
@@ -120,6 +130,7 @@ def find_duplicates(
     output: str | os.PathLike[str] = layout.DUPLICATES_FILE,
     *,
     overwrite: bool = False,
+    near: bool = False,
 ) -> Duplicates:
     """Finds images that are in a dataset more than once, and lists them in a Parquet file.
 
@@ -127,6 +138,7 @@ def find_duplicates(
         directory: A dataset; local or remote.
         output: The Parquet file, outside of the dataset.
         overwrite: Whether a file that exists is replaced.
+        near: Whether images that look alike are groups, too. All of these are kept.
 
     Returns:
         The path of the file, and how many groups there are.
@@ -154,18 +166,25 @@ def find_duplicates(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch, _COLUMNS)
-        return _write_groups(connection, path, dataset.checks == "full", scratch)
+        create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
+        return _write_groups(connection, path, dataset.checks == "full", scratch, near=near)
 
 
 def _write_groups(
-    connection: duckdb.DuckDBPyConnection, path: str, has_pixels: bool, scratch: str
+    connection: duckdb.DuckDBPyConnection,
+    path: str,
+    has_pixels: bool,
+    scratch: str,
+    *,
+    near: bool = False,
 ) -> Duplicates:
     match_decoded_copies(connection)
+    if near and not create_near_groups(connection):
+        progress.note("So many images look alike that not all of them were compared.")
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
     with pq.ParquetWriter(written, DUPLICATES_SCHEMA) as writer:
-        records = _find_groups(connection, counts)
+        records = _find_groups(connection, counts, near)
         while batch := list(islice(records, BATCH_ROWS)):
             writer.write_table(pa.Table.from_pylist(batch, schema=DUPLICATES_SCHEMA))
     create_view(connection, "listed", [written], scratch)
@@ -179,31 +198,35 @@ def _write_groups(
         labels_differ=counts["labels_differ"],
         splits_differ=counts["splits_differ"],
         has_pixels=has_pixels,
+        near_groups=counts[NEAR] if near else None,
     )
 
 
 def _find_groups(
-    connection: duckdb.DuckDBPyConnection, counts: Counter[str]
+    connection: duckdb.DuckDBPyConnection, counts: Counter[str], near: bool
 ) -> Iterator[dict[str, Any]]:
     """Yields the images of all groups, and counts the groups."""
     kinds = {BYTES: "sha256", PIXELS: "pixels"}
     queries = [_CANDIDATES.format(kind=kind, column=column) for kind, column in kinds.items()]
+    queries += [_NEAR_CANDIDATES] if near else []
     query = _SORTED.format(candidates=" UNION ALL ".join(queries))
     batches = connection.sql(query).to_arrow_reader(BATCH_ROWS)
     records = (record for batch in batches for record in batch.to_pylist())
     for (kind, _), same in groupby(records, itemgetter("kind", "content")):
         members = list(same)
-        if len(members) == 1 or (kind == PIXELS and not _differ(members, "sha256")):
+        # What is the same in another way, too, is a group of that kind.
+        beside = {PIXELS: "sha256", NEAR: "pixels"}.get(kind)
+        if len(members) == 1 or (beside and not _differ(members, beside)):
             continue
         labels_differ, splits_differ = _differ(members, "label"), _differ(members, "split")
         counts.update([kind, "groups"])
-        counts["labels_differ"] += labels_differ
-        counts["splits_differ"] += splits_differ
+        counts["labels_differ"] += labels_differ and kind != NEAR
+        counts["splits_differ"] += splits_differ and kind != NEAR
         for place, member in enumerate(members):
             yield {
                 **member,
                 "group": counts["groups"],
-                "keep": place == 0 or labels_differ,
+                "keep": place == 0 or labels_differ or kind == NEAR,
                 "labels_differ": labels_differ,
                 "splits_differ": splits_differ,
             }
@@ -242,6 +265,11 @@ def format_duplicates(found: Duplicates) -> str:
     lines = [
         f"Same bytes    {format_count(found.bytes_groups, 'group')}",
         f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
+        *(
+            [f"Look alike    {format_count(found.near_groups, 'group')}, of which all are kept"]
+            if found.near_groups is not None
+            else []
+        ),
         f"In two splits {format_count(found.splits_differ, 'group')}",
         f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
         f"To leave out  {format_count(found.surplus, 'image')}",

@@ -43,6 +43,7 @@ _COLUMNS = (
     ("sha256", pa.string()),
     ("pixel_hash", pa.string()),
     ("decoded_hash", pa.string()),
+    ("perceptual_hash", pa.string()),
     ("height", pa.int64()),
     ("width", pa.int64()),
     ("channels", pa.int64()),
@@ -63,6 +64,8 @@ _COLUMNS = (
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
+# Columns that the index of an older version does not have; they are null there.
+NEWER_COLUMNS = frozenset({"perceptual_hash"})
 
 
 def index_schema(inputs: Mapping[str, str], label: pa.DataType) -> pa.Schema:
@@ -95,6 +98,7 @@ class IndexRow(NamedTuple):
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
         decoded_hash: Hash of the pixels that Pillow and OpenCV decode.
+        perceptual_hash: Hash of how the image looks.
         height: Height as written, in pixels.
         width: Width as written, in pixels.
         channels: 1 or 3.
@@ -121,6 +125,7 @@ class IndexRow(NamedTuple):
     sha256: str | None = None
     pixel_hash: str | None = None
     decoded_hash: str | None = None
+    perceptual_hash: str | None = None
     height: int | None = None
     width: int | None = None
     channels: int | None = None
@@ -303,10 +308,15 @@ def read_index_batches(
     with storage.open_read(path) as file, _report_damage(path):
         parquet = pq.ParquetFile(file)
         found = set(parquet.schema_arrow.names)
-        chosen = [*names, *(name for name in optional if name in found)]
+        newer = [name for name in names if name in NEWER_COLUMNS - found]
+        chosen = [name for name in names if name not in newer]
+        chosen += [name for name in optional if name in found]
         check_index(path, parquet, [name for name in chosen if name != "extra"])
         for batch in iterate_batches(parquet, chosen, batch_rows):
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch])
+            for name in newer:
+                table = table.append_column(name, pa.nulls(len(table), dict(_COLUMNS)[name]))
+            yield table
 
 
 def read_source_fingerprint(folder: str) -> str:

@@ -45,6 +45,7 @@ from darkroom.images.memory import (
     count_plain_jpeg_bytes,
     reserve_nothing,
 )
+from darkroom.images.perceptual_hash import hash_look
 from darkroom.images.pillow import Decoded
 from darkroom.images.pixels import (
     JPEG_QUALITY,
@@ -87,6 +88,8 @@ class PreparedImage(NamedTuple):
             image was not decoded.
         decoded_hash: The same for a JPEG as Pillow and OpenCV decode it, with the accurate DCT.
             None when it is equal, for other images, and when it was not asked for.
+        perceptual_hash: Hash of how the image looks, upright and before any resizing; None when not
+            decoded, and of plain and tiny images.
         luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
         matrix: Where a point of the file's pixels is in the image that is stored.
     """
@@ -102,6 +105,7 @@ class PreparedImage(NamedTuple):
     source_width: int
     pixel_hash: str | None
     decoded_hash: str | None
+    perceptual_hash: str | None
     luminance: float | None
     matrix: Matrix = IDENTITY
 
@@ -251,7 +255,7 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
 def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
     """Returns an image that is written as it is, without decoding."""
     return PreparedImage(
-        data, format, height, width, channels, (), format, height, width, None, None, None
+        data, format, height, width, channels, (), format, height, width, None, None, None, None
     )
 
 
@@ -268,6 +272,7 @@ def _finish(
     matrix = decoded.matrix
     source_height, source_width = pixels.shape[:2]
     pixel_hash, luminance = hash_pixels(pixels), measure_luminance(pixels)
+    perceptual_hash = hash_look(pixels)
     if _must_shrink(source_height, source_width, options):
         pixels, reduction = shrink(pixels, options.resize_short_side or 1)
         matrix, data = matrix.then(reduction), None
@@ -291,6 +296,7 @@ def _finish(
         source_width=source_width,
         pixel_hash=pixel_hash,
         decoded_hash=None if decoded_hash == pixel_hash else decoded_hash,
+        perceptual_hash=perceptual_hash,
         luminance=luminance,
         matrix=matrix,
     )

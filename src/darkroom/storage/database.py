@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -78,6 +78,7 @@ def create_view(
     paths: Sequence[str],
     scratch: str,
     columns: Mapping[str, str] | None = None,
+    newer: Collection[str] = (),
 ) -> None:
     """Makes Parquet files a view; remote ones are copied to `scratch` first.
 
@@ -88,6 +89,7 @@ def create_view(
         scratch: A local folder.
         columns: DuckDB's type of each column of the view; all columns as they are when None. Where
             text is expected, a list becomes its JSON, and stays itself in a column NAME_list.
+        newer: Columns that older files do not have; they are null there.
 
     Raises:
         DataError: A file does not have these columns, or is not a Parquet file.
@@ -101,7 +103,7 @@ def create_view(
         else:
             local = storage.absolute(path)
         if columns:
-            _check_columns(f"The {name} at {path}", local, columns)
+            _check_columns(f"The {name} at {path}", local, columns, newer)
         # DuckDB takes a path for a pattern.
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
@@ -111,10 +113,12 @@ def create_view(
             for name, kind in zip(relation.columns, relation.types, strict=True)
             if str(kind).endswith("[]")
         }
+        values = {
+            name: f"to_json({_quote(name)})" if name in lists else _quote(name) for name in columns
+        }
+        values |= dict.fromkeys(set(newer) - {*relation.columns}, "NULL")
         casts = [
-            f"CAST({f'to_json({_quote(name)})' if name in lists else _quote(name)} AS {kind}) "
-            f"AS {_quote(name)}"
-            for name, kind in columns.items()
+            f"CAST({values[name]} AS {kind}) AS {_quote(name)}" for name, kind in columns.items()
         ]
         casts += [
             f"{_quote(name)} AS {_quote(name + '_list')}" for name in columns if name in lists
@@ -123,13 +127,17 @@ def create_view(
     relation.create_view(name)
 
 
-def _check_columns(what: str, local: str, columns: Mapping[str, str]) -> None:
+def _check_columns(
+    what: str, local: str, columns: Mapping[str, str], newer: Collection[str]
+) -> None:
     hint = "List all faults with darkroom verify, or run the step that writes this file again."
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():
         # A column that occurs twice has no place.
         place = found.get_field_index(name)
+        if name in newer and name not in found.names:
+            continue
         actual = found.field(place).type if place >= 0 else "missing"
         # A column without any value may have lost its type.
         if place < 0 or not (_ACCEPTED[kind](actual) or types.is_null(actual)):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import duckdb
 
+from darkroom.images.near_records import create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
@@ -26,3 +28,8 @@ class Context:
     counts: DatasetCounts
     anomalies: tuple[Anomaly, ...]
     options: ValidationOptions
+
+    @cached_property
+    def has_all_near_pairs(self) -> bool:
+        """Creates the tables of pairs that look alike, once; tells whether they have all pairs."""
+        return create_near_pairs(self.connection)

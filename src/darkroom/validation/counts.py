@@ -68,13 +68,19 @@ def fetch_number(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
 ) -> int:
     """Runs a constant query and returns its one number; 0 for null."""
-    row = connection.execute(sql, list(parameters)).fetchone()
-    return int(row[0]) if row and row[0] is not None else 0
+    # All rows are fetched: else newer versions of DuckDB refuse other work on the connection.
+    [[number]] = connection.execute(sql, list(parameters)).fetchall()
+    return int(number or 0)
 
 
 def count_header_only(connection: duckdb.DuckDBPyConnection) -> int:
     """Returns how many records have an image that was not decoded before it was written."""
     return fetch_number(connection, _COUNT_HEADER_ONLY)
+
+
+def count_unlike(connection: duckdb.DuckDBPyConnection) -> int:
+    """Returns how many records have an image without a perceptual hash."""
+    return fetch_number(connection, _COUNT_UNLIKE)
 
 
 def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
@@ -91,10 +97,10 @@ def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogr
     """Returns the histograms of height, width and luminance; those without values are left out."""
     histograms = {}
     for column in ("height", "width", "luminance"):
-        edges = connection.execute(_EDGES.format(column=column)).fetchone()
-        if edges is None or edges[0] is None:
+        [(low, high)] = connection.execute(_EDGES.format(column=column)).fetchall()
+        if low is None:
             continue
-        low, high = float(edges[0]), float(edges[1])
+        low, high = float(low), float(high)
         num_bins = NUM_BINS if high > low else 1
         counts = [0] * num_bins
         sql = _BINS.format(column=column)
@@ -114,6 +120,9 @@ SELECT split, count(*) FROM records WHERE label IS NULL GROUP BY split ORDER BY 
 _COUNT_SPLITS = "SELECT split, count(*) FROM records GROUP BY 1"
 _COUNT_HEADER_ONLY = """
 SELECT count(*) FROM records WHERE pixel_hash IS NULL AND sha256 IS NOT NULL
+"""
+_COUNT_UNLIKE = """
+SELECT count(*) FROM records WHERE perceptual_hash IS NULL AND sha256 IS NOT NULL
 """
 _COUNT_REJECTS = """
 SELECT reason, count(*) FROM rejects GROUP BY reason ORDER BY count(*) DESC, reason

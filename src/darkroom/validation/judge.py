@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, Target
-from darkroom.dataset.index import find_index_files
+from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.errors import DataError
 from darkroom.manifest import table
@@ -28,6 +28,7 @@ from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
     count_header_only,
+    count_unlike,
     fetch_histograms,
     fetch_rejects,
     fetch_samples,
@@ -93,6 +94,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             findings=tuple(sorted(findings, key=lambda finding: finding.policy != FAIL)),
             rejects=fetch_rejects(connection),
             num_header_only=count_header_only(connection),
+            num_unlike=count_unlike(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
@@ -107,7 +109,7 @@ def _open_views(
     index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
-        create_view(connection, "records", index, scratch, _RECORD_COLUMNS)
+        create_view(connection, "records", index, scratch, _RECORD_COLUMNS, NEWER_COLUMNS)
         connection.execute(name_labels(find_kind(target.kind), "records", "named"))
         create_fields(connection, target.names)
         create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
@@ -155,6 +157,7 @@ _RECORD_COLUMNS = {
     "sha256": "VARCHAR",
     "pixel_hash": "VARCHAR",
     "decoded_hash": "VARCHAR",
+    "perceptual_hash": "VARCHAR",
     "height": "BIGINT",
     "width": "BIGINT",
     "luminance": "DOUBLE",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.options.validation import FAIL
+from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.training.state.history import Exported
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -70,11 +70,16 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
 
 def test_the_gate_says_what_it_looked_for():
     report = DatasetReport(1, 1, 0, {}, ("cat",), {"train": 1}, {"train": {"cat": 1}}, {})
-    judged = replace(report, policies={"leakage": FAIL})
+    judged = replace(report, policies={"leakage": FAIL, "near_leakage": WARN})
+    equal = replace(report, policies={"leakage": FAIL, "near_leakage": OFF})
     assert "Gate       Passed." in format_summary(_make_summary(report)).splitlines()
     assert (
-        "Gate       Passed. The same image means equal pixels only: near copies are not looked for."
-        in format_summary(_make_summary(judged)).splitlines()
+        "Gate       Passed. Looked for: equal pixels and small changes; crops and turned copies "
+        "are not found yet." in format_summary(_make_summary(judged)).splitlines()
+    )
+    assert (
+        "Gate       Passed. Looked for: equal pixels only; near copies are not found."
+        in format_summary(_make_summary(equal)).splitlines()
     )
 
 

@@ -25,6 +25,12 @@ def add(commands: Any) -> None:
         default="duplicates.parquet",
         help="Parquet file for the list (default: duplicates.parquet)",
     )
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        default=False,
+        help="List images that look alike, too; all of them are kept",
+    )
     add_overwrite(parser)
 
 
@@ -35,7 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     with progress.use(progress.make_sink(sys.stderr)):
         found = find_duplicates(
-            arguments.directory, arguments.output, overwrite=arguments.overwrite
+            arguments.directory,
+            arguments.output,
+            overwrite=arguments.overwrite,
+            near=arguments.near,
         )
     print_result(found, format_duplicates, as_json=arguments.json)
     return 0

@@ -264,6 +264,7 @@ def _index_row(
         sha256,
         image.pixel_hash,
         image.decoded_hash,
+        image.perceptual_hash,
         image.height,
         image.width,
         image.channels,

@@ -139,9 +139,11 @@ class OldRecords:
         return PreparedImage(encoded=image, **facts)
 
     def _read_index(self, path: str) -> pa.Table:
-        return self._tables.read(
-            path, lambda: pa.concat_tables(read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS))
-        )
+        def load() -> pa.Table:
+            batches = read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS)
+            return pa.concat_tables(batches).select(IMAGE_COLUMNS)
+
+        return self._tables.read(path, load)
 
     def _read(self, path: str, old: dict[str, Any]) -> bytes:
         """Returns the bytes of a record with its frame."""

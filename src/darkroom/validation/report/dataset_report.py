@@ -15,7 +15,8 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_row
 
 REPORT_FORMAT_VERSION = 1
-_CHECKS_OF_CONTENT = ("leakage", "label_conflicts", "duplicates")
+_EQUAL = ("leakage", "label_conflicts", "duplicates")
+_NEAR = ("near_leakage", "near_conflicts", "near_duplicates")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class DatasetReport(DatasetCounts):
         findings: The findings; those that stop a run come first.
         rejects: The first ten rejected rows: row, uri, split, label, reason, detail.
         num_header_only: Records with an image that was not decoded before it was written.
+        num_unlike: Records with an image that has no perceptual hash.
         histograms: By column of the index: height and width (pixels), luminance (0-255).
         samples: One record of each class, at most forty: row, uri, split, label.
         excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
@@ -87,6 +89,7 @@ class DatasetReport(DatasetCounts):
     findings: tuple[Finding, ...] = ()
     rejects: tuple[Row, ...] = ()
     num_header_only: int = 0
+    num_unlike: int = 0
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
     excluded: int = 0
@@ -162,9 +165,19 @@ def format_accounting(report: DatasetReport) -> str:
 
 def format_scope(report: DatasetReport) -> str:
     """Returns the scope of the checks for the same image; empty when they are off."""
-    if all(report.policies.get(name, OFF) == OFF for name in _CHECKS_OF_CONTENT):
-        return ""
-    return "The same image means equal pixels only: near copies are not looked for."
+    equal, near = (
+        any(report.policies.get(name, OFF) != OFF for name in names) for names in (_EQUAL, _NEAR)
+    )
+    if not near:
+        return "Looked for: equal pixels only; near copies are not found." if equal else ""
+    what = "equal pixels and small changes" if equal else "small changes"
+    scope = f"Looked for: {what}; crops and turned copies are not found yet."
+    if report.num_unlike:
+        images = format_count(report.num_unlike, "image")
+        scope += (
+            f" {images} without perceptual hash: plain, tiny, not decoded or of an older dataset."
+        )
+    return scope
 
 
 def format_header_only(report: DatasetReport) -> str:

@@ -15,6 +15,9 @@ CHECK_TITLES: Mapping[str, str] = {
     "leakage": "Equal pixels in more than one split",
     "label_conflicts": "Equal pixels with more than one label",
     "duplicates": "Equal pixels more than once in a split",
+    "near_leakage": "Images that look alike in different splits",
+    "near_conflicts": "Images that look alike with different labels",
+    "near_duplicates": "Images that look alike in a split",
     "missing_splits": "Splits without records",
     "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",
@@ -67,7 +70,8 @@ class Finding:
         message: The finding, in one sentence.
         hint: What to do about it.
         rows: The first ten, as dicts for JSON. A record has `row`, `uri`, `split` and `label`; the
-            other record of a pair has the same names with the prefix `other_`.
+            other record of a pair has the same names with the prefix `other_`. Pairs that look
+            alike have their `difference`, in bits of 256, and begin with the least.
     """
 
     check: str
@@ -82,7 +86,8 @@ def format_row(row: Row) -> str:
     """Returns a row of a finding as one line of text, with both records of a pair."""
     if "other_row" in row:
         other = {name[6:]: value for name, value in row.items() if name.startswith("other_")}
-        text = f"{_format_record(row)}  =  {_format_record(other)}"
+        sign = "~" if "difference" in row else "="
+        text = f"{_format_record(row)}  {sign}  {_format_record(other)}"
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]

@@ -1,0 +1,114 @@
+"""Checks for near copies: images that look alike, and do not have the same pixels.
+
+Pairs are found by the perceptual hashes of the index (`images.near_records`). A hash may be wrong,
+so without a look at the pixels (`_IS_VERIFIED`) a pair can warn and never stop a run. Each finding
+counts pairs, and lists the ones that differ least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from darkroom.options.validation import FAIL, WARN
+from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.validation.context import Context
+from darkroom.validation.counts import fetch_number, fetch_rows
+from darkroom.validation.report.findings import Finding
+
+# Nothing reads the pixels of pairs yet.
+_IS_VERIFIED = False
+_NOT_ALL = " So many images look alike that not all pairs were compared."
+_NEVER_STOPS = (
+    " The policy fail has no effect: pairs that are not verified on pixels never stop a run."
+)
+
+
+def _check_near(
+    context: Context, name: str, condition: str, where: str, hint: str
+) -> Iterator[Finding]:
+    has_all = context.has_all_near_pairs  # makes the tables of pairs
+    context.connection.execute(_CREATE_SIDES)
+    query = _PAIRS.format(condition=condition)
+    count = fetch_number(context.connection, f"SELECT count(*) FROM ({query})")
+    if count:
+        policy = context.options.policies[name]
+        is_lowered = policy == FAIL and not _IS_VERIFIED
+        images = "1 pair of images looks" if count == 1 else f"{count:,} pairs of images look"
+        yield Finding(
+            name,
+            WARN if is_lowered else policy,
+            count,
+            f"{images} alike {where} (by perceptual hash, not verified on pixels)."
+            f"{'' if has_all else _NOT_ALL}{_NEVER_STOPS if is_lowered else ''}",
+            hint,
+            fetch_rows(
+                context.connection,
+                _FIRST.format(pairs=query, condition=condition),
+                [MAX_LISTED_ROWS],
+            ),
+        )
+
+
+_LIST = "All groups are listed by darkroom duplicates DATASET --near."
+check_near_leakage = partial(
+    _check_near,
+    name="near_leakage",
+    condition="a.split <> b.split",
+    where="and are in different splits",
+    hint="Look at the pairs: if they are copies, keep each image in one split, or scores on eval "
+    f"or test are too high. {_LIST}",
+)
+check_near_conflicts = partial(
+    _check_near,
+    name="near_conflicts",
+    # A record without a label conflicts with no other.
+    condition="a.label <> b.label",
+    where="and have different labels",
+    hint=f"Look at the pairs: if they are copies, one of the labels is wrong. {_LIST}",
+)
+check_near_duplicates = partial(
+    _check_near,
+    name="near_duplicates",
+    condition="a.split = b.split AND a.label IS NOT DISTINCT FROM b.label",
+    where="in one split and with one label",
+    hint="Look at the pairs: copies count several times in training or in the scores. " + _LIST,
+)
+
+# What the images of one hash are, by split and label. The first and the last content is kept of
+# each, because images with the same pixels are not near copies.
+_CREATE_SIDES = """
+CREATE TEMP TABLE IF NOT EXISTS sides AS
+SELECT number, split, label, min(content) AS low, max(content) AS high
+FROM near_looks JOIN records USING (row) GROUP BY number, split, label
+"""
+_PAIRS = """
+SELECT DISTINCT difference, one, other
+FROM near JOIN sides AS a ON a.number = one JOIN sides AS b ON b.number = other
+WHERE {condition} AND (a.low <> b.high OR a.high <> b.low)
+"""
+# The pairs are chosen first, and only they are joined with their records.
+_FIRST = """
+WITH listed AS (SELECT * FROM ({pairs}) ORDER BY difference, one, other LIMIT ?), ends AS (
+    SELECT number, split, label, min({{'content': content, 'row': row}}) AS low,
+        max({{'content': content, 'row': row}}) AS high
+    FROM near_looks JOIN records USING (row)
+    WHERE number IN (SELECT one FROM listed UNION SELECT other FROM listed)
+    GROUP BY number, split, label
+), pairs AS (
+    SELECT difference, min(CASE
+        WHEN a.low.content <> b.high.content
+        THEN {{'one': least(a.low.row, b.high.row), 'other': greatest(a.low.row, b.high.row)}}
+        ELSE {{'one': least(a.high.row, b.low.row), 'other': greatest(a.high.row, b.low.row)}}
+    END) AS rows
+    FROM listed JOIN ends AS a ON a.number = one JOIN ends AS b ON b.number = other
+    WHERE {condition} AND (a.low.content <> b.high.content OR a.high.content <> b.low.content)
+    GROUP BY one, other, difference
+)
+SELECT one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
+    other.row AS other_row, other.uri AS other_uri, other.split AS other_split,
+    other.label AS other_label, difference
+FROM pairs JOIN records AS one ON one.row = rows.one
+    JOIN records AS other ON other.row = rows.other
+ORDER BY difference, row, other_row
+"""

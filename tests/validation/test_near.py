@@ -1,0 +1,249 @@
+"""Near copies as findings: in the report, in JSON, on the command line, and as groups of a list."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image, ImageOps
+
+import darkroom
+from darkroom.cli import main
+from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
+from darkroom.dataset.index import list_index_files, read_index
+from darkroom.images import near_pairs
+from darkroom.options import ConversionOptions
+from darkroom.validation.report.dataset_report import DatasetReport
+
+from ..pictures import encode, make_noise, make_scene
+
+SCOPE = "Looked for: equal pixels and small changes; crops and turned copies are not found yet."
+MILD = {"small_classes": "off", "leakage": "warn", "label_conflicts": "warn"}
+
+
+def write_source(folder: Path, images: dict[str, tuple[str, str, bytes]]) -> Path:
+    """Writes images by name, with split, label and bytes, and returns their list."""
+    folder.mkdir()
+    lines = ["split,image_uri,label"]
+    for name, (split, label, data) in images.items():
+        (folder / name).write_bytes(data)
+        lines.append(f"{split},{name},{label}")
+    (folder / "list.csv").write_text("\n".join(lines))
+    return folder / "list.csv"
+
+
+def draw(seed: int, change=lambda image: image, quality: int = 90) -> bytes:
+    return encode(change(make_scene(seed)), "JPEG", quality=quality)
+
+
+def shrink(image: Image.Image) -> Image.Image:
+    return image.resize((image.width // 2, image.height // 2))
+
+
+IMAGES = {
+    **{f"{n}.jpg": ("TRAIN", "cat" if n % 2 else "dog", draw(n)) for n in range(1, 9)},
+    **{f"{n}.jpg": ("VALIDATION", "cat" if n % 2 else "dog", draw(n)) for n in range(9, 13)},
+    # Near copies: of 1 in another split, of 2 with another label, of 3 in its split, of 4 both.
+    "small-1.jpg": ("VALIDATION", "cat", draw(1, shrink)),
+    "worse-2.jpg": ("TRAIN", "cat", draw(2, quality=30)),
+    "mirrored-3.jpg": ("TRAIN", "cat", draw(3, ImageOps.mirror)),
+    "flipped-4.jpg": ("VALIDATION", "cat", draw(4, ImageOps.flip)),
+    # The same pixels as 5 are leakage, and not a near copy.
+    "again-5.jpg": ("VALIDATION", "cat", draw(5)),
+    # These have no perceptual hash: a tiny image, and plain ones.
+    "tiny.png": ("TRAIN", "cat", encode(make_noise(3, 9, 9))),
+    **{
+        f"plain-{n}.png": ("TRAIN", "dog", encode(Image.new("RGB", (40, 40 + n)))) for n in range(4)
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with near copies, which no test changes."""
+    folder = tmp_path_factory.mktemp("made")
+    darkroom.convert(write_source(folder / "in", IMAGES), folder / "records")
+    return folder / "records"
+
+
+def list_pairs(finding) -> set[frozenset[str]]:
+    rows = finding["rows"] if isinstance(finding, dict) else finding.rows
+    return {frozenset(Path(row[f"{side}uri"]).stem for side in ("", "other_")) for row in rows}
+
+
+@pytest.mark.fault(
+    74,
+    "a scaled, compressed or mirrored copy of an image, in another split or with another label",
+    "written, then a warning (`near_leakage`, `near_conflicts`): both rows are named",
+    code="finding",
+    hint="look at the pairs",
+)
+def test_near_copies_are_findings_that_warn(made, tmp_path):
+    result = darkroom.validate(made, policies=MILD, report_dir=tmp_path / "report")
+    found = {finding.check: finding for finding in result.findings}
+    assert {check: finding.count for check, finding in found.items()} == {
+        "leakage": 1,
+        "near_leakage": 2,
+        "near_conflicts": 2,
+        "near_duplicates": 1,
+    }
+    assert list_pairs(found["near_leakage"]) == {
+        frozenset({"1", "small-1"}),
+        frozenset({"4", "flipped-4"}),
+    }
+    assert list_pairs(found["near_conflicts"]) == {
+        frozenset({"2", "worse-2"}),
+        frozenset({"4", "flipped-4"}),
+    }
+    [copy] = found["near_duplicates"].rows
+    assert {name: copy[name] for name in copy if "uri" not in name} == {
+        "row": 3,
+        "split": "train",
+        "label": "cat",
+        "other_row": 15,
+        "other_split": "train",
+        "other_label": "cat",
+        "difference": copy["difference"],
+    }
+    for finding in found.values():
+        differences = [row.get("difference", 0) for row in finding.rows]
+        assert differences == sorted(differences)
+        assert max(differences) <= near_pairs.MAX_DIFFERENCE
+    assert found["near_leakage"].message == (
+        "2 pairs of images look alike and are in different splits (by perceptual hash, not "
+        "verified on pixels)."
+    )
+    assert (result.blessed, result.verdict) == (True, "passed with warnings")
+
+    written = json.loads((tmp_path / "report/report.json").read_text())
+    assert [each["check"] for each in written["findings"]] == [*found]
+    assert list_pairs(written["findings"][1]) == list_pairs(found["near_leakage"])
+    assert written["num_unlike"] == 5
+    page = (tmp_path / "report/report.html").read_text()
+    text = (tmp_path / "report/report.md").read_text()
+    scope = f"{SCOPE} 5 images without perceptual hash: plain, tiny, not decoded or of an older"
+    for each in (page, text):
+        assert scope in each
+        assert "Images that look alike in different splits" in each
+        assert "mirrored-3.jpg" in each
+    assert page.count("data:image/jpeg;base64,") >= 8
+
+
+def test_the_command_lists_the_pairs_and_stops_for_other_findings_only(made, capsys):
+    mild = [f"--policy={check}={policy}" for check, policy in MILD.items()]
+    fail = [f"--policy=near_{check}=fail" for check in ("leakage", "conflicts", "duplicates")]
+    assert main(["validate", str(made), "--json", *mild, *fail]) == 0
+    result = json.loads(capsys.readouterr().out)
+    near = [each for each in result["findings"] if each["check"].startswith("near_")]
+    assert [(each["check"], each["policy"]) for each in near] == [
+        ("near_leakage", "warn"),
+        ("near_conflicts", "warn"),
+        ("near_duplicates", "warn"),
+    ]
+    assert all("The policy fail has no effect" in each["message"] for each in near)
+    assert list_pairs(near[2]) == {frozenset({"3", "mirrored-3"})}
+    assert main(["validate", str(made), *mild]) == 0
+    out = capsys.readouterr().out
+    assert SCOPE in out
+    assert "mirrored-3.jpg (train, cat)" in out
+    assert " (train, cat)  ~  row 15 " in out
+
+
+def test_checks_that_are_off_look_for_nothing(made):
+    off = {f"near_{check}": "off" for check in ("leakage", "conflicts", "duplicates")}
+    result = darkroom.validate(made, policies={**MILD, **off})
+    assert [finding.check for finding in result.findings] == ["leakage"]
+    assert "near copies are not found" in repr(result._repr_html_())
+
+
+def test_a_list_has_the_groups_of_images_that_look_alike(made, tmp_path, capsys):
+    path = tmp_path / "near.parquet"
+    assert main(["duplicates", str(made), "--near", "--output", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["near_groups"], found["bytes_groups"], found["surplus"]) == (4, 1, 1)
+    groups: dict[int, set[str]] = {}
+    for row in pq.read_table(path).to_pylist():
+        if row["kind"] == "near":
+            groups.setdefault(row["group"], set()).add(Path(row["uri"]).stem)
+            assert row["keep"]
+            names = {"1": (False, True), "2": (True, False), "3": (False, False), "4": (True, True)}
+            differ = names[Path(row["uri"]).stem[-1]]
+            assert (row["labels_differ"], row["splits_differ"]) == differ
+    assert sorted(map(sorted, groups.values())) == [
+        ["1", "small-1"],
+        ["2", "worse-2"],
+        ["3", "mirrored-3"],
+        ["4", "flipped-4"],
+    ]
+    # What looks alike is left to a person.
+    again = darkroom.convert(made.parent / "in/list.csv", tmp_path / "again", exclude=str(path))
+    assert (again.written, again.deduplicated) == (len(IMAGES) - 1, 1)
+    assert main(["duplicates", str(made), "--near", "--output", f"{tmp_path}/text.parquet"]) == 0
+    assert "Look alike    4 groups, of which all are kept" in capsys.readouterr().out
+
+
+def drop_hashes(records: Path) -> None:
+    """Makes a dataset one of an older version: its index has no perceptual hashes."""
+    sums = read_sums(str(records))
+    for path in list_index_files(str(records / "index")):
+        pq.write_table(pq.read_table(path).drop(["perceptual_hash"]), path)
+        sums[os.path.relpath(path, records)] = sum_bytes(Path(path).read_bytes())
+    write_sums(str(records), sums)
+
+
+def test_a_dataset_of_an_older_version_is_read_and_updated(tmp_path):
+    source = write_source(tmp_path / "in", dict(list(IMAGES.items())[:12]))
+    records = tmp_path / "records"
+    darkroom.convert(source, records)
+    full = read_index(str(records / "index"))
+    drop_hashes(records)
+    assert main(["verify", str(records)]) == 0
+    assert main(["duplicates", str(records), "--near", f"--output={tmp_path}/list.parquet"]) == 0
+    assert pq.read_table(tmp_path / "list.parquet").num_rows == 0
+    report = darkroom.validate(records, policies=MILD).report
+    assert (report.num_unlike, report.findings) == (12, ())
+
+    with source.open("a") as file:
+        file.write("\nTRAIN,small-1.jpg,cat\nTRAIN,small-9.jpg,cat")
+    (tmp_path / "in/small-1.jpg").write_bytes(draw(1, shrink))
+    (tmp_path / "in/small-9.jpg").write_bytes(draw(9, shrink))
+    updated = darkroom.convert(source, records, options=ConversionOptions(update=True))
+    # An unchanged record is taken as it is, without a look at its image.
+    assert updated.written == 14
+    index = read_index(str(records / "index")).to_pylist()
+    hashes = {Path(row["uri"]).name: row["perceptual_hash"] for row in index}
+    assert [name for name in sorted(hashes) if hashes[name]] == ["small-1.jpg", "small-9.jpg"]
+    again = darkroom.convert(source, tmp_path / "again")
+    made = {row["key"]: row for row in read_index(again.index_dir).to_pylist()}
+    for row in full.to_pylist():
+        assert row["perceptual_hash"] == made[row["key"]]["perceptual_hash"]
+    near = darkroom.validate(tmp_path / "again", policies=MILD).findings
+    assert [(finding.check, finding.count) for finding in near] == [
+        ("near_leakage", 1),
+        ("near_duplicates", 1),
+    ]
+
+
+def test_a_linked_shard_of_an_older_version_keeps_its_index(tmp_path):
+    source = write_source(tmp_path / "in", dict(list(IMAGES.items())[:12]))
+    darkroom.convert(source, tmp_path / "records")
+    drop_hashes(tmp_path / "records")
+    text = source.read_text()
+    source.write_text(text.replace("TRAIN,8.jpg,dog", "TEST,8.jpg,dog"))
+    updated = darkroom.convert(
+        source, tmp_path / "new", options=ConversionOptions(base=str(tmp_path / "records"))
+    )
+    index = read_index(updated.index_dir)
+    assert index["perceptual_hash"].to_pylist() == [None] * 12
+    assert main(["verify", str(tmp_path / "new")]) == 0
+
+
+def test_header_checks_make_no_hash(tmp_path):
+    source = write_source(tmp_path / "in", dict(list(IMAGES.items())[:14]))
+    darkroom.convert(source, tmp_path / "records", options=ConversionOptions(image_check="header"))
+    report = darkroom.validate(tmp_path / "records", policies=MILD).report
+    assert (report.num_unlike, report.findings) == (14, ())
+    assert DatasetReport.from_json(report.to_json()) == report
