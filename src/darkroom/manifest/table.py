@@ -211,9 +211,8 @@ def read_manifest_tables(
         folder: As there.
         first: As there.
         count: As there.
-        kept: Keeps row groups for the next call.
+        kept: Keeps row groups for the next calls, up to its limit; None: each is read and let go.
     """
-    kept = kept or KeptTables()
     path = storage.join(folder, MANIFEST_FILE)
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
         parquet = pq.ParquetFile(file)
@@ -222,7 +221,8 @@ def read_manifest_tables(
             rows = parquet.metadata.row_group(group).num_rows
             low, high = max(first - start, 0), min(first + count - start, rows)
             if low < high:
-                table = kept.read((path, group), partial(parquet.read_row_group, group))
+                load = partial(parquet.read_row_group, group)
+                table = kept.read((path, group), load) if kept else load()
                 yield table.slice(low, high - low)
             start += rows
 

@@ -95,9 +95,9 @@ class OldRecords:
             None if position is None else starts[place] + position
             for place, position in zip(places, old["position"].to_pylist(), strict=True)
         ]
-        found = pa.concat_tables([_SCHEMA.empty_table(), *parts.values()]).take(
-            pa.array(numbers, pa.int64())
-        )
+        # Shards of new images alone have no parts.
+        found = pa.concat_tables([*parts.values()] or [_SCHEMA.empty_table()])
+        found = found.take(pa.array(numbers, pa.int64()))
         for name in IMAGE_COLUMNS:
             old = old.append_column(name, found[name])
         return old

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -194,7 +194,7 @@ def write_shard(
     Args:
         task: The shard to write.
         readers: They read and encode images; None where rows have no images.
-        tables: Keeps what shards have in common of the manifest and the old index.
+        tables: Keeps what linked shards have in common of the manifest, and the old index.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
 
@@ -228,7 +228,9 @@ def write_shard(
                 rejects.add(reject)
             tick(encoded.num_rows, 0)
 
-        found = _read_rows(task, tables)
+        found = read_manifest_tables(
+            task.folders.manifest, task.range.first_row, task.range.num_rows
+        )
         rows = chain.from_iterable(map(old.list_rows if old else list_rows, found))
         if readers:
             readers.encode(rows, kind, write, old.take if old else None)
@@ -240,12 +242,6 @@ def write_shard(
     _give_names(parts, finished)
     shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
     return _keep_report(task, _report(task, shard, rejects.count, index.sum))
-
-
-def _read_rows(task: ShardTask, tables: KeptTables) -> Iterator[pa.Table]:
-    return read_manifest_tables(
-        task.folders.manifest, task.range.first_row, task.range.num_rows, tables
-    )
 
 
 def _open_index(task: ShardTask, path: str) -> IndexWriter:
@@ -265,7 +261,11 @@ def _link_shard(
     """Gives a shard of the old dataset its new name, and writes its index with the new rows."""
     path, index_path = task.results
     part = task.folders.find_part(index_path)
-    rows = pa.concat_tables(_read_rows(task, tables))
+    rows = pa.concat_tables(
+        read_manifest_tables(
+            task.folders.manifest, task.range.first_row, task.range.num_rows, tables
+        )
+    )
     with OldRecords(dataset, tables) as old, _open_index(task, part) as index:
         found = old.find(rows)
         columns = dict(zip(found.column_names, found.columns, strict=True))
