@@ -10,12 +10,12 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.image_validator.executor import (
-    EXAMPLES_KEY,
     INDEX_KEY,
     MANIFEST_KEY,
     OPTIONS_KEY,
     REJECTS_KEY,
     REPORT_KEY,
+    find_records,
     write_verdict,
 )
 from darkroom.dataset.layout import REJECTS_FILE
@@ -57,7 +57,7 @@ class Executor(base_executor.BaseExecutor):
         base = read_manifest(folder).find_base()
         options = DiffOptions(**json.loads(exec_properties[OPTIONS_KEY]))
         verdict = compare_datasets(find_files(base) if base else None, after, options)
-        write_verdict(verdict, after.index_dir, input_dict.get(EXAMPLES_KEY), output_dict, HTML_KEY)
+        write_verdict(verdict, find_records(input_dict, after.index_dir), output_dict, HTML_KEY)
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
         for name, count in verdict.count_findings(CHANGES).items():
             report.set_int_custom_property(name, count)

@@ -51,20 +51,28 @@ class Executor(base_executor.BaseExecutor):
         """
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
         rejects_uri = artifact_utils.get_single_uri(input_dict[REJECTS_KEY])
+        index_dir = artifact_utils.get_single_uri(input_dict[INDEX_KEY])
+        records = find_records(input_dict, index_dir)
         files = JudgedFiles(
-            index_dir=artifact_utils.get_single_uri(input_dict[INDEX_KEY]),
+            index_dir=index_dir,
             rejects_path=storage.join(rejects_uri, layout.REJECTS_FILE),
             source=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
             anomalies=tuple(read_anomalies(anomalies)),
+            records=records,
         )
         verdict = judge_dataset(files, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
-        write_verdict(verdict, files.index_dir, input_dict.get(EXAMPLES_KEY), output_dict, HTML_KEY)
+        write_verdict(verdict, records, output_dict, HTML_KEY)
+
+
+def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> Records | None:
+    """Returns where the records of an index are, if a component has Examples."""
+    examples = input_dict.get(EXAMPLES_KEY)
+    return Records(examples[0].uri, index_dir) if examples else None
 
 
 def write_verdict(
     verdict: DatasetReport,
-    index_dir: str,
-    examples: list[Any] | None,
+    records: Records | None,
     output_dict: dict[str, list[Any]],
     html_key: str,
 ) -> None:
@@ -72,13 +80,11 @@ def write_verdict(
 
     Args:
         verdict: The report.
-        index_dir: The index of its dataset.
-        examples: The Examples with the pictures; without them they are made of the source.
+        records: The records with the pictures; without them they are made of the source.
         output_dict: `report`: a ValidationReport; `html_key`: HTML.
         html_key: The output for the page.
     """
     report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-    records = Records(examples[0].uri, index_dir) if examples else None
     write_report(verdict, report.uri, records)
     report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
     page = artifact_utils.get_single_instance(output_dict[html_key])

@@ -573,7 +573,7 @@ def test_images_that_all_look_alike_are_not_all_compared(judge, monkeypatch):
         message = findings[check].message
         assert message.endswith("So many images look alike that not all pairs were compared.")
         assert findings[check].count > 150
-        assert len(findings[check].rows) == 10
+        assert len(findings[check].rows) == findings[check].count
         assert findings[check].rows[0]["difference"] == 1
 
 

@@ -11,6 +11,7 @@ from darkroom.images.near_records import create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
+from darkroom.validation.report.pictures import Records
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class Context:
         counts: How many rows, records and rejects the dataset has.
         anomalies: The findings of TFDV's example validation.
         options: Policies and limits.
+        records: Where the records are, for checks of images; None where that is not known.
     """
 
     connection: duckdb.DuckDBPyConnection
     counts: DatasetCounts
     anomalies: tuple[Anomaly, ...]
     options: ValidationOptions
+    records: Records | None = None
 
     @cached_property
     def has_all_near_pairs(self) -> bool:

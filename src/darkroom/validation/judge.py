@@ -35,6 +35,7 @@ from darkroom.validation.counts import (
 )
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
+from darkroom.validation.report.pictures import Records
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,14 @@ class JudgedFiles:
         source: Folder of `manifest.parquet`, `manifest.json` and `labels.txt`. Or the commit of a
             finished dataset, which keeps no manifest: then a lost row is counted, but not named.
         anomalies: The findings of TFDV's example validation.
+        records: Where the records are, for checks of images; None where that is not known.
     """
 
     index_dir: str
     rejects_path: str
     source: str | Dataset
     anomalies: tuple[Anomaly, ...] = ()
+    records: Records | None = None
 
     def read_source(self) -> table.Manifest | Dataset:
         """Returns the facts of the manifest, or the commit."""
@@ -81,7 +84,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         _open_views(files, source.target, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
-        context = Context(connection, counts, files.anomalies, options)
+        context = Context(connection, counts, files.anomalies, options, files.records)
         findings = list(check_accounting(context))
         checks = list_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}

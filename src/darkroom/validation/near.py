@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from darkroom.options.validation import FAIL, WARN
-from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
-from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
 _NOT_ALL = " So many images look alike that not all pairs were compared."
 _NEVER_STOPS = (
@@ -43,7 +42,7 @@ def _check_near(
             fetch_rows(
                 context.connection,
                 _FIRST.format(pairs=query, condition=condition),
-                [MAX_LISTED_ROWS],
+                [MAX_RANKED_ROWS],
             ),
         )
 

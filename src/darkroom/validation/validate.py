@@ -168,26 +168,29 @@ def validate(
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
-    report = _judge(root, options, path, is_agreed=max_rejects is None)
+    records = Records(root, storage.join(root, layout.INDEX_FOLDER))
+    report = _judge(records, options, path, is_agreed=max_rejects is None)
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):
-        write_report(report, folder, Records(root, storage.join(root, layout.INDEX_FOLDER)))
+        write_report(report, folder, records)
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
 
 
 def _judge(
-    root: str, options: ValidationOptions, schema: str | None, is_agreed: bool
+    records: Records, options: ValidationOptions, schema: str | None, is_agreed: bool
 ) -> DatasetReport:
+    root = records.examples
     dataset = open_dataset(root)
     if is_agreed and dataset.max_rejects is not None:
         options = replace(options, max_rejects=dataset.max_rejects)
     # A flipped bit may be another value, which no reader of Parquet notices.
     check_index_files(root, dataset, layout.REJECTS_FILE)
     files = JudgedFiles(
-        index_dir=storage.join(root, layout.INDEX_FOLDER),
+        index_dir=records.index_dir,
         rejects_path=storage.join(root, layout.REJECTS_FILE),
         source=dataset,
+        records=records,
     )
     if schema is not None:
         with progress.step("Comparing with the schema"):

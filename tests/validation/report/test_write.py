@@ -175,6 +175,17 @@ def test_every_form_says_what_the_same_image_means():
     assert "Looked for" not in encode_html(off, {}) + encode_markdown(off) + format_table(off)
 
 
+def test_programs_get_all_ranked_rows_and_people_the_first_ten():
+    pairs = tuple(pair(side(n, f"/{n}.png"), side(50 + n, f"/{n}.jpg")) for n in range(1, 13))
+    report = make_report(findings=(Finding("near_leakage", "warn", 14, "found", "", pairs),))
+    assert DatasetReport.from_json(report.to_json()).findings[0].rows == pairs
+    assert len(ValidationResult("/x", report).to_dict()["findings"][0]["rows"]) == 12
+    for text in (format_table(report), encode_markdown(report), encode_html(report, {})):
+        assert "/10.jpg" in text
+        assert "/11.jpg" not in text
+        assert "and 4 more" in text
+
+
 def test_each_hint_has_a_line_of_its_own():
     finding = Finding("rejects", "fail", 1, "Some.", "Fix <them>.\nmissing: Put them there.")
     report = DatasetReport(1, 0, 0, {"missing": 1}, (), {}, {}, {}, findings=(finding,))

@@ -11,7 +11,7 @@ from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.runtime.class_table import align_rows, format_class_table
 from darkroom.runtime.json_values import build_value
-from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
+from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_row
 
 REPORT_FORMAT_VERSION = 1
@@ -219,7 +219,7 @@ def format_table(report: DatasetReport) -> str:
     for finding in report.findings:
         head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "
         lines += ["", head + make_visible(finding.message, max_characters=1000)]
-        rows = finding.rows[:MAX_LISTED_ROWS]
+        rows = finding.first_rows
         lines += [f"      {format_row(row)}" for row in rows]
         if finding.count > len(rows) > 0:
             lines.append(f"      and {finding.count - len(rows):,} more")

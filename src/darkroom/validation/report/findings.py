@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.targets.checks import list_all_checks
+
+# Rows of a finding that is ranked, worst first: programs get all, people the first ten.
+MAX_RANKED_ROWS = 1_000
 
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
@@ -69,9 +72,10 @@ class Finding:
         count: How many images, rows or classes it is about; `message` says which.
         message: The finding, in one sentence.
         hint: What to do about it.
-        rows: The first ten, as dicts for JSON. A record has `row`, `uri`, `split` and `label`; the
-            other record of a pair has the same names with the prefix `other_`. Pairs that look
-            alike have their `difference`, in bits of 256, and begin with the least.
+        rows: The first ten, or of a ranked finding the worst thousand, as dicts for JSON. A record
+            has `row`, `uri`, `split` and `label`; the other record of a pair has the same names
+            with the prefix `other_`. Pairs that look alike have their `difference`, in bits of
+            256, and begin with the least.
     """
 
     check: str
@@ -80,6 +84,11 @@ class Finding:
     message: str
     hint: str = ""
     rows: tuple[Row, ...] = ()
+
+    @property
+    def first_rows(self) -> tuple[Row, ...]:
+        """The rows that pages and texts show."""
+        return self.rows[:MAX_LISTED_ROWS]
 
 
 def format_row(row: Row) -> str:

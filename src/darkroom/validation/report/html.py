@@ -101,15 +101,16 @@ def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html
             CHECK_TITLES.get(finding.check, finding.check),
             element("code", finding.check),
         )
-        more = finding.count - len(finding.rows)
+        rows = finding.first_rows
+        more = finding.count - len(rows)
         what_to_do = join_html(element("b", "What to do: "), join_lines(finding.hint))
         card = element(
             "article",
             head,
             element("p", finding.message),
             element("p", what_to_do) if finding.hint else None,
-            _make_rows(finding.rows, thumbnails) if finding.rows else None,
-            make_more(f"and {more:,} more") if more > 0 and finding.rows else None,
+            _make_rows(rows, thumbnails) if rows else None,
+            make_more(f"and {more:,} more") if more > 0 and rows else None,
             class_=f"finding {finding.policy}",
         )
         cards.append(card)

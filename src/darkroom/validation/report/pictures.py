@@ -78,7 +78,7 @@ def make_pictures(
 def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
     """Yields URI and row of the records that findings name, then of the samples, each once."""
     seen = set()
-    named = [row for finding in report.findings for row in finding.rows]
+    named = [row for finding in report.findings for row in finding.first_rows]
     for row in (*named, *report.samples):
         # Rejected and lost rows may name files that are not images.
         if "reason" in row or "problem" in row:

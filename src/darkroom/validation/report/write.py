@@ -92,9 +92,10 @@ def _encode_finding(finding: Finding) -> str:
     parts = [title, escape_markdown(finding.message)]
     if finding.hint:
         parts += map(escape_markdown, f"What to do: {finding.hint}".splitlines())
-    parts.append(_encode_rows(finding.rows))
-    if finding.count > len(finding.rows) > 0:
-        parts.append(f"… and {finding.count - len(finding.rows):,} more.")
+    rows = finding.first_rows
+    parts.append(_encode_rows(rows))
+    if finding.count > len(rows) > 0:
+        parts.append(f"… and {finding.count - len(rows):,} more.")
     return "\n\n".join(part for part in parts if part)
 
 
