@@ -62,6 +62,11 @@ LAYERS = [
         "from the bytes of an image file to the bytes that a record stores",
     ),
     Layer(
+        "features",
+        "errors, version, runtime, storage, dataset, targets, options, images",
+        "features of images: the cache, and the table beside an index",
+    ),
+    Layer(
         "manifest",
         "errors, version, runtime, storage, dataset, targets, options",
         "from any list of images to ordered rows",
@@ -83,7 +88,7 @@ LAYERS = [
     ),
     Layer(
         "validation",
-        "errors, runtime, storage, dataset, targets, options, images, manifest",
+        "errors, runtime, storage, dataset, targets, options, images, features, manifest",
         "checks a dataset by its index; the report, the gate",
     ),
     Layer(
@@ -119,8 +124,8 @@ LAYERS = [
     ),
     Layer(
         "training",
-        "errors, runtime, storage, dataset, targets, options, images, data, input, profiling, "
-        "evaluation",
+        "errors, runtime, storage, dataset, targets, options, images, features, data, input, "
+        "profiling, evaluation",
         "`run_fn`, checkpoints, export",
     ),
     Layer(

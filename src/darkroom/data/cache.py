@@ -18,8 +18,8 @@ from darkroom.dataset.opening import compare_labels
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
 from darkroom.storage import copies
+from darkroom.storage.user_cache import CACHE_VARIABLE, find_cache
 
-CACHE_VARIABLE = "DARKROOM_CACHE"
 _LOCK_FILE = ".lock"
 _PARTS_FOLDER = ".parts"
 _THREADS = 8
@@ -66,23 +66,6 @@ def stage_dataset(
             f"Free some space, or choose another folder with cache_dir or {CACHE_VARIABLE}.",
         ) from error
     return target
-
-
-def find_cache(cache_dir: str | os.PathLike[str] | None = None) -> str:
-    """Returns the folder of the cache.
-
-    Raises:
-        StorageError: There is no home folder, and no other folder was given.
-    """
-    if cache_dir is not None or os.environ.get(CACHE_VARIABLE):
-        return storage.absolute(cache_dir or os.environ[CACHE_VARIABLE])
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if not os.path.isabs(base):
-        raise StorageError(
-            "There is no folder for copies of remote datasets: this user has no home folder.",
-            f"Choose one with cache_dir or {CACHE_VARIABLE}.",
-        )
-    return os.path.join(base, "darkroom")
 
 
 def _fill(source: str, target: str, dataset: Dataset) -> None:

@@ -16,15 +16,17 @@ INDEX_FOLDER = "index"
 REJECTS_FILE = "rejects.parquet"
 REJECTS_LIST_FILE = "rejects.jsonl"
 DUPLICATES_FILE = "duplicates.parquet"
+FEATURES_FILE = "features.parquet"
 WORK_FOLDER = ".attempt"
-# Files for readers of other frameworks (`darkroom.sidecars`), which `SHA256SUMS` alone lists. Users
-# have files of these names, too, so only the folder counts by its name.
+# Features, and files for readers of other frameworks (`darkroom.sidecars`): `SHA256SUMS` alone
+# lists them. Users have files of these names, too, so only the folder counts by its name.
 SIDECAR_FILES = (
     "dataset_info.json",
     "features.json",
     "image.class.label.labels.txt",
     "croissant.json",
     "README.md",
+    FEATURES_FILE,
 )
 DALI_FOLDER = "dali-index"
 # On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.

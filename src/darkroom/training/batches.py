@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from darkroom.features.cache import Array, choose_folder
 from darkroom.input.damage import check_not_replaced, name_batches, name_images
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import make_cache_folder
@@ -20,7 +21,6 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
 from darkroom.training.devices.placement import Placement
-from darkroom.training.features.cache import Array, choose_folder
 from darkroom.training.features.compute import Computer, Features, list_views
 from darkroom.training.recipe.balance import Balance
 

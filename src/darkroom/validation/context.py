@@ -7,6 +7,7 @@ from functools import cached_property
 
 import duckdb
 
+from darkroom.features.table import Features, find_features_file, read_features
 from darkroom.images.near_records import create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.report.dataset_report import DatasetCounts
@@ -23,6 +24,7 @@ class Context:
         counts: How many rows, records and rejects the dataset has.
         anomalies: The findings of TFDV's example validation.
         options: Policies and limits.
+        index_dir: The folder of the index.
         records: Where the records are, for checks of images; None where that is not known.
     """
 
@@ -30,9 +32,20 @@ class Context:
     counts: DatasetCounts
     anomalies: tuple[Anomaly, ...]
     options: ValidationOptions
+    index_dir: str
     records: Records | None = None
 
     @cached_property
     def has_all_near_pairs(self) -> bool:
         """Creates the tables of pairs that look alike, once; tells whether they have all pairs."""
         return create_near_pairs(self.connection)
+
+    @cached_property
+    def features(self) -> Features | None:
+        """The features of the images, read once; None when nobody has asked for them.
+
+        Raises:
+            DataError: The table is damaged, or belongs to another dataset.
+        """
+        path = find_features_file(self.index_dir)
+        return None if path is None else read_features(path, self.index_dir)

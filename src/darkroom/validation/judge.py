@@ -84,7 +84,9 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         _open_views(files, source.target, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
-        context = Context(connection, counts, files.anomalies, options, files.records)
+        context = Context(
+            connection, counts, files.anomalies, options, files.index_dir, files.records
+        )
         findings = list(check_accounting(context))
         checks = list_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}

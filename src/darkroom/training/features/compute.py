@@ -18,11 +18,11 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.features.cache import Array, FeatureCache
 from darkroom.input.pipeline import decode_view, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
 from darkroom.runtime import progress
-from darkroom.training.features.cache import Array, FeatureCache
 
 # Images that the base sees at once, and those of which a killed training loses the features.
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from darkroom import storage
-from darkroom.data.cache import find_cache
 from darkroom.errors import describe_os_error
 from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
+from darkroom.storage.user_cache import find_cache
 
 _FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
 _KEY_BYTES = 32

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from darkroom import storage
+from darkroom.features.cache import FeatureCache, choose_folder
 from darkroom.runtime import progress
-from darkroom.training.features.cache import FeatureCache, choose_folder
 
 KEYS = [bytes([n]) * 32 for n in range(5)]
 VALUES = np.arange(15, dtype=np.float32).reshape(5, 3)

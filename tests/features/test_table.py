@@ -1,0 +1,70 @@
+"""The table of features: what is written is read again, by the rows of its index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.dataset.index import IndexRow, IndexWriter, index_file
+from darkroom.errors import DataError
+from darkroom.features.table import find_features_file, read_features, write_features
+
+KEYS = ["a", "b", "c", "d", "e"]
+VALUES = np.arange(15, dtype=np.float32).reshape(5, 3) / 8
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index of five records in two files; the rows of its list are not in its order."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for n, keys in enumerate((KEYS[:2], KEYS[2:])):
+        with IndexWriter(str(folder / index_file(n, 2)), n, {}, "", pa.string()) as writer:
+            writer.add([IndexRow(key, key, 70 - ord(key), key, "train", 0, "") for key in keys])
+    return str(folder)
+
+
+def write(index, *batches):
+    path = f"{index.rpartition('/')[0]}/features.parquet"
+    with open(path, "wb") as file:
+        write_features(file, "net 1f", 3, batches)
+    return path
+
+
+def test_features_have_the_rows_of_their_index(index):
+    assert find_features_file(index) is None
+    path = write(index, (KEYS[:1], VALUES[:1]), (KEYS[3:], VALUES[3:]))
+    assert find_features_file(index) == path
+    found = read_features(path, index)
+    assert found.model == "net 1f"
+    assert (found.rows.tolist(), found.rows.dtype) == ([-27, -30, -31], np.int64)
+    np.testing.assert_array_equal(found.values, VALUES[[0, 3, 4]])
+    assert found.values.dtype == np.float32
+
+
+def test_a_dataset_may_have_no_features_or_none_of_any_image(index):
+    assert read_features(f"{index}/features.parquet", index) is None
+    found = read_features(write(index), index)
+    assert (found.rows.shape, found.values.shape) == ((0,), (0, 3))
+
+
+@pytest.mark.parametrize("keys", [["a", "x"], ["b", "a"], ["a", "a"]])
+def test_the_features_of_another_index_are_refused(index, keys):
+    path = write(index, (keys, VALUES[:2]))
+    with pytest.raises(DataError, match=f"does not belong to the index .* that of {keys[1]} is"):
+        read_features(path, index)
+
+
+def test_a_damaged_table_is_named(index):
+    path = write(index, (KEYS, VALUES * np.nan))
+    with pytest.raises(DataError, match=r"features\.parquet is damaged: .* not finite"):
+        read_features(path, index)
+    with open(path, "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(DataError, match=r"features\.parquet is damaged: "):
+        read_features(path, index)
+    pq.write_table(pa.table({"key": KEYS}), path)
+    with pytest.raises(DataError, match=r"features\.parquet is not a table of features"):
+        read_features(path, index)
