@@ -47,6 +47,11 @@ LAYERS = [
         "the files of a dataset: names, forms, keys, splits, labels, columns",
     ),
     Layer(
+        "decisions",
+        "errors, runtime, storage, dataset",
+        "what people decided about images, for the next conversion",
+    ),
+    Layer(
         "targets",
         "errors, runtime, dataset",
         "what an image is labelled with: a package for each kind",

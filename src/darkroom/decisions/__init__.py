@@ -1,0 +1,1 @@
+"""What people decided about the images of a dataset, for the next conversion."""

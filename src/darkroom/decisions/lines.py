@@ -1,0 +1,147 @@
+"""The file that `--decisions` takes: JSON Lines, each a decision about one image, or about a pair.
+
+An image is named by its key and by the SHA-256 of its file, so the file serves every later run, and
+a decision about an image that was replaced since is not applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from darkroom import storage
+from darkroom.dataset.commit_fields import Sha256, Text
+from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError
+from darkroom.runtime.json_values import parse_json
+
+DROP, RELABEL, MOVE, IGNORE = ACTIONS = ("drop", "relabel", "move", "ignore")
+MAX_BYTES = 1 << 28
+_HINT = "Each line is a decision, as darkroom gallery RECORDS --resolve SAVED --output FILE writes."
+_KEY = re.compile(r"[0-9a-f]{32}")
+# What an action needs, and no other one may have.
+_VALUES = {RELABEL: "label", MOVE: "split"}
+
+
+def _check_action(value: str) -> None:
+    if value not in ACTIONS:
+        raise ValueError(f"the action is {value!r:.80}, expected one of {', '.join(ACTIONS)}")
+
+
+def _check_split(value: str) -> None:
+    if value not in SPLITS:
+        raise ValueError(f"the split is {value!r:.80}, expected one of {', '.join(SPLITS)}")
+
+
+def _check_key(value: str) -> None:
+    if not _KEY.fullmatch(value):
+        raise ValueError(f"{value!r:.80} is not the key of an image")
+
+
+Action = Annotated[str, _check_action]
+Split = Annotated[str, _check_split]
+Key = Annotated[str, _check_key]
+# A text, or a list where an image has any number of labels.
+Label = Text | tuple[Text, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What is done: the action, and what it needs.
+
+    Attributes:
+        action: One of `ACTIONS`.
+        label: The right label, or labels, of `relabel`.
+        split: The right split of `move`.
+    """
+
+    action: Action
+    label: Label | None = None
+    split: Split | None = None
+
+    def __post_init__(self) -> None:
+        """Checks that the action has what it needs, and nothing else.
+
+        Raises:
+            ValueError: It does not.
+        """
+        for action, name in _VALUES.items():
+            if (getattr(self, name) is None) is (self.action == action):
+                verb = "needs a" if self.action == action else "has no"
+                raise ValueError(f"{self.action} {verb} {name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Decided):
+    """A decision about an image, or with `other_key` about a pair, which is then ignored.
+
+    Attributes:
+        key: The key of its example.
+        sha256: SHA-256 of its file; None for an example without image.
+        uri: Where the file was, for people.
+        other_key: That of the other image of a pair.
+        other_sha256: That of the other image.
+    """
+
+    key: Key
+    sha256: Sha256 | None = None
+    uri: str = ""
+    other_key: Key | None = None
+    other_sha256: Sha256 | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the action, as above, and the pair.
+
+        Raises:
+            ValueError: A pair can only be ignored.
+        """
+        super().__post_init__()
+        if self.other_key is not None and self.action != IGNORE:
+            raise ValueError(f"{self.action} is about one image, not about a pair")
+
+
+def format_decisions(decisions: Iterable[Decision]) -> bytes:
+    """Returns the content of a file of decisions, in ASCII."""
+    fields = (asdict(each).items() for each in decisions)
+    given = ({name: value for name, value in each if value not in (None, "")} for each in fields)
+    return "".join(json.dumps(each) + "\n" for each in given).encode()
+
+
+def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
+    """Reads a file of decisions.
+
+    The last line wins: it replaces what an earlier one says of the same image, so that files of
+    several sessions can be joined. To drop an image contradicts its new label or split.
+
+    Returns:
+        The SHA-256 of the file, and the decisions that count, by the numbers of their lines.
+
+    Raises:
+        DataError: A line is not a decision, or the file is too large.
+        OSError: It cannot be read.
+    """
+    try:
+        data = storage.read_bytes(path, MAX_BYTES)
+    except storage.FileTooLargeError as error:
+        message = f"The decisions {path} have more than {MAX_BYTES:,} bytes."
+        raise DataError(message, _HINT) from error
+    found: dict[int, Decision] = {}
+    places: dict[tuple[str | None, ...], int] = {}
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            decision = parse_json(line, Decision)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}.", _HINT) from error
+        against = (RELABEL, MOVE) if decision.action == DROP else (DROP,)
+        replaced = [decision.action, *(against if decision.action != IGNORE else ())]
+        for action in replaced:
+            found.pop(places.pop((action, decision.key, decision.other_key), 0), None)
+        places[decision.action, decision.key, decision.other_key] = number
+        found[number] = decision
+    return hashlib.sha256(data).hexdigest(), found

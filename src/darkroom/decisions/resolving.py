@@ -1,0 +1,142 @@
+"""From what the gallery's page saved to the file that `--decisions` takes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from darkroom import storage
+from darkroom.dataset import layout
+from darkroom.dataset.index import read_index
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_index_files, check_outside, open_dataset, read_unchanged
+from darkroom.dataset.pointer import find_data
+from darkroom.decisions.lines import Decision, format_decisions
+from darkroom.decisions.saved import MAX_BYTES, NAMED_BY, parse_saved, resolve_saved
+from darkroom.errors import NOT_THE_DATA, DataError
+from darkroom.runtime import progress
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
+from darkroom.storage import ledger
+
+# That read files, mostly from stores.
+HASHING_THREADS = 32
+_STATE = ("source_size", "source_version", "changes")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The result of `resolve`.
+
+    Attributes:
+        path: The file that `--decisions` takes.
+        actions: How many decisions there are of each action.
+        unknown: Images whose file has changed or is gone, or cannot be read, where the record does
+            not have its bytes. Decisions about them are left out.
+    """
+
+    path: str
+    actions: Mapping[str, int]
+    unknown: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        return asdict(self)
+
+
+@storage.report_failures
+@progress.shown
+def resolve(
+    directory: str | os.PathLike[str],
+    saved: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> Resolved:
+    """Writes the decisions that the gallery's page saved with the keys and hashes of their images.
+
+    Where a record has the very bytes of a file, no file is read.
+
+    Args:
+        directory: The dataset that the gallery showed.
+        saved: The file that the page saved.
+        output: The file to write.
+        overwrite: Whether a file that exists is replaced.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DataError: The file is damaged or was saved for another dataset; or the dataset is damaged.
+        OutputError: The file exists, or is in the dataset.
+        OSError: A file cannot be read or written.
+    """
+    root, path = find_data(find_named(directory)), storage.absolute(output)
+    check_outside(root, path, "The list")
+    ledger.check_output_file(path, overwrite=overwrite)
+    source = storage.absolute(saved)
+    try:
+        content = parse_saved(storage.read_bytes(source, MAX_BYTES), source)
+    except storage.FileTooLargeError as error:
+        raise DataError(f"{source} has more than {MAX_BYTES:,} bytes.") from error
+
+    def read() -> tuple[str, pa.Table]:
+        dataset = open_dataset(root)
+        check_index_files(root, dataset)
+        index = storage.join(root, layout.INDEX_FOLDER)
+        return dataset.fingerprint, read_index(index, [*NAMED_BY, *_STATE])
+
+    fingerprint, index = read_unchanged([root], read)
+    decisions = resolve_saved(content, fingerprint, index)
+    hashes = _hash_files(decisions, index)
+    known, unknown = [], []
+    for each in decisions:
+        sha256 = hashes.get(each.key, each.sha256)
+        other = hashes.get(each.other_key, each.other_sha256) if each.other_key else None
+        if "" in (sha256, other):
+            unknown.append(each.uri)
+        else:
+            known.append(replace(each, sha256=sha256, other_sha256=other))
+    storage.write_bytes(path, format_decisions(known))
+    counts = Counter(each.action for each in known)
+    return Resolved(path, dict(counts), tuple(dict.fromkeys(unknown)))
+
+
+def _hash_files(decisions: list[Decision], index: pa.Table) -> dict[str, str]:
+    """Returns the hashes of the files whose bytes are not those of their records, by their keys.
+
+    The text is empty where the file is not as the index says.
+    """
+    keys = {each.key for each in decisions} | {each.other_key for each in decisions}
+    made_anew = index.filter(pc.not_equal(index["changes"], ""))
+    rows = [row for row in made_anew.to_pylist() if row["key"] in keys]
+
+    def hash_one(row: dict[str, Any]) -> str:
+        state = row["source_size"], row["source_version"]
+        try:
+            is_same = storage.stat_file(row["uri"]) == state
+            return storage.hash_file(row["uri"]) if is_same else ""
+        except NOT_THE_DATA:
+            raise
+        except (OSError, ValueError):
+            return ""
+
+    with ThreadPoolExecutor(HASHING_THREADS) as pool:
+        return dict(zip((row["key"] for row in rows), pool.map(hash_one, rows), strict=True))
+
+
+def format_resolved(result: Resolved) -> str:
+    """Returns the result as text for a terminal."""
+    counts = ", ".join(f"{action} {count:,}" for action, count in result.actions.items())
+    lines = [f"Decisions  {counts or 'none'}", f"File       {result.path}"]
+    if result.unknown:
+        count = format_count(len(result.unknown), "image")
+        lines.append(f"Left out   {count}, whose files cannot be read, or changed since:")
+        lines += [f"           {make_visible(uri)}" for uri in result.unknown[:MAX_LISTED_ROWS]]
+    return "\n".join(lines)

@@ -1,0 +1,131 @@
+"""The file that the gallery's page saves: decisions by the places of rows in one dataset's index.
+
+A place is the number of a row, from 0, in the files of the index, in the order of their names. So a
+selection can have rows of which the page knows neither key nor name; and the file means nothing for
+another commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from darkroom.dataset.commit_fields import Count, Sha256
+from darkroom.decisions.lines import IGNORE, Decided, Decision
+from darkroom.errors import DataError
+from darkroom.runtime.json_values import parse_json
+
+FORM = "darkroom decisions 1"
+MAX_BYTES = 1 << 28
+# Columns of the index that name an image.
+NAMED_BY = ("key", "sha256", "uri")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedDecision(Decided):
+    """One decision about any number of rows, or about a pair of them.
+
+    Attributes:
+        places: The places of the rows.
+        pair: Those of a pair, which is ignored.
+    """
+
+    places: tuple[Count, ...] = ()
+    pair: tuple[Count, Count] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the action, and what it is about.
+
+        Raises:
+            ValueError: It has what it cannot have.
+        """
+        super().__post_init__()
+        if self.pair and (self.places or self.action != IGNORE or self.pair[0] == self.pair[1]):
+            raise ValueError("a pair is two rows that are ignored, without places")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The content of the file.
+
+    Attributes:
+        form: `FORM`.
+        dataset: Fingerprint of the dataset that the page shows.
+        decisions: The decisions, in the order in which they were made.
+    """
+
+    form: str
+    dataset: Sha256
+    decisions: tuple[SavedDecision, ...]
+
+
+def parse_saved(data: bytes, path: str = "The file") -> Saved:
+    """Returns the content of a file that the page saved.
+
+    Args:
+        data: The bytes of the file.
+        path: Its name, for the message.
+
+    Raises:
+        DataError: It is damaged, or of another form.
+    """
+    try:
+        saved = parse_json(data, Saved)
+        if saved.form != FORM:
+            raise ValueError(f"its form is {saved.form!r:.80}, expected {FORM!r}")
+    except ValueError as error:
+        raise DataError(
+            f"{path} is not what the gallery saves: {error}.", "Save it again in the gallery."
+        ) from error
+    return saved
+
+
+def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decision]:
+    """Returns the decisions with the keys and hashes of their images, each once.
+
+    A later decision about a row replaces an earlier one with the same action.
+
+    Args:
+        saved: What the page saved.
+        fingerprint: The fingerprint of the dataset.
+        index: The columns `NAMED_BY` of its whole index, in the order of its files.
+
+    Raises:
+        DataError: It was saved for another dataset, or names a row that the index does not have.
+    """
+    if saved.dataset != fingerprint:
+        raise DataError(
+            f"These decisions were saved for the dataset {saved.dataset}, and this one is "
+            f"{fingerprint}.",
+            "Resolve them with the dataset that the gallery showed, or make a new gallery of this "
+            "one: rows have other places in each.",
+        )
+    chosen: dict[tuple[str, tuple[int, ...]], SavedDecision] = {}
+    for each in saved.decisions:
+        singles = [(place,) for place in each.places]
+        about: Sequence[tuple[int, ...]] = [each.pair] if each.pair else singles
+        for places in about:
+            slot = each.action, tuple(sorted(places))
+            chosen.pop(slot, None)
+            chosen[slot] = each
+    wanted = sorted({place for _, places in chosen for place in places})
+    if wanted and wanted[-1] >= len(index):
+        raise DataError(
+            f"A decision names row {wanted[-1]:,}, and the dataset has {len(index):,}.",
+            "The file is damaged: save it again in the gallery.",
+        )
+    taken = index.select(NAMED_BY).take(pa.array(wanted, pa.int64())).to_pylist()
+    rows = dict(zip(wanted, taken, strict=True))
+    return [
+        Decision(
+            action=action,
+            label=each.label,
+            split=each.split,
+            **rows[places[0]],
+            other_key=rows[places[1]]["key"] if each.pair else None,
+            other_sha256=rows[places[1]]["sha256"] if each.pair else None,
+        )
+        for (action, places), each in chosen.items()
+    ]
