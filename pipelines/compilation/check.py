@@ -273,7 +273,9 @@ def list_warnings(
             "manifests set Argo up; an administrator can change that."
         )
     if version >= _SHARED_KEYS:
-        for name in ("root", "data", "push_to", "exclude", "label_map", "baseline_model"):
+        for name in (
+            *("root", "data", "push_to", "exclude", "decisions", "label_map", "baseline_model"),
+        ):
             given = getattr(config, name, None)  # most are options of darkroom's own pipeline
             bucket, _, rest = (given or "").partition("://")[2].partition("/")
             if bucket == _OWN_BUCKET and rest.partition("/")[0] not in _OPEN:

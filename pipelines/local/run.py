@@ -134,8 +134,9 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
     check_weights(config.weights, config.model)
-    if config.exclude is not None:
-        storage.stat_file(config.exclude)
+    for path in (config.exclude, config.decisions):
+        if path is not None:
+            storage.stat_file(path)
     if config.schema is not None:
         from darkroom.validation.anomalies import read_schema
 

@@ -111,6 +111,7 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
     for path in (
         properties["source"],
         options.exclude,
+        options.decisions,
         options.label_map,
         *options.allowed_roots,
     ):

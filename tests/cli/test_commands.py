@@ -74,6 +74,7 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
         "already_complete": True,
         "job_id": None,
         "excluded": 0,
+        "decisions": None,
         "merged": 0,
         "numbers": [],
     }

@@ -81,6 +81,7 @@ def write(name: str, text: str) -> Callable[[], object]:
         ),
         (lambda: ManifestGen("images.csv"), write("00.jpg", "other")),
         (lambda: ManifestGen("images.csv", exclude="start.weights"), write("start.weights", "a")),
+        (lambda: ManifestGen("images.csv", decisions="start.weights"), write("start.weights", "a")),
         (lambda: ImportSchemaGen("schema.pbtxt"), write("schema.pbtxt", "feature { }")),
         (lambda: make_trainer(run_fn="own_model.run_fn"), write("own_model.py", "run_fn = 1\n")),
         (lambda: make_trainer(run_fn="own_model.run_fn"), write("own_layers.py", "TEXT = 1\n")),
@@ -96,8 +97,8 @@ def write(name: str, text: str) -> Callable[[], object]:
         ),
     ],
     ids=[
-        *("list", "base", "image", "exclusions", "schema", "module", "import", "import of a file"),
-        *("warm start", "files", "model"),
+        *("list", "base", "image", "exclusions", "decisions", "schema", "module"),
+        *("import", "import of a file", "warm start", "files", "model"),
     ],
 )
 def test_a_change_of_what_a_node_reads_changes_its_state(make: Any, change: Any):

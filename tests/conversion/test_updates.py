@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import itertools
 import json
 import os
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -15,8 +18,13 @@ import darkroom
 from darkroom.conversion.beam import encode
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.dataset.keys import make_key
+from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
+from darkroom.manifest import decisions as decided
 from darkroom.options import ConversionOptions
+
+from ..trees import read_files
 
 SMALL = 2_000
 EDITS = (
@@ -113,6 +121,32 @@ def read_rows(root):
     return darkroom.dataset.index.read_index(str(root / "index")).to_pylist()
 
 
+def decide(world, path, count=2):
+    """Writes decisions about images of a world, of each action as many."""
+    known = [name for name in world.rows if (world.folder / name).exists()]
+    names = iter(world.random.sample(known, min(5 * count, len(known))))
+    values = {"relabel": {"label": "z"}, "move": {"split": "test"}}
+    images = {
+        name: (make_key(name), hashlib.sha256((world.folder / name).read_bytes()).hexdigest())
+        for name in known
+    }
+    decisions = []
+    for action in (*ACTIONS, "pair"):
+        for name in itertools.islice(names, count):
+            key, sha256 = images[name]
+            other = dict(zip(("other_key", "other_sha256"), images[known[0]], strict=True))
+            given = {"key": key, "sha256": sha256, **values.get(action, {})}
+            given |= {"action": "ignore", **other} if action == "pair" else {"action": action}
+            decisions.append(Decision(**given))
+    path.write_bytes(format_decisions(decisions))
+    return str(path)
+
+
+def list_decided(root):
+    """What decisions can change of each row."""
+    return {row["key"]: (row["split"], row["label"], row.get("ignored")) for row in read_rows(root)}
+
+
 def check_like_from_nothing(root, scratch, **more):
     """Checks that the exported list, converted from nothing, gives the same shards and labels."""
     planned, again = scratch / "planned.jsonl", scratch / "again"
@@ -124,6 +158,7 @@ def check_like_from_nothing(root, scratch, **more):
     )
     assert read_shards(again) == read_shards(root)
     assert (again / "labels.txt").read_bytes() == (root / "labels.txt").read_bytes()
+    assert list_decided(again) == list_decided(root)
 
 
 @pytest.fixture
@@ -175,14 +210,17 @@ def run_script(folder, seed):
     world.add(45)
     root, made_with = folder / "records", chosen.choice(OPTIONS)
     for step in range(4):
+        given = {}
+        if step and chosen.random() < 0.5:
+            given["decisions"] = decide(world, folder / "decisions.jsonl")
         edits = [world.edit() for _ in range(world.random.randrange(1, 6) if step else 0)]
         if chosen.random() < 0.1:
             made_with = chosen.choice(OPTIONS)
         update = {"allow_removals": True, "merge_spans": chosen.random() < 0.1, "update": True}
         spans = {"span_column": "span"} if has_spans else {}
-        result = convert(world.write_list(), root, **made_with, **update, **spans)
+        result = convert(world.write_list(), root, **made_with, **update, **spans, **given)
         assert result.rows == len(world.rows), edits
-        check_like_from_nothing(root, folder, **made_with)
+        check_like_from_nothing(root, folder, **made_with, **given)
         assert darkroom.verify(root).is_sound, edits
 
 
@@ -193,13 +231,44 @@ def test_edits_give_the_shards_of_a_conversion_from_nothing(tmp_path, has_spans,
     world, root = World(tmp_path / "images", has_spans=has_spans), tmp_path / "records"
     world.add(25)
     spans = {"span_column": "span"} if has_spans else {}
+    given = {}
     for edits in ((), EDITS):
         for kind in edits:
+            given["decisions"] = given.get("decisions") or decide(world, tmp_path / "decisions")
             world.edit(kind)
-        result = convert(world.write_list(), root, **made_with, **spans, update=True)
+        result = convert(world.write_list(), root, **made_with, **spans, **given, update=True)
         assert result.rows == len(world.rows)
-    check_like_from_nothing(root, tmp_path, **made_with)
+    assert sum(result.decisions["counts"].values()) == 10
+    check_like_from_nothing(root, tmp_path, **made_with, **given)
     assert darkroom.verify(root).is_sound
+
+
+def test_decisions_give_the_bytes_of_a_conversion_from_nothing(
+    tmp_path, world, count_reads, monkeypatch
+):
+    root, again, source = tmp_path / "records", tmp_path / "again", world.write_list()
+    before = list_decided(root)
+    decisions = decide(world, tmp_path / "decisions.jsonl")
+    hashed = []
+    monkeypatch.setattr(decided, "hash_files", lambda files: hashed.extend(files) or [])
+    count_reads.clear()
+    result = convert(source, root, update=True, decisions=decisions)
+    # The base knows all images, and no other record is made again.
+    assert (count_reads, hashed) == ([], [])
+    monkeypatch.undo()
+    convert(source, again, decisions=decisions)
+    assert read_files(again) == read_files(root)
+    committed = json.loads((root / "dataset.json").read_text())["decisions"]
+    assert committed == {
+        "sha256": hashlib.sha256(Path(decisions).read_bytes()).hexdigest(),
+        "counts": {"drop": 2, "relabel": 2, "move": 2, "ignore": 4, "changed": 0, "gone": 0},
+    }
+    assert (result.excluded, result.labels) == (2, ("a", "b", "c", "z"))
+    assert result.to_dict()["decisions"] == committed
+    after = list_decided(root)
+    assert len(before.keys() - after.keys()) == 2
+    assert sum(after[key][:2] != before[key][:2] for key in after) == 4
+    assert sum(ignored is not None for _, _, ignored in after.values()) == 4
 
 
 @pytest.mark.long

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import runpy
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,7 +22,8 @@ from darkroom.errors import DataError, OutputError
 
 KEYS = [f"{number:032x}" for number in range(4)]
 HASHES = [f"{number:064x}" for number in range(4)]
-INDEX = pa.table({"key": KEYS, "sha256": HASHES, "uri": [f"/{key}.png" for key in KEYS]})
+NAMES = [f"/{key}.png" for key in KEYS]
+INDEX = pa.table({"key": KEYS, "sha256": HASHES, "uri": NAMES, "row": [10, 7, 9, 8]})
 HOSTILE = "<script>\u202e=cmd|'\"\n\U0001f408"
 
 
@@ -43,7 +46,7 @@ def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_
         {"action": "drop", "places": [2, 1]},
         {"action": "relabel", "label": "cat", "places": [1, 3]},
         {"action": "relabel", "label": HOSTILE, "places": [3]},
-        {"action": "move", "split": "train", "places": [0]},
+        {"action": "move", "split": "train", "rows": [10]},
         {"action": "ignore", "pair": [3, 0]},
         {"action": "ignore", "pair": [0, 3]},
         {"action": "drop", "places": [2]},
@@ -54,23 +57,34 @@ def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_
         Decision(action="relabel", label="cat", **named[1]),
         Decision(action="relabel", label=HOSTILE, **named[3]),
         Decision(action="move", split="train", **named[0]),
-        Decision(action="ignore", **named[0], other_key=KEYS[3], other_sha256=HASHES[3]),
+        Decision(action="ignore", **named[0], **{f"other_{k}": v for k, v in named[3].items()}),
         Decision(action="drop", **named[2]),
     ]
 
 
+@pytest.mark.fault(
+    76,
+    "saved in a gallery of another commit",
+    "refused, with the fingerprints of both",
+    code="exit 1",
+    hint="resolve them with the dataset that the gallery showed",
+)
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         (b'{"form": "x"', "not what the gallery saves: Expecting ',' delimiter: line 1"),
         (save().replace(b"ns 1", b"ns 2"), "expected 'darkroom decisions 1'"),
-        (save({"action": "eat", "places": [1]}), "the action is 'eat'"),
+        (save({"action": "eat", "places": [1]}), "'eat' is not one of drop, relabel, move, ignore"),
         (save({"action": "drop", "places": [-1]}), "-1 is not a possible value"),
         (save({"action": "drop", "pair": [1, 2]}), "a pair is two rows that are ignored"),
         (save({"action": "relabel", "places": [1]}), "relabel needs a label"),
         (save({"action": "drop", "label": "a", "places": [1]}), "drop has no label"),
-        (save({"action": "move", "split": "x", "places": [1]}), "the split is 'x'"),
-        (save({"action": "drop", "places": [4]}), "names row 4, and the dataset has 4"),
+        (
+            save({"action": "move", "split": "x", "places": [1]}),
+            "not one of train, eval, test",
+        ),
+        (save({"action": "drop", "rows": [4]}), "not one of the 4 rows"),
+        (save({"action": "drop", "places": [4]}), "not one of the 4 rows"),
         (save(dataset="b" * 64), f"the dataset {'b' * 64}, and this one is {'a' * 64}"),
         (b"[" * 100_000, "not what the gallery saves"),
         (b"\xff\xfe\x00", "not what the gallery saves"),
@@ -97,6 +111,13 @@ def test_a_file_is_read_as_it_was_written_and_its_last_line_wins(tmp_path):
     assert read_decisions(str(path))[0] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.fault(
+    78,
+    "a line that is not JSON, or not a decision",
+    "refused, with the line of the decision",
+    code="exit 1",
+    hint="correct the line",
+)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -123,13 +144,14 @@ def test_a_huge_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_BYTES", 10)
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(b" " * 11)
-    with pytest.raises(DataError, match="more than 10 bytes"):
+    with pytest.raises(OSError, match="more than 10 bytes"):
         read_decisions(str(path))
 
 
-@pytest.fixture
-def made(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A dataset of five images, of which two are stored in other bytes than their files."""
+    tmp_path = tmp_path_factory.mktemp("made")
     (tmp_path / "images").mkdir()
     for number in range(5):
         image = Image.new("RGB", (9, 9), (number, 0, 0))
@@ -141,10 +163,11 @@ def made(tmp_path):
 
 
 def test_hashes_are_those_of_the_files(made, tmp_path):
+    images = Path(made.output_dir).parent / "images"
     index = read_index(made.index_dir).to_pylist()
     names = [row["id"].removeprefix("images/") for row in index]
     assert [bool(row["changes"]) for row in index] == [name.endswith("bmp") for name in names]
-    (tmp_path / "images/4.bmp").write_bytes(b"other")
+    (images / "4.bmp").write_bytes(b"other")
     saved, path = tmp_path / "saved.json", tmp_path / "decisions.jsonl"
     places = [names.index(f"{number}.{'bmp' if number > 2 else 'png'}") for number in range(5)]
     decisions = [{"action": "drop", "places": places}, {"action": "ignore", "pair": places[::3]}]
@@ -153,16 +176,40 @@ def test_hashes_are_those_of_the_files(made, tmp_path):
     assert result.to_dict() == {
         "path": str(path),
         "actions": {"drop": 4, "ignore": 1},
-        "unknown": (str(tmp_path / "images/4.bmp"),),
+        "unknown": (str(images / "4.bmp"),),
     }
     assert "1 image, whose files cannot be read" in format_resolved(result)
     found = [*read_decisions(str(path))[1].values()]
     for each in found:
         with open(each.uri, "rb") as file:
             assert hashlib.sha256(file.read()).hexdigest() == each.sha256
-    other = hashlib.sha256((tmp_path / "images/3.bmp").read_bytes()).hexdigest()
+    other = hashlib.sha256((images / "3.bmp").read_bytes()).hexdigest()
     assert {found[-1].sha256, found[-1].other_sha256} > {other}
     with pytest.raises(OutputError, match="exists"):
         resolve(made.output_dir, saved, path)
     with pytest.raises(OutputError, match="in the dataset"):
-        resolve(made.output_dir, saved, tmp_path / "records/decisions.jsonl")
+        resolve(made.output_dir, saved, f"{made.output_dir}/decisions.jsonl")
+
+
+def test_corrections_of_label_studio_are_decisions(made, tmp_path):
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/label_studio.py"))
+    tasks = example["make_tasks"](Path(made.output_dir))
+    uris = read_index(made.index_dir)["uri"].to_pylist()
+    assert [task["data"]["image"] for task in tasks] == [
+        f"/data/local-files/?d={uri[1:]}" for uri in uris
+    ]
+    [prediction] = tasks[0]["predictions"]
+    assert prediction["result"][0]["value"] == {"choices": ["a"]}
+    place = next(place for place, uri in enumerate(uris) if uri.endswith("png"))
+    given = [(place, HOSTILE, False), ((place + 1) % 5, "b", True), ((place + 2) % 5, "a", False)]
+    for task in tasks:
+        task["annotations"] = [
+            {"was_cancelled": cancelled, "result": [{"value": {"choices": [label]}}]}
+            for each, label, cancelled in given
+            if each == task["data"]["place"]
+        ]
+    saved, path = tmp_path / "saved.json", tmp_path / "decisions.jsonl"
+    saved.write_text(json.dumps(example["find_corrections"](tasks)))
+    assert resolve(made.output_dir, saved, path).actions == {"relabel": 1}
+    [found] = read_decisions(str(path))[1].values()
+    assert (found.uri, found.label) == (uris[place], HOSTILE)

@@ -73,7 +73,7 @@ LAYERS = [
     ),
     Layer(
         "manifest",
-        "errors, version, runtime, storage, dataset, targets, options",
+        "errors, version, runtime, storage, dataset, decisions, targets, options",
         "from any list of images to ordered rows",
     ),
     Layer(

@@ -78,12 +78,12 @@ class ConversionJob:
                 f"jpeg_quality is {image.jpeg_quality}, but no image is stored as a reduced JPEG.",
                 "Give resize_short_side without encoding raw, or leave jpeg_quality out.",
             )
-        exclude = self.manifest.exclude
-        if exclude is not None and exclude.startswith(f"{self.output_dir}/"):
-            raise UsageError(
-                f"The list {exclude} is in the output folder, which gets the dataset alone.",
-                "Move it elsewhere.",
-            )
+        for path in filter(None, (self.manifest.exclude, self.manifest.decisions)):
+            if path.startswith(f"{self.output_dir}/"):
+                raise UsageError(
+                    f"The list {path} is in the output folder, which gets the dataset alone.",
+                    "Move it elsewhere.",
+                )
 
     @property
     def _limit(self) -> float:
@@ -164,10 +164,6 @@ class ConversionJob:
             )
         if base:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
-        if self.manifest.exclude is not None:
-            rows = format_count(manifest.excluded, "row")
-            them = "it" if manifest.excluded == 1 else "them"
-            progress.note(f"{rows} left out, because {self.manifest.exclude} lists {them}.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
         old = open_old_dataset(manifest.find_base(), self.conversion, self.updates.recheck)

@@ -30,6 +30,7 @@ from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.table import (
     MANIFEST_FILE,
     Manifest,
+    list_optional_columns,
     names_only_jpegs,
     read_manifest,
     read_manifest_columns,
@@ -97,6 +98,7 @@ def plan_tasks(
     plan = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     work = ((each, storage.join(each.work, plan)) for each in attempt.earlier)
     earlier = tuple(each for each, folder in work if storage.is_folder(folder))
+    optional = list_optional_columns(folders.manifest)
     return [
         ShardTask(
             range=shard,
@@ -113,6 +115,7 @@ def plan_tasks(
             earlier=earlier,
             old=old,
             linked=link,
+            optional=optional,
         )
         for shard, link in zip(shards, _find_links(folders.manifest, shards, old), strict=True)
     ]

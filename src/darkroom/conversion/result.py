@@ -13,6 +13,7 @@ import pyarrow as pa
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
+from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
@@ -47,6 +48,7 @@ class ConversionResult:
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
             the same.
         numbers: The names of the numbers, where images are labelled with numbers.
+        decisions: The decisions that were applied, as in `dataset.json`; None without any.
     """
 
     output_dir: str
@@ -65,6 +67,7 @@ class ConversionResult:
     merged: int = 0
     data_dir: str = ""
     numbers: tuple[str, ...] = ()
+    decisions: Decisions | None = None
 
     def __post_init__(self) -> None:
         """Sets the folder of the files where it is not another one."""
@@ -202,4 +205,5 @@ def describe_dataset(
         already_complete=already_complete,
         excluded=manifest.excluded,
         merged=manifest.merged,
+        decisions=dataset.decisions,
     )

@@ -18,6 +18,7 @@ from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
 from darkroom.dataset.commit_fields import (
     FORMAT_VERSION,
     Count,
+    Decisions,
     Feature,
     Identifier,
     ImageChecks,
@@ -132,6 +133,7 @@ class Dataset:
         targets: What an image is labelled with, by the name of the column in the index.
         max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
             a part of the fingerprint.
+        decisions: The decisions that were applied; None without any.
     """
 
     format_version: int
@@ -150,6 +152,7 @@ class Dataset:
         default_factory=lambda: {"label": ONE_LABEL}
     )
     max_rejects: Share | None = None
+    decisions: Decisions | None = None
 
     @property
     def target(self) -> Target:
@@ -170,8 +173,9 @@ class Dataset:
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""
         fields = asdict(self)
-        if self.max_rejects is None:
-            del fields["max_rejects"]
+        for name in ("max_rejects", "decisions"):
+            if fields[name] is None:
+                del fields[name]
         return fields
 
     def with_files(self) -> Dataset:

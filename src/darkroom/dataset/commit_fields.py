@@ -36,6 +36,17 @@ ImageChecks = Annotated[str, lambda value: _check(value, value in _CHECKS)]
 Share = Annotated[float, lambda value: _check(value, 0 <= value <= 1)]
 
 
+class Decisions(TypedDict):
+    """The file of decisions that was applied, and how many of each action were.
+
+    Of those that were not, `changed` are about images with other bytes, and `gone` about images
+    that are not in the source.
+    """
+
+    sha256: Sha256
+    counts: dict[str, Count]
+
+
 class Feature(TypedDict):
     """The type of a feature of a record: `bytes`, `int64` or `float`."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -27,6 +27,9 @@ from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 from darkroom.version import hash_code
 
+# Columns that an index has where the manifest has them. `ignored`: with which images an image is in
+# no finding, because people decided so.
+OPTIONAL_COLUMNS = ("ignored",)
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
@@ -60,23 +63,28 @@ _COLUMNS = (
     ("position", pa.int64()),
     ("offset", pa.int64()),
     ("length", pa.int64()),
+    ("ignored", pa.string()),
 )
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
-# Columns that the index of an older version does not have; they are null there.
-NEWER_COLUMNS = frozenset({"perceptual_hash"})
+# Columns that some indexes do not have, as those of an older version; they are null there.
+NEWER_COLUMNS = frozenset({"perceptual_hash", *OPTIONAL_COLUMNS})
 
 
-def index_schema(inputs: Mapping[str, str], label: pa.DataType) -> pa.Schema:
+def index_schema(
+    inputs: Mapping[str, str], label: pa.DataType, optional: Collection[str] = ()
+) -> pa.Schema:
     """Returns the columns of an index.
 
     Args:
         inputs: Kind of every input column by name; they are in the struct `extra`, so that their
             names cannot clash with ours.
         label: Type of the column `label`, as the kind of target has it.
+        optional: Those of `OPTIONAL_COLUMNS` that it has.
     """
-    fields = [pa.field(name, kind or label) for name, kind in _COLUMNS]
+    left_out = {*OPTIONAL_COLUMNS} - {*optional}
+    fields = [pa.field(name, kind or label) for name, kind in _COLUMNS if name not in left_out]
     if inputs:
         extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
         fields.append(pa.field("extra", pa.struct(extra)))
@@ -112,6 +120,7 @@ class IndexRow(NamedTuple):
         source_size: Bytes of the file, when the list was read; None if that is not known.
         source_version: Its version then: its modification time in nanoseconds, or its etag.
         length: Bytes of the record in its shard, with its frame.
+        ignored: The images with which it is in no finding.
     """
 
     key: str
@@ -139,6 +148,7 @@ class IndexRow(NamedTuple):
     source_size: int | None = None
     source_version: str | None = None
     length: int = 0
+    ignored: str | None = None
 
 
 # What the index says of an image, whatever the list says of it.
@@ -157,6 +167,7 @@ class IndexWriter:
         source: Fingerprint of the source, kept in the file's metadata for a rerun.
         label: Type of the column `label`.
         is_compressed: Whether records have no place in the shard that a reader could go to.
+        optional: As for `index_schema`.
     """
 
     def __init__(
@@ -168,8 +179,9 @@ class IndexWriter:
         label: pa.DataType,
         *,
         is_compressed: bool = False,
+        optional: Collection[str] = (),
     ) -> None:
-        self._schema = index_schema(inputs, label).with_metadata(
+        self._schema = index_schema(inputs, label, optional).with_metadata(
             {_SOURCE: source.encode(), _CODE: hash_code().encode()}
         )
         self._file = storage.open_write(path)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated
 
 from darkroom import storage
@@ -27,14 +28,9 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 _VALUES = {RELABEL: "label", MOVE: "split"}
 
 
-def _check_action(value: str) -> None:
-    if value not in ACTIONS:
-        raise ValueError(f"the action is {value!r:.80}, expected one of {', '.join(ACTIONS)}")
-
-
-def _check_split(value: str) -> None:
-    if value not in SPLITS:
-        raise ValueError(f"the split is {value!r:.80}, expected one of {', '.join(SPLITS)}")
+def _check_choice(value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{value!r:.80} is not one of {', '.join(choices)}")
 
 
 def _check_key(value: str) -> None:
@@ -42,8 +38,8 @@ def _check_key(value: str) -> None:
         raise ValueError(f"{value!r:.80} is not the key of an image")
 
 
-Action = Annotated[str, _check_action]
-Split = Annotated[str, _check_split]
+Action = Annotated[str, partial(_check_choice, choices=ACTIONS)]
+Split = Annotated[str, partial(_check_choice, choices=SPLITS)]
 Key = Annotated[str, _check_key]
 # A text, or a list where an image has any number of labels.
 Label = Text | tuple[Text, ...]
@@ -85,6 +81,7 @@ class Decision(Decided):
         uri: Where the file was, for people.
         other_key: That of the other image of a pair.
         other_sha256: That of the other image.
+        other_uri: That of the other image.
     """
 
     key: Key
@@ -92,6 +89,7 @@ class Decision(Decided):
     uri: str = ""
     other_key: Key | None = None
     other_sha256: Sha256 | None = None
+    other_uri: str | None = None
 
     def __post_init__(self) -> None:
         """Checks the action, as above, and the pair.
@@ -103,11 +101,19 @@ class Decision(Decided):
         if self.other_key is not None and self.action != IGNORE:
             raise ValueError(f"{self.action} is about one image, not about a pair")
 
+    @property
+    def images(self) -> list[tuple[str, str | None, str]]:
+        """Key, SHA-256 and name, for people, of the image, or of both images."""
+        one = self.key, self.sha256, self.uri or self.key
+        if self.other_key is None:
+            return [one]
+        return [one, (self.other_key, self.other_sha256, self.other_uri or self.other_key)]
+
 
 def format_decisions(decisions: Iterable[Decision]) -> bytes:
     """Returns the content of a file of decisions, in ASCII."""
     fields = (asdict(each).items() for each in decisions)
-    given = ({name: value for name, value in each if value not in (None, "")} for each in fields)
+    given = ({name: value for name, value in each if value is not None} for each in fields)
     return "".join(json.dumps(each) + "\n" for each in given).encode()
 
 
@@ -121,14 +127,10 @@ def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
         The SHA-256 of the file, and the decisions that count, by the numbers of their lines.
 
     Raises:
-        DataError: A line is not a decision, or the file is too large.
-        OSError: It cannot be read.
+        DataError: A line is not a decision.
+        OSError: The file cannot be read, or is too large.
     """
-    try:
-        data = storage.read_bytes(path, MAX_BYTES)
-    except storage.FileTooLargeError as error:
-        message = f"The decisions {path} have more than {MAX_BYTES:,} bytes."
-        raise DataError(message, _HINT) from error
+    data = storage.read_bytes(path, MAX_BYTES)
     found: dict[int, Decision] = {}
     places: dict[tuple[str | None, ...], int] = {}
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,15 +17,13 @@ from darkroom.dataset.index import read_index
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside, open_dataset, read_unchanged
 from darkroom.dataset.pointer import find_data
-from darkroom.decisions.lines import Decision, format_decisions
-from darkroom.decisions.saved import MAX_BYTES, NAMED_BY, parse_saved, resolve_saved
-from darkroom.errors import NOT_THE_DATA, DataError
+from darkroom.decisions.files import hash_files
+from darkroom.decisions.lines import format_decisions
+from darkroom.decisions.saved import COLUMNS, MAX_BYTES, parse_saved, resolve_saved
 from darkroom.runtime import progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 
-# That read files, mostly from stores.
-HASHING_THREADS = 32
 _STATE = ("source_size", "source_version", "changes")
 
 
@@ -75,60 +72,39 @@ def resolve(
     Raises:
         DataError: The file is damaged or was saved for another dataset; or the dataset is damaged.
         OutputError: The file exists, or is in the dataset.
-        OSError: A file cannot be read or written.
+        OSError: A file cannot be read or written, or is too large.
     """
     root, path = find_data(find_named(directory)), storage.absolute(output)
     check_outside(root, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
     source = storage.absolute(saved)
-    try:
-        content = parse_saved(storage.read_bytes(source, MAX_BYTES), source)
-    except storage.FileTooLargeError as error:
-        raise DataError(f"{source} has more than {MAX_BYTES:,} bytes.") from error
+    content = parse_saved(storage.read_bytes(source, MAX_BYTES), source)
 
     def read() -> tuple[str, pa.Table]:
         dataset = open_dataset(root)
         check_index_files(root, dataset)
         index = storage.join(root, layout.INDEX_FOLDER)
-        return dataset.fingerprint, read_index(index, [*NAMED_BY, *_STATE])
+        return dataset.fingerprint, read_index(index, [*COLUMNS, *_STATE])
 
     fingerprint, index = read_unchanged([root], read)
     decisions = resolve_saved(content, fingerprint, index)
-    hashes = _hash_files(decisions, index)
+    keys = pa.array({key for each in decisions for key, _, _ in each.images}, pa.string())
+    # Records with other bytes than their files.
+    made_anew = pc.and_(pc.not_equal(index["changes"], ""), pc.is_in(index["key"], keys))
+    rows = index.filter(made_anew).to_pylist()
+    files = [(row["uri"], (row["source_size"], row["source_version"])) for row in rows]
+    hashes = dict(zip((row["key"] for row in rows), hash_files(files), strict=True))
     known, unknown = [], []
     for each in decisions:
-        sha256 = hashes.get(each.key, each.sha256)
-        other = hashes.get(each.other_key, each.other_sha256) if each.other_key else None
-        if "" in (sha256, other):
-            unknown.append(each.uri)
-        else:
+        lost = [name for key, _, name in each.images if hashes.get(key) == ""]
+        unknown += lost
+        if not lost:
+            sha256 = hashes.get(each.key, each.sha256)
+            other = hashes.get(each.other_key or "", each.other_sha256)
             known.append(replace(each, sha256=sha256, other_sha256=other))
     storage.write_bytes(path, format_decisions(known))
     counts = Counter(each.action for each in known)
     return Resolved(path, dict(counts), tuple(dict.fromkeys(unknown)))
-
-
-def _hash_files(decisions: list[Decision], index: pa.Table) -> dict[str, str]:
-    """Returns the hashes of the files whose bytes are not those of their records, by their keys.
-
-    The text is empty where the file is not as the index says.
-    """
-    keys = {each.key for each in decisions} | {each.other_key for each in decisions}
-    made_anew = index.filter(pc.not_equal(index["changes"], ""))
-    rows = [row for row in made_anew.to_pylist() if row["key"] in keys]
-
-    def hash_one(row: dict[str, Any]) -> str:
-        state = row["source_size"], row["source_version"]
-        try:
-            is_same = storage.stat_file(row["uri"]) == state
-            return storage.hash_file(row["uri"]) if is_same else ""
-        except NOT_THE_DATA:
-            raise
-        except (OSError, ValueError):
-            return ""
-
-    with ThreadPoolExecutor(HASHING_THREADS) as pool:
-        return dict(zip((row["key"] for row in rows), pool.map(hash_one, rows), strict=True))
 
 
 def format_resolved(result: Resolved) -> str:

@@ -21,6 +21,7 @@ FORM = "darkroom decisions 1"
 MAX_BYTES = 1 << 28
 # Columns of the index that name an image.
 NAMED_BY = ("key", "sha256", "uri")
+COLUMNS = (*NAMED_BY, "row")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,12 @@ class SavedDecision(Decided):
 
     Attributes:
         places: The places of the rows.
+        rows: Rows by the numbers that findings list, as those that `group_leakage` says to move.
         pair: Those of a pair, which is ignored.
     """
 
     places: tuple[Count, ...] = ()
+    rows: tuple[Count, ...] = ()
     pair: tuple[Count, Count] | None = None
 
     def __post_init__(self) -> None:
@@ -42,8 +45,9 @@ class SavedDecision(Decided):
             ValueError: It has what it cannot have.
         """
         super().__post_init__()
-        if self.pair and (self.places or self.action != IGNORE or self.pair[0] == self.pair[1]):
-            raise ValueError("a pair is two rows that are ignored, without places")
+        others = self.places or self.rows or self.action != IGNORE
+        if self.pair and (others or self.pair[0] == self.pair[1]):
+            raise ValueError("a pair is two rows that are ignored, without others")
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decis
     Args:
         saved: What the page saved.
         fingerprint: The fingerprint of the dataset.
-        index: The columns `NAMED_BY` of its whole index, in the order of its files.
+        index: The columns `COLUMNS` of its whole index, in the order of its files.
 
     Raises:
         DataError: It was saved for another dataset, or names a row that the index does not have.
@@ -102,9 +106,13 @@ def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decis
             "Resolve them with the dataset that the gallery showed, or make a new gallery of this "
             "one: rows have other places in each.",
         )
+    numbers = {row for each in saved.decisions for row in each.rows}
+    places_of = {row: place for place, row in enumerate(index["row"].to_pylist()) if row in numbers}
     chosen: dict[tuple[str, tuple[int, ...]], SavedDecision] = {}
     for each in saved.decisions:
         singles = [(place,) for place in each.places]
+        # Of a row that is not there, the place is behind the last one.
+        singles += [(places_of.get(row, len(index)),) for row in each.rows]
         about: Sequence[tuple[int, ...]] = [each.pair] if each.pair else singles
         for places in about:
             slot = each.action, tuple(sorted(places))
@@ -113,7 +121,7 @@ def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decis
     wanted = sorted({place for _, places in chosen for place in places})
     if wanted and wanted[-1] >= len(index):
         raise DataError(
-            f"A decision names row {wanted[-1]:,}, and the dataset has {len(index):,}.",
+            f"A decision names a row that is not one of the {len(index):,} rows of the dataset.",
             "The file is damaged: save it again in the gallery.",
         )
     taken = index.select(NAMED_BY).take(pa.array(wanted, pa.int64())).to_pylist()
@@ -126,6 +134,7 @@ def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decis
             **rows[places[0]],
             other_key=rows[places[1]]["key"] if each.pair else None,
             other_sha256=rows[places[1]]["sha256"] if each.pair else None,
+            other_uri=rows[places[1]]["uri"] if each.pair else None,
         )
         for (action, places), each in chosen.items()
     ]

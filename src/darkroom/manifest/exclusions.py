@@ -33,7 +33,7 @@ SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
 UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
 UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
 """
-_ENTRIES = "CREATE TEMP VIEW entries AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
+_INCLUDED = "CREATE TEMP VIEW included AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
 # Only excluded rows can have one of the names, so the source is not read again.
 _UNKNOWN_NAMES = """
 WITH known AS (SELECT key, uri, id FROM staged SEMI JOIN excluded USING (row))
@@ -60,7 +60,7 @@ def hash_exclusions(path: str) -> str:
 
 
 def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratch: str) -> int:
-    """Creates the view `entries` of the rows of `staged` that a list does not exclude.
+    """Creates the view `included` of the rows of `staged` that a list does not exclude.
 
     Args:
         connection: A database with the view `staged`.
@@ -75,13 +75,13 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
         OSError: It cannot be read.
     """
     if path is None:
-        connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM staged")
+        connection.execute("CREATE TEMP VIEW included AS SELECT * FROM staged")
         return 0
     table = os.path.join(scratch, "names.parquet")
     write_names(path, table)
     create_view(connection, "names", [table], scratch)
     connection.execute(_EXCLUDED)
-    connection.execute(_ENTRIES)
+    connection.execute(_INCLUDED)
     # In a list of `darkroom duplicates` an image has several names, of which one is enough.
     if not path.lower().endswith(".parquet"):
         count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
@@ -90,7 +90,10 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
                 f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
                 f"{first!r}. A name is a key, a URI, or a path relative to the source."
             )
-    return int(connection.execute("SELECT count(*) FROM excluded").fetchall()[0][0])
+    [[excluded]] = connection.execute("SELECT count(*) FROM excluded").fetchall()
+    them = "it" if excluded == 1 else "them"
+    progress.note(f"{format_count(excluded, 'row')} left out, because {path} lists {them}.")
+    return int(excluded)
 
 
 def write_names(path: str, table: str) -> None:

@@ -28,14 +28,16 @@ class Fingerprint:
     """BLAKE2b-128 over the rows of a source and the state of their images, in order.
 
     Args:
-        options: How rows become entries; of a list of exclusions and a file with
-            the labels the content counts.
+        options: How rows become entries; of a list of exclusions, a file of decisions and a file
+            with the labels the content counts.
     """
 
     def __init__(self, options: ManifestOptions) -> None:
         self._digest = hashlib.blake2b(digest_size=16, key=str(options.seed).encode())
         if options.exclude is not None:
             self._digest.update(hash_exclusions(options.exclude).encode())
+        if options.decisions is not None:
+            self._digest.update(f"decisions {hash_exclusions(options.decisions)}".encode())
         if options.label_map is not None:
             self._digest.update(repr(options.resolve().labels).encode())
 

@@ -25,6 +25,8 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import labels, layout
 from darkroom.dataset.commit import ONE_LABEL, Target
+from darkroom.dataset.commit_fields import Decisions
+from darkroom.dataset.index import OPTIONAL_COLUMNS
 from darkroom.dataset.named import find_named
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, StorageError
@@ -56,12 +58,13 @@ class Manifest:
         seed: Seed of the order and of the assignment to splits.
         ignored: Number of files in a source folder that are not images.
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
-            excluded ones; empty when images are remote, where that is not known.
-        excluded: How many of the deduplicated rows a list excludes.
+            excluded ones or of decisions; empty when images are remote, where that is not known.
+        excluded: How many of the deduplicated rows a list excludes, or a decision drops.
         merged: How many of them had different values in further columns from the row that is kept.
         removed: How many rows of the dataset that is updated are not in the source.
         base: Where that dataset is: `examples`, with its fingerprint, `index` and `rejects`; empty
             without one.
+        decisions: The decisions that were applied; None without any.
     """
 
     rows: int
@@ -80,6 +83,7 @@ class Manifest:
     merged: int = 0
     removed: int = 0
     base: dict[str, str] = field(default_factory=dict)
+    decisions: Decisions | None = None
     format_version: int = field(default=FORMAT_VERSION)
 
     @property
@@ -114,7 +118,8 @@ def write_manifest_info(folder: str, manifest: Manifest) -> None:
     """Writes `manifest.json` and `labels.txt`."""
     labels_text = labels.format_labels(manifest.labels)
     storage.write_bytes(storage.join(folder, layout.LABELS_FILE), labels_text.encode())
-    info = {key: value for key, value in asdict(manifest).items() if key != "labels"}
+    left_out = ("labels",) if manifest.decisions else ("labels", "decisions")
+    info = {key: value for key, value in asdict(manifest).items() if key not in left_out}
     text = json.dumps(info, indent=2) + "\n"
     storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
 
@@ -162,6 +167,7 @@ class ManifestRow(NamedTuple):
         copies: URIs of files that must have the bytes of its image, which it was merged with.
         old: Where the dataset that is updated has its image, if that is unchanged: `split`,
             `shard`, `position`, `offset`, `length`, and whether the whole record `is_same`.
+        ignored: With which images it is in no finding; see `manifest.decisions`.
     """
 
     key: str
@@ -177,6 +183,7 @@ class ManifestRow(NamedTuple):
     extra: dict[str, Any] | None = None
     copies: list[str] | None = None
     old: dict[str, Any] | None = None
+    ignored: str | None = None
 
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
@@ -246,6 +253,14 @@ def flatten_old(rows: pa.Table) -> pa.Table:
     """Returns the fields of the column `old` of rows."""
     table = rows.select(["old"]).flatten()
     return table.rename_columns([name.removeprefix("old.") for name in table.column_names])
+
+
+def list_optional_columns(folder: str) -> tuple[str, ...]:
+    """Returns the optional columns of an index that a manifest has."""
+    path = storage.join(folder, MANIFEST_FILE)
+    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
+        names = pq.ParquetFile(file).schema_arrow.names
+        return tuple(name for name in OPTIONAL_COLUMNS if name in names)
 
 
 def names_only_jpegs(folder: str) -> bool:

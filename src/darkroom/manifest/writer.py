@@ -28,6 +28,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.manifest.base import Base
+from darkroom.manifest.decisions import apply_decisions
 from darkroom.manifest.exclusions import exclude_rows
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.shortage import explain_shortage
@@ -200,17 +201,21 @@ def write_manifest(
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
+            decisions, dropped = apply_decisions(connection, options, schema, base, scratch)
             conflicts = _reject_conflicts(connection, schema, kind, scratch)
             merged = _count_merged(connection, options)
             label_map = _make_label_map(connection, schema, kind, options, base)
-            splits = _write_ordered(
-                connection, schema, kind, label_map, folder, base, has_copies=depth > 0
-            )
+            more = [
+                *(["extra"] if schema.inputs else []),
+                *(["copies"] if depth else []),
+                *(["ignored"] if decisions and decisions["counts"]["ignore"] else []),
+            ]
+            splits = _write_ordered(connection, kind, label_map, folder, base, more)
         rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
     manifest = Manifest(
         rows=staged.rows,
         deduplicated=staged.rows - sum(splits.values()) - rejected,
-        excluded=excluded,
+        excluded=excluded + dropped,
         merged=merged,
         rejected=rejected,
         splits=splits,
@@ -224,6 +229,7 @@ def write_manifest(
         fingerprint=staged.fingerprint,
         removed=removed,
         base=base.places if base else {},
+        decisions=decisions,
     )
     write_manifest_info(folder, manifest)
     return manifest
@@ -313,21 +319,22 @@ def _make_label_map(
 
 def _write_ordered(
     connection: duckdb.DuckDBPyConnection,
-    schema: Schema,
     kind: Kind,
     label_map: list[str],
     folder: str,
     base: Base | None,
-    *,
-    has_copies: bool,
+    columns: Sequence[str],
 ) -> dict[str, int]:
-    """Writes the rows that are kept, in their order; returns how many each split has."""
+    """Writes the rows that are kept, in their order; returns how many each split has.
+
+    `columns` are those that not every manifest has.
+    """
     spans = connection.execute(_COUNTS).fetchall()
     spans.sort(key=lambda each: SPLITS.index(each[0]))
-    rows, more = "kept", f"{', extra' if schema.inputs else ''}{', copies' if has_copies else ''}"
+    rows, more = "kept", "".join(f", {name}" for name in columns)
     if base:
-        old = base.select_old(kind, label_map, has_inputs=bool(schema.inputs))
-        if has_copies:  # Of one image in several folders, only the first file is known.
+        old = base.select_old(kind, label_map, has_inputs="extra" in columns)
+        if "copies" in columns:  # Of one image in several folders, only the first file is known.
             old = f"CASE WHEN copies IS NULL THEN {old} END"
         rows, more = "kept JOIN taken USING (row)", f"{more}, {old} AS old"
     names = pa.array(label_map, pa.string())

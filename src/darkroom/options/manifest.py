@@ -31,8 +31,8 @@ from darkroom.targets.form import EMPTY_CELLS, Form
 class ManifestOptions(RowFields):
     """How the rows of a source become a manifest: `SourceFields`, parsed.
 
-    The paths of `allowed_roots` and `exclude` are absolute; links are followed where the rows are
-    read. `source_encoding` is spelled as in Python.
+    The paths of `allowed_roots`, `exclude` and `decisions` are absolute; links are followed where
+    the rows are read. `source_encoding` is spelled as in Python.
 
     Attributes:
         schema: Kind of every column; inferred from the names of the columns when None.
@@ -101,7 +101,7 @@ class ManifestOptions(RowFields):
             UsageError: An argument is wrong.
         """
         given = dict(vars(SourceFields(**options)))
-        columns, label_map, exclude = given.pop("columns"), given["label_map"], given["exclude"]
+        columns, label_map = given.pop("columns"), given["label_map"]
         check_count("seed", given["seed"], None)
         if isinstance(label_map, str | os.PathLike):
             storage.absolute(label_map)  # checks that it is a path
@@ -115,7 +115,8 @@ class ManifestOptions(RowFields):
                 "split_ratios": _parse_split_ratios(given["split_ratios"]),
                 "source_encoding": parse_source_encoding(given["source_encoding"]),
                 "allowed_roots": _parse_roots(given["allowed_roots"]),
-                "exclude": None if exclude is None else storage.absolute(exclude),
+                "exclude": _parse_path(given["exclude"]),
+                "decisions": _parse_path(given["decisions"]),
                 "label_columns": tuple(given["label_columns"]),
                 "target_columns": tuple(given["target_columns"]),
             }
@@ -168,6 +169,10 @@ def _parse_labels(given: Any) -> tuple[str, ...] | None:
     if not isinstance(given, Sequence) or not all(isinstance(label, str) for label in given):
         raise UsageError(f"label_map must be a list of labels or a path, got {given!r:.80}.")
     return tuple(given)
+
+
+def _parse_path(given: Any) -> str | None:
+    return None if given is None else storage.absolute(given)
 
 
 def _parse_roots(given: Any) -> tuple[str, ...]:

@@ -140,6 +140,14 @@ class RowFields:
         more="Keys or URIs may be in a text, CSV or Parquet file. "
         "Excluded rows count as deduplicated.",
     )
+    decisions: str | None = option(
+        None,
+        "Decisions of the gallery about images: to drop, relabel, move or ignore them.",
+        group="data",
+        metavar="FILE",
+        more="Give the file in every run. Dropped rows count as excluded. Images whose bytes "
+        "changed since are listed and left as they are.",
+    )
 
 
 @document

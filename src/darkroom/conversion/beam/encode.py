@@ -258,7 +258,7 @@ def _index_row(
     row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
 ) -> IndexRow:
     if image is None:
-        return IndexRow(*_list_columns(row, label), length=length)
+        return IndexRow(*_list_columns(row, label), length=length, ignored=row.ignored)
     return IndexRow(
         *_list_columns(row, label),
         sha256,
@@ -278,6 +278,7 @@ def _index_row(
         row.size,
         row.mtime,
         length,
+        row.ignored,
     )
 
 
@@ -291,4 +292,5 @@ def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
     old = row.old or {}
     facts: dict[str, Any] = {name: old[name] for name in IMAGE_COLUMNS}
     facts |= {"source_size": row.size, "source_version": row.mtime, "length": length}
+    facts["ignored"] = row.ignored
     return IndexRow(*_list_columns(row, row.label), **facts)

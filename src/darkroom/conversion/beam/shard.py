@@ -65,6 +65,7 @@ class ShardTask:
         earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
         old: The dataset whose unchanged images are taken.
         linked: Its shard that has the very records of this one.
+        optional: The optional columns of the index.
     """
 
     range: ShardRange
@@ -81,6 +82,7 @@ class ShardTask:
     earlier: tuple[Folders, ...] = ()
     old: OldDataset | None = None
     linked: Shard | None = None
+    optional: tuple[str, ...] = ()
 
     @property
     def folders(self) -> Folders:
@@ -252,6 +254,7 @@ def _open_index(task: ShardTask, path: str) -> IndexWriter:
         task.source,
         find_kind(task.kind).column,
         is_compressed=task.compressed,
+        optional=task.optional,
     )
 
 

@@ -202,6 +202,7 @@ def _make_dataset(
         splits=splits,
         targets={"label": manifest.target},
         max_rejects=None if agreed is None else float(agreed),
+        decisions=manifest.decisions,
     ).with_files()
 
 
