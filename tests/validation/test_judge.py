@@ -73,7 +73,8 @@ def judge(tmp_path):
         root = tmp_path / options.pop("folder", "run")
         # An older index has no perceptual hashes.
         looks = [("perceptual_hash", pa.string())] if options.pop("with_looks", False) else []
-        schema = pa.schema([*INDEX_SCHEMA, *looks])
+        decided = [("ignored", pa.string())] if any("ignored" in each for each in records) else []
+        schema = pa.schema([*INDEX_SCHEMA, *looks, *decided])
         inputs = write_inputs(root, records, rejects, rows, deduplicated, labels, lost, schema)
         return judge_dataset(
             JudgedFiles(*inputs, anomalies=anomalies), ValidationOptions(**{**FEW, **options})
@@ -134,6 +135,61 @@ def test_the_report_knows_the_excluded_rows_of_a_manifest(tmp_path):
     report = judge_dataset(JudgedFiles(*inputs), ValidationOptions(**FEW))
     assert (report.deduplicated, report.excluded) == (3, 2)
     assert DatasetReport.from_json(report.to_json()) == report
+
+
+def test_ignored_images_and_pairs_are_in_no_finding(judge):
+    def ignore(one, *others):
+        keys = [record(row, "", "")["key"] for row in others]
+        records[one]["ignored"] = " ".join(keys) or "*"
+
+    look = "0123456789abcdef" * 4
+    records = {
+        each["row"]: each
+        for each in [
+            *(record(row, split, "cat", "a") for row, split in ((1, "train"), (2, "eval"))),
+            *(record(row, "train", label, "b") for row, label in ((3, "cat"), (4, "dog"))),
+            *(record(row, split, "cat", "c") for row, split in ((5, "train"), (6, "eval"))),
+            record(7, "eval", "cat", "c"),
+            *(record(row, "train", "dog", perceptual_hash=look) for row in (8, 9)),
+            record(10, "eval", "dog", perceptual_hash="1" + look[1:]),
+            record(11, "train", "cat", perceptual_hash="2" + look[1:]),
+        ]
+    }
+
+    def judge_all(folder):
+        report = judge(list(records.values()), with_looks=True, folder=folder)
+        pairs = {
+            each.check: [(r["row"], r["other_row"]) for r in each.rows] for each in report.findings
+        }
+        return report, pairs
+
+    report, pairs = judge_all("before")
+    assert report.ignored == 0
+    assert {check: len(rows) for check, rows in pairs.items()} == {
+        "leakage": 2,
+        "label_conflicts": 1,
+        "duplicates": 1,
+        "near_leakage": 2,
+        "near_conflicts": 2,
+        "near_duplicates": 1,
+    }
+    ignore(2, 1)  # in two splits
+    ignore(4)  # with two labels
+    ignore(5, 6)  # the third one stays
+    ignore(10, 8)  # and so 9, which looks the same
+    report, pairs = judge_all("after")
+    assert report.ignored == 4
+    assert pairs == {
+        "leakage": [(5, 7)],
+        "near_leakage": [(10, 11)],
+        "near_conflicts": [(8, 11), (10, 11)],
+        "near_duplicates": [(8, 9)],
+    }
+    # They count in everything else.
+    assert report.written == 11
+    assert "Not shown: 4 images or pairs, as decided." in format_table(report)
+    ignore(11)
+    assert judge_all("all")[1] == {"leakage": [(5, 7)], "near_duplicates": [(8, 9)]}
 
 
 def test_clean_dataset_passes(judge):

@@ -31,22 +31,22 @@ WHERE decoded_hash IS NOT NULL AND hash(decoded_hash) IN (
 GROUP BY pixel_hash
 """
 _CREATE_MATCHED = """
-CREATE TEMP VIEW matched AS
+CREATE TEMP VIEW {view} AS
 SELECT records.*, coalesce(copies.pixels, pixel_hash) AS pixels
 FROM records LEFT JOIN copies ON pixel_hash = copies.first
 """
-_CREATE_PLAIN = "CREATE TEMP VIEW matched AS SELECT *, pixel_hash AS pixels FROM records"
+_CREATE_PLAIN = "CREATE TEMP VIEW {view} AS SELECT *, pixel_hash AS pixels FROM records"
 
 
-def match_decoded_copies(connection: duckdb.DuckDBPyConnection) -> None:
-    """Creates the view `matched`: the view `records` of an index with the column `pixels`.
+def match_decoded_copies(connection: duckdb.DuckDBPyConnection, view: str = "matched") -> None:
+    """Creates a view: the view `records` of an index with the column `pixels`.
 
     It is a hash of the pixels that is the same for a JPEG and for the images made of it.
     """
     has_second = connection.execute("SELECT count(decoded_hash) FROM records").fetchall()[0][0]
     if has_second:
         connection.execute(_CREATE_COPIES)
-    connection.execute(_CREATE_MATCHED if has_second else _CREATE_PLAIN)
+    connection.execute((_CREATE_MATCHED if has_second else _CREATE_PLAIN).format(view=view))
 
 
 def _name_labels(table: pa.Table) -> pa.Table:

@@ -10,6 +10,7 @@ import duckdb
 from darkroom.features.table import Features, find_features_file, read_features
 from darkroom.images.near_records import create_near_pairs
 from darkroom.options.validation import ValidationOptions
+from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
@@ -20,7 +21,8 @@ class Context:
     """A dataset as the checks see it.
 
     Attributes:
-        connection: Database with the views `records`, `rejects` and `manifest`.
+        connection: Database with the views `records`, `rejects` and `manifest`; and `matched`, the
+            records whose images are shown.
         counts: How many rows, records and rejects the dataset has.
         anomalies: The findings of TFDV's example validation.
         options: Policies and limits.
@@ -38,7 +40,9 @@ class Context:
     @cached_property
     def has_all_near_pairs(self) -> bool:
         """Creates the tables of pairs that look alike, once; tells whether they have all pairs."""
-        return create_near_pairs(self.connection)
+        has_all = create_near_pairs(self.connection)
+        hide_near_pairs(self.connection)
+        return has_all
 
     @cached_property
     def features(self) -> Features | None:

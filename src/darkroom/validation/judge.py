@@ -33,6 +33,7 @@ from darkroom.validation.counts import (
     fetch_rejects,
     fetch_samples,
 )
+from darkroom.validation.ignored import count_ignored, hide_ignored
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
@@ -103,6 +104,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
+            ignored=count_ignored(connection),
         )
 
 
@@ -110,7 +112,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
 def _open_views(
     files: JudgedFiles, target: Target, scratch: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database with `records`, `named`, `fields`, `rejects` and `manifest`."""
+    """Opens a database with `records`, `matched`, `named`, `fields`, `rejects` and `manifest`."""
     index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
@@ -124,7 +126,8 @@ def _open_views(
         else:
             connection.execute(_NO_MANIFEST)
         try:
-            match_decoded_copies(connection)
+            match_decoded_copies(connection, "all_matched")
+            hide_ignored(connection)
             yield connection
         except duckdb.OperationalError:  # Memory or disk, not the data.
             raise
@@ -166,6 +169,7 @@ _RECORD_COLUMNS = {
     "height": "BIGINT",
     "width": "BIGINT",
     "luminance": "DOUBLE",
+    "ignored": "VARCHAR",
 }
 
 _CREATE_FIELDS = """

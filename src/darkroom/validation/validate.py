@@ -83,6 +83,7 @@ class ValidationResult:
             "written": report.written,
             "rejected": dict(report.rejected),
             "deduplicated": report.deduplicated,
+            "ignored": report.ignored,
             "splits": dict(report.splits),
             "classes": {split: dict(counts) for split, counts in report.classes.items()},
             "policies": dict(report.policies),

@@ -82,6 +82,7 @@ class DatasetReport(DatasetCounts):
         samples: One record of each class, at most forty: row, uri, split, label.
         excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
             of a dataset without its manifest.
+        ignored: How many images and pairs are not shown, because people decided so.
         title: What the report is about.
     """
 
@@ -93,6 +94,7 @@ class DatasetReport(DatasetCounts):
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
     excluded: int = 0
+    ignored: int = 0
     title: str = "Validation"
 
     @property
@@ -164,7 +166,13 @@ def format_accounting(report: DatasetReport) -> str:
 
 
 def format_scope(report: DatasetReport) -> str:
-    """Returns the scope of the checks for the same image; empty when they are off."""
+    """Returns what checks of images looked for, and what is not shown; empty for nothing."""
+    what = "image or pair" if report.ignored == 1 else "images or pairs"
+    hidden = f"Not shown: {report.ignored:,} {what}, as decided." if report.ignored else ""
+    return " ".join(filter(None, (_format_looks(report), hidden)))
+
+
+def _format_looks(report: DatasetReport) -> str:
     equal, near = (
         any(report.policies.get(name, OFF) != OFF for name in names) for names in (_EQUAL, _NEAR)
     )

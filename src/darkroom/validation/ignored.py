@@ -1,0 +1,53 @@
+"""Hides what people decided to ignore, in one place for all checks that look at images.
+
+Such a check reads the view `matched`, which lacks ignored images. Of an ignored pair with the same
+pixels it has only one, which stands for both; near pairs are hidden in their table. The records
+themselves stay, for everything that is counted.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+_CREATE_TABLES = """
+CREATE TEMP TABLE ignored AS
+SELECT row, unnest(string_split(ignored, ' ')) AS key FROM records WHERE ignored IS NOT NULL;
+CREATE TEMP TABLE ignored_pairs AS
+SELECT least(ignored.row, records.row) AS one, greatest(ignored.row, records.row) AS other
+FROM ignored JOIN records USING (key) GROUP BY ALL;
+CREATE TEMP TABLE hidden AS
+SELECT row FROM ignored WHERE key = '*'
+UNION SELECT other FROM ignored_pairs
+    JOIN all_matched AS a ON a.row = one JOIN all_matched AS b ON b.row = other
+WHERE coalesce(a.pixels, a.sha256) = coalesce(b.pixels, b.sha256);
+CREATE TEMP VIEW matched AS SELECT * FROM all_matched ANTI JOIN hidden USING (row);
+"""
+_HIDE_NEAR_PAIRS = """
+DELETE FROM near USING (
+    SELECT a.number AS a, b.number AS b FROM ignored_pairs
+    JOIN near_looks AS a ON a.row = ignored_pairs.one
+    JOIN near_looks AS b ON b.row = ignored_pairs.other
+) AS pairs
+WHERE near.one = least(a, b) AND near.other = greatest(a, b)
+"""
+_COUNT = """
+SELECT (SELECT count(*) FROM ignored_pairs) + (SELECT count(*) FROM ignored WHERE key = '*')
+"""
+
+
+def hide_ignored(connection: duckdb.DuckDBPyConnection) -> None:
+    """Creates the view `matched` of the rows of `all_matched` that are shown.
+
+    The tables `ignored_pairs` and `hidden` have what is not: pairs of rows, and rows.
+    """
+    connection.execute(_CREATE_TABLES)
+
+
+def hide_near_pairs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Takes pairs that are ignored, and images that look the same, out of the table `near`."""
+    connection.execute(_HIDE_NEAR_PAIRS)
+
+
+def count_ignored(connection: duckdb.DuckDBPyConnection) -> int:
+    """Returns how many images and pairs are ignored."""
+    return int(connection.execute(_COUNT).fetchall()[0][0])
