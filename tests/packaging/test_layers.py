@@ -69,7 +69,7 @@ LAYERS = [
     Layer(
         "features",
         "errors, version, runtime, storage, dataset, targets, options, images",
-        "features of images: the cache, and the table beside an index",
+        "features of images: networks, the cache, and the table beside an index",
     ),
     Layer(
         "manifest",
@@ -83,7 +83,8 @@ LAYERS = [
     ),
     Layer(
         "conversion",
-        "errors, version, runtime, storage, dataset, targets, options, images, manifest, sidecars",
+        "errors, version, runtime, storage, dataset, targets, options, images, features, "
+        "manifest, sidecars",
         "from a manifest to a committed dataset",
     ),
     Layer(
@@ -108,7 +109,7 @@ LAYERS = [
     ),
     Layer(
         "reader",
-        "errors, runtime, storage, dataset, targets, options, data",
+        "errors, runtime, storage, dataset, targets, options, images, data",
         "batches of records for NumPy and PyTorch, without TensorFlow",
     ),
     Layer(
@@ -165,7 +166,7 @@ LAYERS = [
     ),
 ]
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
-NEED_TENSORFLOW = ("input", "profiling", "evaluation", "training")
+NEED_TENSORFLOW = ("features", "input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")
 NEED_KFP = ("darkroom.kfp.components", "darkroom.kfp.pipelines", "darkroom.kfp.yaml_files")
 TENSORFLOW = ("keras", "tensorflow", "tensorflow_data_validation", "tensorflow_metadata", "tfx_bsl")

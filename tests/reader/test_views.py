@@ -10,13 +10,14 @@ import tensorflow as tf
 
 from darkroom.conversion.convert import convert
 from darkroom.data.open import open_data
+from darkroom.images.views import PNG
 from darkroom.input.graph.augment import augment_batch, flip_image
 from darkroom.input.graph.decode import view_image
 from darkroom.options import ConversionOptions
 from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.reader import draws
 from darkroom.reader.batches import Batch, NumpyArrays, ViewOptions
-from darkroom.reader.records import PNG, Records
+from darkroom.reader.records import Records
 from darkroom.reader.windows import sample_windows
 
 pytest.importorskip("cv2")

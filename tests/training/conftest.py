@@ -85,7 +85,7 @@ def quick_loop(monkeypatch):
 @pytest.fixture
 def small_network(monkeypatch, training_process):
     """A small network in the place of efficientnet-lite0."""
-    from darkroom.training.networks import efficientnet_lite
+    from darkroom.features.networks import efficientnet_lite
 
     monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
     return efficientnet_lite

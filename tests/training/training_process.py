@@ -113,7 +113,7 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
         kill_at(*map(int, kill))
     for name, options in json.loads(cases).items():
         if options.pop("network", "") == "small":
-            from darkroom.training.networks import efficientnet_lite
+            from darkroom.features.networks import efficientnet_lite
 
             efficientnet_lite.build_network = build_small_network
         train_case(root, f"{folder}/{name}", options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,38 @@ from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 from darkroom.storage.user_cache import find_cache
 
+# Changes when the features of a network would.
+_FORM = "1"
 _FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
 _KEY_BYTES = 32
 _MAX_BYTES = 1 << 28
 
 Array = np.ndarray[Any, Any]
+
+
+def identify_network(name: str, image_size: tuple[int, int], weights: Iterable[Array]) -> str:
+    """Returns a hash that changes with the features that a network computes of a view.
+
+    Args:
+        name: The model and all that decides its features, besides weights and views.
+        image_size: (height, width) in pixels.
+        weights: Its weights.
+    """
+    digest = hashlib.sha256(f"{_FORM} {name} {image_size}".encode())
+    for weight in weights:
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def name_base(model: str, precision: str, *, scaled: bool) -> str:
+    """Returns the name of a model for `identify_network`, as a training and `embed` have it.
+
+    Args:
+        model: As its option names it.
+        precision: The dtype policy of Keras.
+        scaled: Whether JPEGs are decoded at a fraction of their size.
+    """
+    return f"{model} {precision} {scaled}"
 
 
 def choose_folder(feature_cache: str | None) -> str | None:

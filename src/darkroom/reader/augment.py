@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from darkroom.images.views import load_opencv
 from darkroom.options.augmentation import Augmentation
 from darkroom.reader import draws
-from darkroom.reader.decode import load_opencv
 from darkroom.reader.draws import Array
 
 GRAY = 128

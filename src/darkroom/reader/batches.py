@@ -11,10 +11,10 @@ import numpy as np
 
 from darkroom.dataset.example import IMAGE_ENCODED, decode_example
 from darkroom.errors import UsageError
+from darkroom.images.views import decode, decode_view
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
-from darkroom.reader.decode import decode, decode_view
 from darkroom.reader.draws import Array
 from darkroom.reader.records import Records
 from darkroom.reader.windows import choose_centers, sample_windows

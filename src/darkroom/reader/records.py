@@ -24,6 +24,7 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError, MissingExtraError, UsageError
+from darkroom.images.views import FORMATS
 from darkroom.reader.draws import Array
 from darkroom.targets.kind import find_kind
 
@@ -36,8 +37,6 @@ _FACTS = {
     "width": np.int32,
     "channels": np.int8,
 }
-_FORMATS = ("jpeg", "png", "RAW")
-JPEG, PNG, RAW = range(3)
 _THREADS = 8
 # Files that are kept open. Others are opened for each record.
 _MOST_OPEN = 256
@@ -54,7 +53,7 @@ class Records:
         files: The paths of its files, in order.
         counts: Number of records in each file.
         facts: Height, width, channels and so on of each record, by name: int [N].
-        formats: int8 [N]: JPEG, PNG or RAW.
+        formats: int8 [N]: the place of its form in `FORMATS`.
         numbers: Of each record, what `Kind.make_array` takes.
         names: The label map, or the names of numbers.
         commit: The fingerprints of the datasets.
@@ -191,7 +190,7 @@ class Records:
             rows = slice(*self._starts[file : file + 2])
             for name, values in self.facts.items():
                 values[rows] = _view_numbers(table[name])
-            self.formats[rows] = _view_numbers(pc.index_in(table["format"], _make_texts(_FORMATS)))
+            self.formats[rows] = _view_numbers(pc.index_in(table["format"], _make_texts(FORMATS)))
             return table["label"].combine_chunks()
 
         filled = [file for file, count in enumerate(self.counts) if count]

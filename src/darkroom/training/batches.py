@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from darkroom.features.cache import Array, choose_folder
+from darkroom.features.cache import Array, choose_folder, name_base
 from darkroom.input.damage import check_not_replaced, name_batches, name_images
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import make_cache_folder
@@ -135,7 +135,7 @@ def use_features(
         Batches of features.
     """
     views = list_views(data.options)
-    name = f"{options.model} {options.precision} {data.options.scaled_decoding}"
+    name = name_base(options.model, options.precision, scaled=data.options.scaled_decoding)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         cache = choose_folder(options.feature_cache)
         computer = Computer(base, name, data.options, cache, scratch)

@@ -16,6 +16,8 @@ import keras
 
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
+from darkroom.features.networks import efficientnet_lite
+from darkroom.features.networks.torch_file import TORCH_ENDINGS
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,
@@ -26,10 +28,8 @@ from darkroom.options.training import (
 from darkroom.runtime.functions import describe_failure, load_function
 from darkroom.targets.head import Head
 from darkroom.targets.learned import Learned
-from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.keras_weights import load_keras_weights
-from darkroom.training.networks.torch_file import TORCH_ENDINGS
 from darkroom.training.networks.warm_start import load_training
 from darkroom.training.networks.weights import check_weights, read_training
 

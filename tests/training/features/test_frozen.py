@@ -12,6 +12,7 @@ import pytest
 
 from darkroom.errors import OutputError
 from darkroom.features.cache import FeatureCache
+from darkroom.features.networks import efficientnet_lite
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
@@ -19,7 +20,6 @@ from darkroom.training.batches import FeatureBatches, ImageBatches
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.features import compute
 from darkroom.training.features.compute import Features
-from darkroom.training.networks import efficientnet_lite
 from darkroom.training.state.training_run import TrainingRun
 
 from ..conftest import SIZE

@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from darkroom.data.open import open_data
 from darkroom.errors import DataError, UsageError
+from darkroom.features.networks import efficientnet_lite
 from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.training.devices.loops import FitLoop, make_loop
 from darkroom.training.devices.placement import make_placement
-from darkroom.training.networks import efficientnet_lite
 from darkroom.training.recipe.fine_tuning import (
     build_optimizer,
     choose_trained_layers,

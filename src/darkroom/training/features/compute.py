@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.features.cache import Array, FeatureCache
+from darkroom.features.cache import Array, FeatureCache, identify_network
 from darkroom.input.pipeline import decode_view, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
@@ -28,8 +28,6 @@ from darkroom.runtime import progress
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
 # Batches of which the time is taken where no features are computed, with the first.
 _MEASURED = 3
-# Changes when the features of a base would.
-_FORM = "1"
 
 
 class View(NamedTuple):
@@ -78,10 +76,7 @@ class Computer:
         # Both passes over the images must have the same order.
         self._options = replace(options, record_cache=NO_CACHE, deterministic=True, service=None)
         self._cache, self._scratch = cache, scratch
-        digest = hashlib.sha256(f"{_FORM} {name} {options.image_size}".encode())
-        for weight in base.get_weights():
-            digest.update(np.ascontiguousarray(weight).tobytes())
-        self._identity = digest.hexdigest()[:32]
+        self._identity = identify_network(name, options.image_size, base.get_weights())
         self._width = int(base.output_shape[-1])
         self._view_seconds: list[float] = []
         pixels = tf.TensorSpec((None, *options.image_size, 3), tf.uint8)

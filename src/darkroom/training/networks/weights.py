@@ -9,9 +9,9 @@ from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.scores.serving import MODEL_FOLDER, read_learned
+from darkroom.features.networks.torch_file import TORCH_ENDINGS, check_torch_file
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.targets.learned import Learned
-from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
 from darkroom.training.state.folder import RESULT_FILE
 
 SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from darkroom.errors import MissingExtraError, StorageError
+from darkroom.features.networks import efficientnet_lite, torch_file
+from darkroom.features.networks.efficientnet_lite import build_network, find_weights, load_weights
 from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model, check_model
-from darkroom.training.networks import efficientnet_lite, torch_file
-from darkroom.training.networks.efficientnet_lite import build_network, find_weights, load_weights
 
 pytestmark = pytest.mark.tensorflow
 

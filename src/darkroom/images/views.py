@@ -11,16 +11,20 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import simplejpeg
 from PIL import Image
 
 from darkroom.errors import build_missing_extra_error
-from darkroom.reader.draws import Array
-from darkroom.reader.records import JPEG, RAW
 
+# As `image/format` names them.
+FORMATS = ("jpeg", "png", "RAW")
+JPEG, PNG, RAW = range(3)
 _DIVISORS = (8, 4, 2, 1)
+
+Array = np.ndarray[Any, Any]
 
 
 def load_opencv() -> ModuleType:

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.training.networks import torch_file
-from darkroom.training.networks.torch_file import read_tensors
+from darkroom.features.networks import torch_file
+from darkroom.features.networks.torch_file import read_tensors
 from darkroom.training.networks.weights import check_weights
 
 
