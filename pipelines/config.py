@@ -12,7 +12,7 @@ from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
 from darkroom.options.checks import check_known, pick_fields
-from darkroom.options.conversion import ConversionFields, RecordOptions
+from darkroom.options.conversion import ConversionFields, EmbedFields, RecordOptions
 from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
@@ -96,6 +96,7 @@ class PipelineConfig(
     PipelineFields,
     SourceFields,
     ConversionFields,
+    EmbedFields,
     EngineFields,
     ValidationFields,
     TrainingFields,

@@ -27,7 +27,7 @@ from darkroom.components.trainer.component import DescribingTrainer
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
-from darkroom.options.conversion import ConversionFields
+from darkroom.options.conversion import ConversionFields, EmbedFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.beam_arguments import find_engine_args, list_other_args
@@ -70,6 +70,7 @@ def create_pipeline(
         manifest_gen.outputs["manifest"],
         manifest_gen.outputs["list_rejects"],
         **pick_fields(config, ConversionFields),
+        **pick_fields(config, EmbedFields),
     )
     if beam_args is None:
         image_to_tfrecord.with_beam_pipeline_args(find_engine_args(config))

@@ -10,6 +10,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
+from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionFields, RecordOptions, UpdateOptions
 from darkroom.options.fields import spell_out
 
@@ -20,6 +21,7 @@ class ImageToTFRecordSpec(ComponentSpec):
     PARAMETERS = {
         executor.OPTIONS_KEY: ExecutionParameter(type=str),
         executor.RECHECK_KEY: ExecutionParameter(type=float, optional=True),
+        executor.EMBED_KEY: ExecutionParameter(type=int, optional=True),
     }
     INPUTS = {
         executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
@@ -41,7 +43,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
 
     Component `outputs` contains:
       - `examples`: `standard_artifacts.Examples`, uncompressed TFRecords unless asked otherwise.
-      - `index`: `RecordIndex`, one row per record.
+      - `index`: `RecordIndex`, one row per record; the features of images, if asked for.
       - `rejects`: `Rejects` of the manifest and of the conversion.
     """
 
@@ -55,6 +57,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         manifest_rejects: channel.BaseChannel,
         *,
         recheck: float = 0.0,
+        embed: bool = False,
         **options: Any,
     ) -> None:
         """Makes the component.
@@ -64,6 +67,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             manifest_rejects: `Rejects` of ManifestGen.
             recheck: Share of the unchanged images that are read, to see whether they have other
                 bytes.
+            embed: Also compute features of the images, into the index; see `darkroom.embed`.
             options: The fields of `ConversionFields`.
 
         Raises:
@@ -71,7 +75,10 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         """
         records = RecordOptions(**options)
         UpdateOptions(recheck=recheck)
-        rechecked = {executor.RECHECK_KEY: float(recheck)} if recheck else {}
+        check_flag("embed", embed)
+        more = {executor.RECHECK_KEY: float(recheck)} if recheck else {}
+        if embed:
+            more[executor.EMBED_KEY] = 1
         examples = channel_utils.as_channel([standard_artifacts.Examples()])
         super().__init__(
             ImageToTFRecordSpec(
@@ -79,7 +86,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
                     executor.MANIFEST_KEY: manifest,
                     executor.MANIFEST_REJECTS_KEY: manifest_rejects,
                     executor.OPTIONS_KEY: records.to_json(),
-                    **rechecked,
+                    **more,
                     executor.EXAMPLES_KEY: examples,
                     executor.INDEX_KEY: channel_utils.as_channel([RecordIndex()]),
                     executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),

@@ -17,6 +17,7 @@ from darkroom.components.manifest_gen.executor import (
 )
 from darkroom.conversion.base import open_old_dataset
 from darkroom.conversion.beam.run import run_write
+from darkroom.conversion.embed import embed_artifacts
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.dataset import commit, layout
@@ -31,6 +32,7 @@ MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
 OPTIONS_KEY = "options"
 RECHECK_KEY = "recheck"
+EMBED_KEY = "embed"
 EXAMPLES_KEY = "examples"
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -51,7 +53,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             input_dict: `manifest`: an ImageManifest; `manifest_rejects`: its Rejects.
             output_dict: `examples`: Examples; `index`: a RecordIndex; `rejects`: Rejects.
             exec_properties: `options`: `RecordOptions` as JSON; `recheck`: share of the unchanged
-                images that are read.
+                images that are read; `embed`: whether the index gets features of the images.
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects. Or the dataset
@@ -71,6 +73,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
         with storage.be_patient(options.store_patience_seconds):
             written = self._convert(folders, options, exec_properties.get(RECHECK_KEY) or 0.0)
+            if exec_properties.get(EMBED_KEY):
+                embed_artifacts(written, folders)
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)

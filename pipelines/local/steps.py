@@ -11,7 +11,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.splits import EVAL
 from darkroom.evaluation.evaluate import evaluate
 from darkroom.options.checks import pick_fields
-from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.conversion import ConversionFields, ConversionOptions, EmbedFields
 from darkroom.options.source import SourceFields
 from darkroom.options.validation import ValidationFields
 from darkroom.pipelines.config import PipelineConfig
@@ -75,7 +75,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
 def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
     """Converts the source, and judges the dataset; the gate judges the rejects, too."""
     source, conversion = (pick_fields(config, each) for each in (SourceFields, ConversionFields))
-    how = ConversionOptions(**source, **conversion)
+    how = ConversionOptions(**source, **conversion, **pick_fields(config, EmbedFields))
     convert(config.data, records, max_rejects=1, overwrite=True, options=how)
     options = pick_fields(config, ValidationFields)
     return validate(records, **options, report_dir=storage.join(config.root, REPORT))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.beam.engine import Engine
     from darkroom.conversion.convert import convert
     from darkroom.conversion.describe import Description, describe
+    from darkroom.conversion.embed import Embedding, embed
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.evaluation.evaluate import evaluate
@@ -53,6 +54,7 @@ __all__ = [
     "DarkroomError",
     "Description",
     "Duplicates",
+    "Embedding",
     "Evaluation",
     "ExportResult",
     "Predictions",
@@ -63,6 +65,7 @@ __all__ = [
     "convert",
     "describe",
     "diff",
+    "embed",
     "evaluate",
     "export",
     "find_duplicates",
@@ -82,6 +85,7 @@ _HOMES = {
     "DarkroomError": "darkroom.errors",
     "Description": "darkroom.conversion.describe",
     "Duplicates": "darkroom.audit.duplicates",
+    "Embedding": "darkroom.conversion.embed",
     "Evaluation": "darkroom.evaluation.report.result",
     "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
@@ -96,6 +100,7 @@ _HOMES = {
     "convert": "darkroom.conversion.convert",
     "describe": "darkroom.conversion.describe",
     "diff": "darkroom.validation.diff",
+    "embed": "darkroom.conversion.embed",
     "evaluate": "darkroom.evaluation.evaluate",
     "export": "darkroom.training.formats.portable",
     "find_duplicates": "darkroom.audit.duplicates",

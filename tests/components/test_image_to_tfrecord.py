@@ -5,15 +5,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from apache_beam.runners.portability.portable_runner import PipelineResult
 
+from darkroom import storage
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
 from darkroom.components.manifest_gen.executor import Executor as ManifestExecutor
-from darkroom.dataset.checksums import read_sums, sum_bytes
+from darkroom.dataset.checksums import find_changed, read_sums, sum_bytes
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -21,6 +23,8 @@ from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.features.networks.network import Network
+from darkroom.features.table import find_features_file, read_features
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import find_explanation
@@ -95,13 +99,43 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
     assert {name: read_files(converted[name].uri) for name in OUTPUTS} == before
 
 
+def test_the_index_gets_features_where_asked_for(converted, beam_context, monkeypatch):
+    network = Network("means", "1f", (4, 4), 3, lambda images: images.mean((1, 2), np.float32))
+    monkeypatch.setattr("darkroom.conversion.embed.open_network", lambda model: network)
+    monkeypatch.setenv("DARKROOM_CACHE", str(Path(converted["index"].uri).parent / "cache"))
+    folder = converted["index"].uri
+    before = {name: read_files(converted[name].uri) for name in OUTPUTS}
+    write_bytes = storage.write_bytes
+
+    def end(path, *others):
+        write_bytes(path, *others)
+        if path.endswith("features.parquet"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "write_bytes", end)
+        with pytest.raises(KeyboardInterrupt):
+            _convert_again(converted, beam_context, embed=1)
+    _convert_again(converted, beam_context, embed=1)
+    features = read_features(find_features_file(folder), folder)
+    index = read_index(folder, ["row", "luminance"])
+    assert (features.model, features.rows.tolist()) == ("means 1f", index["row"].to_pylist())
+    gray = features.values @ [0.299, 0.587, 0.114]
+    np.testing.assert_allclose(gray, index["luminance"].to_pylist(), atol=12)
+    after = {name: read_files(converted[name].uri) for name in OUTPUTS}
+    assert after["index"].keys() - before["index"].keys() == {"features.parquet"}
+    assert [*find_changed(folder, read_sums(folder), ["features.parquet"])] == []
+    assert {name for name in OUTPUTS if after[name] != before[name]} == {"index"}
+    assert verify(converted["examples"].uri).is_sound
+
+
 def _convert_again(
-    made: dict[str, Any], beam_context: Any, recheck: float = 0.0, **options: Any
+    made: dict[str, Any], beam_context: Any, recheck: float = 0.0, embed: int = 0, **options: Any
 ) -> None:
     Executor(beam_context).Do(
         {name: [made[name]] for name in ("manifest", "manifest_rejects")},
         {name: [made[name]] for name in OUTPUTS},
-        {"options": RecordOptions(**options).to_json(), "recheck": recheck},
+        {"options": RecordOptions(**options).to_json(), "recheck": recheck, "embed": embed},
     )
 
 

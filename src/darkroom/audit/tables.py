@@ -28,6 +28,7 @@ from darkroom.dataset.opening import compare_labels
 
 _REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
 _DESCRIBE = "Delete it if it is there, then write it again with darkroom describe."
+_EMBED = "Delete it if it is there, then make it again with darkroom embed."
 _BLOCK_BYTES = 1 << 20
 
 
@@ -76,7 +77,8 @@ def check_sidecars(root: str, sums: Sums) -> Iterator[FileFinding]:
             continue
         for _, what in found:
             kind = MISSING if what == IS_MISSING else TABLE
-            yield FileFinding(name, kind, what, _DESCRIBE)
+            hint = _EMBED if name == layout.FEATURES_FILE else _DESCRIBE
+            yield FileFinding(name, kind, what, hint)
 
 
 def _compare_rejects(root: str, expected: int) -> Iterator[FileFinding]:

@@ -15,11 +15,16 @@ from darkroom.conversion.beam.runners import (
     parse_runner,
 )
 from darkroom.conversion.describe import add_missing
+from darkroom.conversion.embed import embed
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
+from darkroom.dataset.checksums import list_sidecars
+from darkroom.dataset.layout import FEATURES_FILE
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
+from darkroom.features.networks.opening import check_pretrained
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionOptions
@@ -106,11 +111,18 @@ def convert(
         updates=made.updates,
         describe=made.describe,
     )
+    if made.embed:
+        check_pretrained()
+    had = made.update and FEATURES_FILE in list_sidecars(find_data(folder))
     with storage.be_patient(made.store_patience_seconds):
         result = _start(job, runner, project, region, made)
         # An earlier run may have written the dataset without them.
         if made.describe and not result.job_id:
             add_missing(folder, made.describe)
+        if made.embed and not result.job_id:
+            embed(folder)
+        elif had and FEATURES_FILE not in list_sidecars(find_data(folder)):
+            progress.note("The features of the earlier dataset are gone: use embed (--embed).")
         return result
 
 

@@ -108,7 +108,8 @@ def describe(
     with progress.step("Describing"):
         data, dataset, contents = read_unchanged([place], read)
         if target is None:
-            _add(place, data, dataset, contents)
+            hint = "Write the files into another folder with output (--output)."
+            add_sidecars(place, data, dataset, contents, hint)
         else:
             sums = {name: sum_bytes(each).sha256 for name, each in contents.items()}
             ledger.claim(target, sums)
@@ -142,7 +143,9 @@ def format_description(found: Description) -> str:
     )
 
 
-def _add(output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes]) -> None:
+def add_sidecars(
+    output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes], hint: str
+) -> None:
     """Writes sidecars into a dataset, and lists them; nothing where they are there already.
 
     Args:
@@ -150,6 +153,12 @@ def _add(output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes]
         data: The folder of its files: on a store, one in it.
         dataset: Its commit.
         contents: The contents of the sidecars by path.
+        hint: What to do where the dataset cannot be written.
+
+    Raises:
+        DataError: It was replaced meanwhile.
+        OutputError: Files of these names are not darkroom's, or another run writes there.
+        OSError: A file cannot be read or written.
     """
     listed = read_sums(data)
     sums = {name: sum_bytes(each) for name, each in contents.items()}
@@ -161,10 +170,7 @@ def _add(output: str, data: str, dataset: Dataset, contents: Mapping[str, bytes]
     except OSError as error:
         if error.errno not in _READ_ONLY:
             raise
-        raise StorageError(
-            f"{output} cannot be written: {error}.",
-            "Write the files into another folder with output (--output).",
-        ) from error
+        raise StorageError(f"{output} cannot be written: {error}.", hint) from error
 
 
 def _take_and_write(

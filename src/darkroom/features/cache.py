@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,38 +20,11 @@ from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 from darkroom.storage.user_cache import find_cache
 
-# Changes when the features of a network would.
-_FORM = "1"
 _FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
 _KEY_BYTES = 32
 _MAX_BYTES = 1 << 28
 
 Array = np.ndarray[Any, Any]
-
-
-def identify_network(name: str, image_size: tuple[int, int], weights: Iterable[Array]) -> str:
-    """Returns a hash that changes with the features that a network computes of a view.
-
-    Args:
-        name: The model and all that decides its features, besides weights and views.
-        image_size: (height, width) in pixels.
-        weights: Its weights.
-    """
-    digest = hashlib.sha256(f"{_FORM} {name} {image_size}".encode())
-    for weight in weights:
-        digest.update(np.ascontiguousarray(weight).tobytes())
-    return digest.hexdigest()[:32]
-
-
-def name_base(model: str, precision: str, *, scaled: bool) -> str:
-    """Returns the name of a model for `identify_network`, as a training and `embed` have it.
-
-    Args:
-        model: As its option names it.
-        precision: The dtype policy of Keras.
-        scaled: Whether JPEGs are decoded at a fraction of their size.
-    """
-    return f"{model} {precision} {scaled}"
 
 
 def choose_folder(feature_cache: str | None) -> str | None:
@@ -75,6 +48,18 @@ def choose_folder(feature_cache: str | None) -> str | None:
         progress.note(f"Features are not kept. {describe_os_error(error)}")
         return None
     return folder
+
+
+def make_key(sha256: bytes, shape: Sequence[int] | None = None) -> bytes:
+    """Returns the key of an image, 32 bytes.
+
+    Args:
+        sha256: The SHA-256 of its bytes, as stored.
+        shape: Height, width and channels of raw pixels, which say nothing of their form.
+    """
+    if shape is None:
+        return sha256
+    return hashlib.sha256(f"{[*shape]}".encode() + sha256).digest()
 
 
 class FeatureCache:

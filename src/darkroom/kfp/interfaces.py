@@ -26,6 +26,7 @@ from darkroom.kfp.interface import (
 from darkroom.options.checks import check_choice
 from darkroom.options.conversion import (
     ConversionFields,
+    EmbedFields,
     RecordOptions,
     UpdateFields,
     UpdateOptions,
@@ -122,7 +123,7 @@ CONVERT_IMAGES = Interface(
     "Converts images and their labels into verified TFRecords.",
     (
         Parameter("data", str, DATA_HELP, runtime=True),
-        *take_options(SourceFields, ConversionFields, UpdateFields),
+        *take_options(SourceFields, ConversionFields, UpdateFields, EmbedFields),
         *take_options(ValidationFields, only=["max_rejects"]),
         Parameter(
             "output_dir",

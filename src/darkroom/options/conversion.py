@@ -170,7 +170,20 @@ class UpdateOptions(UpdateFields):
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFields):
+class EmbedFields:
+    """What a finished dataset gets beside its index."""
+
+    embed: bool = option(
+        False,
+        "Also compute features of the images, by which those that look alike are found.",
+        group="conversion",
+        more="By efficientnet-lite0, in the process that converts; see `darkroom.embed`.",
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFields, EmbedFields):
     """All options of `darkroom.convert`, checked when created.
 
     In Python `columns` may also be a `Schema`, `label_map` a list of labels, and a path an
@@ -196,6 +209,7 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
             UsageError: A value is out of its range, or two do not go together.
         """
         check_flag("wait", self.wait)
+        check_flag("embed", self.embed)
         given = self.beam_options
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise UsageError(

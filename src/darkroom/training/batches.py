@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from darkroom.features.cache import Array, choose_folder, name_base
+from darkroom.features.cache import Array, choose_folder
+from darkroom.features.networks.network import name_base
 from darkroom.input.damage import check_not_replaced, name_batches, name_images
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import make_cache_folder

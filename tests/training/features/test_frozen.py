@@ -10,18 +10,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import darkroom
+from darkroom.data.open import open_data
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import read_index
+from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError
 from darkroom.features.cache import FeatureCache
+from darkroom.features.compute import _read_contents
 from darkroom.features.networks import efficientnet_lite
+from darkroom.features.networks.network import name_base
+from darkroom.features.table import read_features
+from darkroom.input.opening import open_splits
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
+from darkroom.targets.head import make_head
+from darkroom.targets.learned import Learned
 from darkroom.training.batches import FeatureBatches, ImageBatches
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.features import compute
 from darkroom.training.features.compute import Features
+from darkroom.training.model import make_parts
 from darkroom.training.state.training_run import TrainingRun
 
+from ...pictures import write_label_folders
 from ..conftest import SIZE
 from ..histories import assert_near
 from ..training_process import train_dataset
@@ -131,6 +145,48 @@ def test_a_training_that_ended_keeps_its_features(dataset, tmp_path, values, mon
     # One of the head is not resumed as one of all.
     with pytest.raises(OutputError, match=r"another training: freeze was base, now none\."):
         _train(dataset, tmp_path / "run", {**values, "freeze": "none", "epochs": 3})
+
+
+def test_raw_pixels_have_the_keys_of_a_training(tmp_path):
+    write_label_folders(tmp_path / "in", 10)
+    raw = ConversionOptions(encoding="raw")
+    darkroom.convert(tmp_path / "in", tmp_path / "records", options=raw)
+    folder = str(tmp_path / "records")
+    found = [*_read_contents(read_dataset(folder), Folders.of_dataset(folder))]
+    sources = open_splits(open_data([folder]).splits).values()
+    keys = [key for each in sources for key in compute._read_keys(each, InputOptions(SIZE))[0]]
+    assert sorted(found) == sorted(keys)
+
+
+def test_embed_finds_what_a_training_has_computed(tmp_path, small_network, weights, monkeypatch):
+    write_label_folders(tmp_path / "in", 10)
+    darkroom.convert(tmp_path / "in", tmp_path / "records")
+    from darkroom.features.networks import keras_models
+
+    monkeypatch.setattr(keras_models, "DEFAULT_SIZE", SIZE)
+    monkeypatch.setattr(small_network, "find_weights", lambda: weights)
+    monkeypatch.setattr(small_network, "load_weights", lambda net, path: net.load_weights(path))
+    # The base, and its name, as of `use_features`.
+    training = TrainingOptions(model="efficientnet-lite0", weights=weights, image_size=SIZE)
+    head = make_head(Learned("label", ("0", "1")), (), "none")
+    base = make_parts(training, head, 1).base
+    name = name_base(training.model, training.precision, scaled=True)
+    cache = str(tmp_path / "cache" / "features")
+    computer = compute.Computer(base, name, training.input_options, cache, str(tmp_path))
+    source = open_splits(open_data([tmp_path / "records"]).splits)["train"]
+    expected = computer.compute(source, "train", [compute.View("stretch", False)]).values
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
+    found = darkroom.embed(tmp_path / "records")
+    assert found.computed == found.images - len(expected) > 0
+    # Both compute the same.
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "other"))
+    assert darkroom.embed(tmp_path / "records").computed == found.images
+    values = read_features(found.path, str(tmp_path / "records" / "index")).values
+    order = np.lexsort(expected[:, 0].T)
+    index = read_index(str(tmp_path / "records" / "index"), ["split"])["split"].to_pylist()
+    values = values[np.array(index) == "train"]
+    near = np.abs(values[None] - expected[order]).max(-1).min(1)
+    np.testing.assert_allclose(near, 0, atol=0.02)
 
 
 def test_an_epoch_has_every_view_once_from_any_batch_on(monkeypatch):

@@ -12,6 +12,7 @@ COMMANDS = (
     "validate",
     "diff",
     "describe",
+    "embed",
     "duplicates",
     "inspect",
     "train",

@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
         help="Replace another dataset; files that darkroom did not write are never deleted",
     )
     flags.add_options(SourceFields, ConversionFields, UpdateFields)
-    flags.add_options(ConversionOptions, names=("describe",))
+    flags.add_options(ConversionOptions, names=("describe", "embed"))
     flags.add_options(ValidationFields, names=("max_rejects",))
     flags.add_options(EngineFields)
     flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.options.conversion import ConversionFields
+from darkroom.options.conversion import ConversionFields, EmbedFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
@@ -21,6 +21,7 @@ PIPELINE_CLASSES = (
     PipelineFields,
     SourceFields,
     ConversionFields,
+    EmbedFields,
     EngineFields,
     ValidationFields,
     TrainingFields,

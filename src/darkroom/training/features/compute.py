@@ -18,7 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.features.cache import Array, FeatureCache, identify_network
+from darkroom.features.cache import Array, FeatureCache, make_key
+from darkroom.features.networks.network import identify_network
 from darkroom.input.pipeline import decode_view, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
@@ -197,15 +198,14 @@ def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes],
 
     def parse(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         image = source.parse(element)
-        # Raw pixels say nothing about their form.
-        form = tf.constant("")
+        shape = tf.zeros((0,), tf.int32)
         if image.channels is not None:
-            form = tf.strings.format("{} {}", (image.shape, image.channels))
-        return image.encoded, form, image.label
+            shape = tf.concat((image.shape, (tf.cast(image.channels, tf.int32),)), axis=0)
+        return image.encoded, shape, image.label
 
     keys, labels = [], []
     elements = source.make_elements(options, None)
-    for encoded, form, label in map_images(elements, parse, options).as_numpy_iterator():
-        keys.append(hashlib.sha256(form + encoded).digest())
+    for encoded, shape, label in map_images(elements, parse, options).as_numpy_iterator():
+        keys.append(make_key(hashlib.sha256(encoded).digest(), shape.tolist() or None))
         labels.append(label)
     return keys, np.array(labels)

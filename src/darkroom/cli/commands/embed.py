@@ -1,0 +1,43 @@
+"""`darkroom embed`: features of the images of a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from darkroom.cli.shared.flags import add_command, add_dataset
+from darkroom.cli.shared.output import print_result
+from darkroom.options.training import EFFICIENTNET_LITE
+
+QUIET = True
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "embed",
+        "Compute features of the images, by which those that look alike are found.",
+        page="guides/duplicates",
+        examples=("darkroom embed records", "darkroom embed records --model clip.onnx"),
+    )
+    add_dataset(parser)
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        default=EFFICIENTNET_LITE,
+        help="A file of ONNX or Keras, or the folder of a SavedModel, from images to features "
+        "(default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom.conversion.embed import embed, format_embedding
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = embed(arguments.directory, arguments.model)
+    print_result(found, format_embedding, as_json=arguments.json)
+    return 0
