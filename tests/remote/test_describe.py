@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import darkroom
 from darkroom import storage
 from darkroom.conversion import describe as describing
+from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
+from darkroom.features.networks.network import Network
+from darkroom.features.table import find_features_file, read_features
 from darkroom.options.conversion import ConversionOptions
 
+from ..pictures import write_label_folders
 from .test_flows import write_source
 
 pytestmark = pytest.mark.heavy
@@ -49,3 +54,19 @@ def test_sidecars_come_and_go_with_the_dataset(store, monkeypatch, tmp_path):
     plain = {name for name in before if not name.startswith("dali-index/")}
     assert list_files(root) == plain
     assert darkroom.verify(root).findings == ()
+
+
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
+def test_a_dataset_on_a_store_gets_features(store, monkeypatch, tmp_path):
+    network = Network("means", "1f", (4, 4), 3, lambda images: images.mean((1, 2), np.float32))
+    monkeypatch.setattr("darkroom.conversion.embed.open_network", lambda model: network)
+    root = f"{store[1]}/photos"
+    write_label_folders(tmp_path / "in", 3)
+    darkroom.convert(tmp_path / "in", root, num_shards=1)
+    found = darkroom.embed(root)
+    index = found.path.replace("features.parquet", "index")
+    assert find_features_file(index) == found.path
+    features = read_features(found.path, index)
+    assert features.rows.tolist() == read_index(index, ["row"])["row"].to_pylist()
+    assert (features.values.shape, features.values.std() > 0) == ((found.images, 3), True)
+    assert darkroom.verify(root).is_sound

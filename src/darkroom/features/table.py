@@ -114,8 +114,8 @@ def read_features(path: str, index_dir: str) -> Features | None:
             end += len(batch)
             data = memoryview(column.buffers()[1])[first : first + len(batch) * size]
             values[start:end] = np.frombuffer(data, _NUMBER).reshape(len(batch), width)
-        if not np.isfinite(values).all():
-            raise DataError(f"{path} is damaged: it has numbers that are not finite.", _AGAIN)
+            if not np.isfinite(values[start:end]).all():
+                raise DataError(f"{path} is damaged: it has numbers that are not finite.", _AGAIN)
     return Features(model, _match_rows(path, index_dir, keys), values)
 
 
