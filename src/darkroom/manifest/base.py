@@ -14,6 +14,7 @@ from darkroom.dataset.index import find_index_files
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import name_dataset
 from darkroom.dataset.rejects import CONVERT_STAGE
+from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.storage.database import create_view
 from darkroom.targets.kind import Kind
@@ -21,25 +22,33 @@ from darkroom.targets.kind import Kind
 # An update that removes more than this share of a dataset is probably not meant.
 _MOST_REMOVED = 0.1
 
-# Rows that were rejected keep their span, and are tried again.
+# Rows that were rejected keep their span, and are tried again. Numbers and hashes need a third of
+# the memory of the columns, so that they are joined in memory.
 _BASE = f"""
-CREATE TEMP TABLE base AS
-SELECT id, span, split, shard, position, "offset", length, source_size, source_version, label,
-    {{extra}} AS extra FROM base_index
+CREATE TEMP VIEW base AS
+SELECT id, span, split::ENUM({str(SPLITS)[1:-1]}) AS old_split, shard::INTEGER AS shard,
+    position::INTEGER AS position, "offset", length::INTEGER AS length,
+    CASE WHEN source_size IS NOT NULL AND source_version IS NOT NULL
+        THEN hash(source_size, source_version) END AS state, {{says}} AS said
+FROM base_index
 UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAGE}'
 """
+# A row for each one of the list, and one without `row` for each of the base that is not in it.
 _TAKEN = """
-CREATE TEMP TABLE taken AS
-SELECT row, {span} AS span, CASE WHEN source_size = size AND source_version = mtime THEN {{
-    'split': base.split, 'shard': shard, 'position': position, 'offset': "offset",
-    'length': length, 'is_same': FALSE
-}} END AS old, base.label AS old_label, base.extra AS old_extra
-FROM base RIGHT JOIN {listed} AS listed USING (id)
+CREATE TEMP TABLE taken AS SELECT listed.row, base.* EXCLUDE (id, shard, state),
+    CASE WHEN base.state = listed.state THEN shard END AS shard
+FROM base FULL JOIN (SELECT id, row, hash(size, mtime) AS state FROM parsed) AS listed USING (id)
 """
-_COUNT_REMOVED = "SELECT count(*) FROM base ANTI JOIN {listed} AS listed USING (id)"
+_COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
+_STAGED = """
+CREATE TEMP VIEW {name} AS SELECT parsed.* REPLACE ({span} AS span),
+    taken.* EXCLUDE (row, span) FROM parsed JOIN taken USING (row)
+"""
 # A record is the same when it also has the same label and input columns.
-_SAME = """struct_update(old, is_same :=
-    {label} IS NOT DISTINCT FROM {old_label} AND {extra} IS NOT DISTINCT FROM old_extra)"""
+_OLD = """CASE WHEN shard IS NOT NULL THEN {{
+    'split': old_split::VARCHAR, 'shard': shard::BIGINT, 'position': position::BIGINT,
+    'offset': "offset", 'length': length::BIGINT, 'is_same': {is_same}
+}} END"""
 
 
 @dataclass(frozen=True)
@@ -75,14 +84,21 @@ class Base:
         }
 
     def match(
-        self, connection: duckdb.DuckDBPyConnection, listed: str, scratch: str, *, has_spans: bool
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        name: str,
+        scratch: str,
+        kind: Kind,
+        *,
+        has_spans: bool,
     ) -> int:
-        """Makes the table `taken`, with a row for each one of a list: its span, its old record.
+        """Makes a view of the rows of a list with their spans, and with the places of old records.
 
         Args:
-            connection: Has the rows of the list.
-            listed: The name of their table.
+            connection: Has the rows of the list, as the view `parsed`.
+            name: The name of the new view.
             scratch: A local folder.
+            kind: What the images are labelled with.
             has_spans: Whether the list says the spans. Else a row keeps that in which it came, and
                 new rows have the next number.
 
@@ -96,28 +112,33 @@ class Base:
         create_view(connection, "base_index", files, scratch)
         rejects = storage.join(self.folders.rejects, REJECTS_FILE)
         create_view(connection, "base_rejects", [rejects], scratch)
-        connection.execute(_BASE.format(extra="extra::VARCHAR" if self.has_inputs else "''"))
-        newest, count = connection.execute("SELECT max(span), count(*) FROM base").fetchall()[0]
-        span = "listed.span" if has_spans else f"coalesce(base.span, {(newest or 0) + 1})"
+        connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs)))
+        connection.execute(_TAKEN)
+        newest, removed = connection.execute(_COUNTS).fetchall()[0]
+        if removed and not self.allows_removals:
+            count = connection.execute("SELECT count(*) FROM base").fetchall()[0][0]
+            if removed > _MOST_REMOVED * count:
+                raise DataError(
+                    f"{removed:,} of {count:,} images of {self.folders.examples} are not in the "
+                    f"list, more than {_MOST_REMOVED:.0%}.",
+                    "Give the whole list, or --append for new images alone (append= in Python). "
+                    "If they are to leave the dataset, --allow-removals (allow_removals=).",
+                )
+        span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"
         span = "0" if self.merges_spans else span
-        connection.execute(_TAKEN.format(span=span, listed=listed))
-        removed = connection.execute(_COUNT_REMOVED.format(listed=listed)).fetchall()[0][0]
-        if removed > _MOST_REMOVED * count and not self.allows_removals:
-            raise DataError(
-                f"{removed:,} of {count:,} images of {self.folders.examples} are not in the list, "
-                f"more than {_MOST_REMOVED:.0%}.",
-                "Give the whole list, or --append for new images alone (append= in Python). If "
-                "they are to leave the dataset, --allow-removals (allow_removals=).",
-            )
+        connection.execute(_STAGED.format(name=name, span=span))
         return int(removed)
 
     def select_old(self, kind: Kind, labels: list[str], *, has_inputs: bool) -> str:
         """Returns the SQL of the column `old` of a kept row."""
-        is_prefix = tuple(labels[: len(self.labels)]) == self.labels
-        if not is_prefix or has_inputs != self.has_inputs:
-            return "old"
-        form = "{}" if kind.says is not None else "list_sort({})"
-        extra = "extra::VARCHAR" if has_inputs else "''"
-        return _SAME.format(
-            label=form.format("label"), old_label=form.format("old_label"), extra=extra
-        )
+        keeps_numbers = tuple(labels[: len(self.labels)]) == self.labels
+        may_be_same = keeps_numbers and has_inputs == self.has_inputs
+        says = _hash_content(kind, has_inputs)
+        return _OLD.format(is_same=f"said = {says}" if may_be_same else "FALSE")
+
+
+def _hash_content(kind: Kind, has_inputs: bool) -> str:
+    """Returns the SQL of a hash of the label and the input columns of a row."""
+    label = "label" if kind.says is not None else "list_sort(label)"
+    extra = "extra::VARCHAR" if has_inputs else "''"
+    return f"hash({label}, {extra})"

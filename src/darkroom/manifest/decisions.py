@@ -44,7 +44,7 @@ SELECT key, min(uri) FROM staged WHERE key IN (SELECT unnest(?::VARCHAR[])) GROU
 _FIND_KNOWN = """
 SELECT staged.key, base_index.sha256
 FROM staged JOIN taken USING (row) JOIN base_index ON base_index.key = staged.key
-WHERE old IS NOT NULL AND changes = '' AND staged.key IN (SELECT unnest(?::VARCHAR[]))
+WHERE taken.shard IS NOT NULL AND changes = '' AND staged.key IN (SELECT unnest(?::VARCHAR[]))
 """
 _COMBINE = f"""
 CREATE TEMP TABLE decisions AS

@@ -68,10 +68,6 @@ SELECT listed.* REPLACE (
   coalesce(first."order", "order") AS "order", coalesce(first.mtime, mtime) AS mtime
 ), copies FROM listed LEFT JOIN shared USING (row)
 """
-_SPANNED = """
-CREATE TEMP VIEW {name} AS
-SELECT parsed.* REPLACE (taken.span AS span) FROM parsed JOIN taken USING (row)
-"""
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
 # with equal numbers and different keys form no group in the next step.
@@ -141,9 +137,8 @@ SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT 
 """
 _COUNTS = "SELECT split, span, count(*) FROM kept GROUP BY ALL ORDER BY span"
 _ORDERED = """
-SELECT key, id, uri, split, label, row, kept.span, size, mtime, "order" AS place{more} FROM {kept}
-WHERE split = '{split}' AND kept.span = {span} AND "order" BETWEEN {first} AND {last}
-ORDER BY "order", key
+SELECT key, id, uri, split, label, row, span, size, mtime, "order" AS place{more} FROM kept
+WHERE split = '{split}' AND span = {span} AND "order" BETWEEN {first} AND {last}
 """
 
 
@@ -195,8 +190,7 @@ def write_manifest(
             create_view(connection, "parsed" if base else name, [staged.path], scratch)
             removed = 0
             if base:
-                removed = base.match(connection, "parsed", scratch, has_spans=has_spans)
-                connection.execute(_SPANNED.format(name=name))
+                removed = base.match(connection, name, scratch, kind, has_spans=has_spans)
             if depth:
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
@@ -331,39 +325,36 @@ def _write_ordered(
     """
     spans = connection.execute(_COUNTS).fetchall()
     spans.sort(key=lambda each: SPLITS.index(each[0]))
-    rows, more = "kept", "".join(f", {name}" for name in columns)
+    more = "".join(f", {name}" for name in columns)
     if base:
         old = base.select_old(kind, label_map, has_inputs="extra" in columns)
         if "copies" in columns:  # Of one image in several folders, only the first file is known.
             old = f"CASE WHEN copies IS NULL THEN {old} END"
-        rows, more = "kept JOIN taken USING (row)", f"{more}, {old} AS old"
+        more = f"{more}, {old} AS old"
     names = pa.array(label_map, pa.string())
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
         for split, span, first, last in _find_ranges(spans, has_old=base is not None):
-            query = _ORDERED.format(
-                kept=rows, more=more, split=split, span=span, first=first, last=last
-            )
-            reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
-            if writer is None:
-                none = pa.RecordBatch.from_pylist([], reader.schema)
-                form = _number_labels(none, kind, names).schema
-                writer = stack.enter_context(pq.ParquetWriter(file, form))
-            for batch in reader:
-                writer.write_batch(_number_labels(batch, kind, names))
+            query = _ORDERED.format(more=more, split=split, span=span, first=first, last=last)
+            found = connection.sql(query).to_arrow_table()
+            # In a third of DuckDB's time, and without its memory.
+            rows = found.sort_by([("place", "ascending"), ("key", "ascending")]).combine_chunks()
+            rows = _number_labels(rows, kind, names)
+            writer = writer or stack.enter_context(pq.ParquetWriter(file, rows.schema))
+            writer.write_table(rows, MAX_ROW_GROUP_ROWS)
     splits: Counter[str] = Counter()
     for split, _, count in spans:
         splits[split] += count
     return dict(splits)
 
 
-def _number_labels(batch: pa.RecordBatch, kind: Kind, names: pa.Array) -> pa.RecordBatch:
+def _number_labels(rows: pa.Table, kind: Kind, names: pa.Array) -> pa.Table:
     """Returns rows with the numbers of their labels in a further column."""
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    labels = columns["label"].cast(kind.column)
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    labels = columns["label"].combine_chunks().cast(kind.column)
     columns["label"], columns["label_id"] = kind.number(labels, names)
-    return pa.RecordBatch.from_arrays([*columns.values()], [*columns])
+    return pa.table(columns)
 
 
 def _find_ranges(
