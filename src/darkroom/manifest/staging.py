@@ -15,13 +15,16 @@ from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.chunks import REMOTE_THREADS, make_chunk, read_chunks
+from darkroom.manifest.chunks import CHUNK_ROWS, REMOTE_THREADS, make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage
 from darkroom.targets.kind import find_kind
+
+# Ranges of the order are read later: so many times fewer row groups have rows of one.
+_CHUNKS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,14 @@ class _Stage:
         # A store need not say when an object has changed.
         self._is_known = True
         self._rows = 0
+        self._waiting: list[pa.Table] = []
 
     def __enter__(self) -> _Stage:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is None:
+            self._write()
         self._good.close()
         self._bad.__exit__(kind, *rest)
 
@@ -103,7 +109,16 @@ class _Stage:
         # A local URI has no `//`. One search in the joined text is faster than one in each.
         self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
         columns = [pa.array(chunk.columns[field.name], field.type) for field in self._arrow]
-        self._good.write_table(pa.table(columns, schema=self._arrow))
+        self._waiting.append(pa.table(columns, schema=self._arrow))
+        if len(self._waiting) == _CHUNKS_AT_ONCE:
+            self._write()
+
+    def _write(self) -> None:
+        """Writes the chunks that wait, sorted: each row group has a part of the order."""
+        if self._waiting:
+            table = pa.concat_tables(self._waiting).sort_by([("order", "ascending")])
+            self._good.write_table(table, CHUNK_ROWS)
+            self._waiting.clear()
 
     def finish(self) -> StagedRows:
         fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
