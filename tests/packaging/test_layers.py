@@ -99,7 +99,7 @@ LAYERS = [
     ),
     Layer(
         "audit",
-        "errors, runtime, storage, dataset, targets, options, images",
+        "errors, runtime, storage, dataset, targets, options, images, features",
         "checks of a finished dataset: damage, duplicates, a contact sheet",
     ),
     Layer(

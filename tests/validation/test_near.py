@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,7 +21,10 @@ from darkroom.validation.report.dataset_report import DatasetReport
 
 from ..pictures import encode, make_noise, make_scene
 
-SCOPE = "Looked for: equal pixels and small changes; crops and turned copies are not found yet."
+SCOPE = (
+    "Looked for: equal pixels and small changes; crops and turned copies need features: "
+    "darkroom embed."
+)
 MILD = {"small_classes": "off", "leakage": "warn", "label_conflicts": "warn"}
 
 
@@ -107,14 +111,15 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
         "other_split": "train",
         "other_label": "cat",
         "difference": copy["difference"],
+        "correlation": copy["correlation"],
     }
+    assert copy["correlation"] > 0.95
     for finding in found.values():
-        differences = [row.get("difference", 0) for row in finding.rows]
-        assert differences == sorted(differences)
-        assert max(differences) <= near_pairs.MAX_DIFFERENCE
+        assert max(row.get("difference", 0) for row in finding.rows) <= near_pairs.MAX_DIFFERENCE
+        alike = [row.get("correlation", 1) for row in finding.rows]
+        assert alike == sorted(alike, reverse=True)
     assert found["near_leakage"].message == (
-        "2 pairs of images look alike and are in different splits (by perceptual hash, not "
-        "verified on pixels)."
+        "2 pairs of images look alike and are in different splits (verified on pixels)."
     )
     assert (result.blessed, result.verdict) == (True, "passed with warnings")
 
@@ -132,19 +137,22 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
     assert page.count("data:image/jpeg;base64,") >= 8
 
 
-def test_the_command_lists_the_pairs_and_stops_for_other_findings_only(made, capsys):
+def test_pairs_that_are_verified_stop_a_run_and_others_warn(made, capsys, monkeypatch):
     mild = [f"--policy={check}={policy}" for check, policy in MILD.items()]
     fail = [f"--policy=near_{check}=fail" for check in ("leakage", "conflicts", "duplicates")]
-    assert main(["validate", str(made), "--json", *mild, *fail]) == 0
-    result = json.loads(capsys.readouterr().out)
-    near = [each for each in result["findings"] if each["check"].startswith("near_")]
-    assert [(each["check"], each["policy"]) for each in near] == [
-        ("near_leakage", "warn"),
-        ("near_conflicts", "warn"),
-        ("near_duplicates", "warn"),
-    ]
-    assert all("The policy fail has no effect" in each["message"] for each in near)
-    assert list_pairs(near[2]) == {frozenset({"3", "mirrored-3"})}
+    found = {}
+    for has_opencv in (True, False):
+        monkeypatch.setattr("darkroom.images.near_records.can_align", partial(bool, has_opencv))
+        assert main(["validate", str(made), "--json", *mild, *fail]) == has_opencv
+        result = json.loads(capsys.readouterr().out)
+        near = [each for each in result["findings"] if each["check"].startswith("near_")]
+        assert [each["policy"] for each in near] == ["fail" if has_opencv else "warn"] * 3
+        assert list_pairs(near[2]) == {frozenset({"3", "mirrored-3"})}
+        found[has_opencv] = near[0]
+    assert "(verified on pixels)." in found[True]["message"]
+    assert "not verified on pixels). The policy fail has no effect" in found[False]["message"]
+    assert "the extra `reader`" in found[False]["hint"]
+    assert all("correlation" not in row for row in found[False]["rows"])
     assert main(["validate", str(made), *mild]) == 0
     out = capsys.readouterr().out
     assert SCOPE in out

@@ -1,9 +1,10 @@
-"""Finds images that are in a dataset more than once, by its index and without reading an image.
+"""Finds images that are in a dataset more than once, by its index.
 
 There are three kinds of groups. The images of a `bytes` group have the same bytes (SHA-256). Those
 of a `pixels` group have the same pixels in different bytes, as after a lossless change of the file,
 or as a JPEG and the PNG that Pillow, OpenCV or TensorFlow make of it. Those of a `near` group look
-like one of them. A perceptual hash may be wrong, so all images of such a group are kept.
+like one of them: candidates by perceptual hashes and features, of which the pixels are compared
+where OpenCV is there. A person decides which are copies, so all images of such a group are kept.
 
 One image of each group is kept: the one in the test split, else in the eval split, else in train.
 Of several in that split, the one with the smallest key is kept. So the splits that measure a model
@@ -35,6 +36,8 @@ from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
+from darkroom.features.neighbours import find_neighbours
+from darkroom.features.table import find_features_file, read_features
 from darkroom.images.near_records import create_near_groups
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
@@ -160,14 +163,16 @@ def find_duplicates(
     check_outside(named, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
     check_index_files(root, dataset)
-    paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
+    index_dir = storage.join(root, layout.INDEX_FOLDER)
+    paths = find_index_files(index_dir)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
         create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
-        return _write_groups(connection, path, dataset.checks == "full", scratch, near=near)
+        records = (root, index_dir) if near else None
+        return _write_groups(connection, path, dataset.checks == "full", scratch, near=records)
 
 
 def _write_groups(
@@ -176,15 +181,15 @@ def _write_groups(
     has_pixels: bool,
     scratch: str,
     *,
-    near: bool = False,
+    near: tuple[str, str] | None = None,
 ) -> Duplicates:
     match_decoded_copies(connection)
-    if near and not create_near_groups(connection):
-        progress.note("So many images look alike that not all of them were compared.")
+    if near:
+        _compare_looks(connection, near)
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
     with pq.ParquetWriter(written, DUPLICATES_SCHEMA) as writer:
-        records = _find_groups(connection, counts, near)
+        records = _find_groups(connection, counts, near is not None)
         while batch := list(islice(records, BATCH_ROWS)):
             writer.write_table(pa.Table.from_pylist(batch, schema=DUPLICATES_SCHEMA))
     create_view(connection, "listed", [written], scratch)
@@ -200,6 +205,20 @@ def _write_groups(
         has_pixels=has_pixels,
         near_groups=counts[NEAR] if near else None,
     )
+
+
+def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, str]) -> None:
+    """Creates the groups of images that look alike, from the folders of dataset and index."""
+    table = find_features_file(records[1])
+    features = None if table is None else read_features(table, records[1])
+    neighbours = None if features is None else find_neighbours(features)
+    compared = create_near_groups(connection, records, neighbours)
+    if not compared.has_all_hashes:
+        progress.note("So many images look alike that not all of them were compared.")
+    if compared.num_left:
+        progress.note(f"Of {compared.num_left:,} candidates no pixels were compared.")
+    if not compared.is_verified:
+        progress.note("Groups are not verified on pixels: that needs OpenCV, the extra `reader`.")
 
 
 def _find_groups(

@@ -1,8 +1,9 @@
-"""Finds the records of an index that are near copies, by their perceptual hashes, in a database.
+"""Finds the records of an index that are near copies of each other, in a database.
 
-It reads the view `matched` (`dataset.index_queries`). Images with one hash are compared once, and
-are near each other unless they have the same pixels. The tables have numbers alone, for which the
-memory of the database is enough: the number of a hash is its place among all, sorted.
+Candidates are the pairs of images whose perceptual hashes are nearly equal, and others that the
+caller knows of. Where the records and OpenCV are there, their pixels decide. Images with the same
+pixels are one image. It reads the view `matched` (`dataset.index_queries`). The tables have numbers
+alone, for which the memory of the database is enough.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from darkroom.images.alignment import can_align
 from darkroom.images.near_pairs import Array, NearPairs, find_near_pairs, list_groups
+from darkroom.images.near_pixels import compare_records
 from darkroom.images.perceptual_hash import HASH_BYTES
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS
@@ -24,94 +27,231 @@ from darkroom.storage.parquet import BATCH_ROWS
 if TYPE_CHECKING:
     import duckdb
 
+# Candidates of which the pixels are compared: a quarter of an hour on two cores.
+MAX_COMPARED = 300_000
 _LOOKS = f"""
-SELECT row, perceptual_hash AS look, hash(coalesce(pixels, sha256)) AS content FROM matched
-WHERE regexp_full_match(perceptual_hash, '[0-9a-f]{{{2 * HASH_BYTES}}}')
+SELECT row, hash(coalesce(pixels, sha256)) AS content,
+    CASE WHEN regexp_full_match(perceptual_hash, '[0-9a-f]{{{2 * HASH_BYTES}}}')
+    THEN perceptual_hash END AS look
+FROM matched WHERE coalesce(pixels, sha256) IS NOT NULL ORDER BY row
 """
 
 
-class _Looks(NamedTuple):
-    """The records that have a perceptual hash, and the pairs of hashes.
+class Compared(NamedTuple):
+    """How images were compared.
 
     Attributes:
-        row: Row of each record.
-        number: Number of its hash.
+        has_all_hashes: False where so many hashes look alike that not all were compared.
+        num_left: Candidates whose pixels were not compared, because there are too many.
+        is_verified: Whether pixels were compared at all.
+        has_neighbours: Whether those of candidates of the caller were, too.
+    """
+
+    has_all_hashes: bool
+    num_left: int
+    is_verified: bool
+    has_neighbours: bool = False
+
+
+class _Looks(NamedTuple):
+    """The records with an image, and the pairs of their hashes.
+
+    Attributes:
+        row: Row of each record, in order.
         content: Hash of its pixels.
+        image: Number of its image.
+        first: Place of the first record of each image.
+        hash: Number of the hash of each image; -1 for none.
         num_hashes: How many hashes there are.
-        shared: Numbers of those of images with different pixels.
         pairs: The pairs of hashes.
     """
 
     row: Array
-    number: Array
     content: Array
+    image: Array
+    first: Array
+    hash: Array
     num_hashes: int
-    shared: Array
     pairs: NearPairs
 
 
-def create_near_pairs(connection: duckdb.DuckDBPyConnection) -> bool:
+class _Pairs(NamedTuple):
+    """Pairs of images, of hashes, or of both: then the numbers of images come after all hashes.
+
+    Attributes:
+        one: The one number, int64 [pairs].
+        other: The other one; the same number for images that share a hash.
+        difference: Bits in which their hashes differ; -1 where only others know of the pair.
+        correlation: How alike their pixels are, float32 [pairs]; NaN where that is not known.
+    """
+
+    one: Array
+    other: Array
+    difference: Array
+    correlation: Array
+
+    def take(self, chosen: Array | slice) -> _Pairs:
+        """Returns some of the pairs."""
+        return _Pairs(*(each[chosen] for each in self))
+
+
+def create_near_pairs(
+    connection: duckdb.DuckDBPyConnection,
+    records: tuple[str, str] | None = None,
+    neighbours: tuple[Array, Array] | None = None,
+) -> Compared:
     """Creates the tables `near` and `near_looks`.
 
-    The first one has the pairs: `one`, `other` and `difference` in bits. The second one has `row`,
-    `content` and the hash, as `number`, of each record that is in a pair.
+    The first one has the pairs: `one`, `other`, the `difference` of their hashes in bits, and the
+    `correlation` of their pixels where that is known. The second one has `row`, `content` and
+    `number` of each record that is in a pair.
 
-    Returns:
-        Whether these are all pairs: where nearly all images look alike, not all are compared.
+    Args:
+        connection: Has the view `matched`.
+        records: The folders of the dataset and of its index, to compare pixels.
+        neighbours: More candidates, the likeliest first: the columns `row` of the index.
     """
-    looks = _find_looks(connection)
+    looks, pairs, compared = _find_pairs(connection, records, neighbours)
     columns = {
-        "one": np.concatenate([looks.pairs.one, looks.shared]),
-        "other": np.concatenate([looks.pairs.other, looks.shared]),
-        "difference": np.concatenate([looks.pairs.difference, np.zeros_like(looks.shared)]),
+        "one": pairs.one,
+        "other": pairs.other,
+        "difference": pa.array(pairs.difference, mask=pairs.difference < 0),
+        "correlation": pa.array(pairs.correlation, mask=np.isnan(pairs.correlation)),
     }
     _create_table(connection, "near", columns)
-    is_near = np.zeros(looks.num_hashes, bool)
-    is_near[columns["one"]] = is_near[columns["other"]] = True
-    _create_looks(connection, looks, np.where(is_near, np.arange(looks.num_hashes), -1))
-    return looks.pairs.is_complete
+    numbers = np.full(looks.num_hashes + len(looks.first), -1)
+    for ends in pairs[:2]:
+        numbers[ends] = ends
+    _create_looks(connection, looks, numbers)
+    return compared
 
 
-def create_near_groups(connection: duckdb.DuckDBPyConnection) -> bool:
+def create_near_groups(
+    connection: duckdb.DuckDBPyConnection,
+    records: tuple[str, str] | None = None,
+    neighbours: tuple[Array, Array] | None = None,
+) -> Compared:
     """Creates the table `near_looks` of the records in groups, of which all are near one of them.
 
-    Its `number` is that of the group.
-
-    Returns:
-        Whether all pairs were compared, as by `create_near_pairs`.
+    Its `number` is that of the group. The arguments are those of `create_near_pairs`.
     """
+    looks, pairs, compared = _find_pairs(connection, records, neighbours)
+    numbers = np.full(looks.num_hashes + len(looks.first), -1)
+    is_shared = pairs.one == pairs.other
+    numbers[pairs.one[is_shared]] = pairs.one[is_shared]
+    one, other, difference, _ = pairs.take(~is_shared)
+    for members in list_groups(len(numbers), NearPairs(one, other, difference, True)):
+        numbers[members] = members[0]
+    _create_looks(connection, looks, numbers)
+    return compared
+
+
+def _find_pairs(
+    connection: duckdb.DuckDBPyConnection,
+    records: tuple[str, str] | None,
+    neighbours: tuple[Array, Array] | None,
+) -> tuple[_Looks, _Pairs, Compared]:
     looks = _find_looks(connection)
-    groups = np.full(looks.num_hashes, -1)
-    groups[looks.shared] = looks.shared
-    for members in list_groups(looks.num_hashes, looks.pairs):
-        groups[members] = members[0]
-    _create_looks(connection, looks, groups)
-    return looks.pairs.is_complete
+    has_all = looks.pairs.is_complete
+    shared = np.flatnonzero(np.bincount(looks.hash[looks.hash >= 0], minlength=0) > 1)
+    difference = np.concatenate([looks.pairs.difference, np.zeros_like(shared)])
+    hashed = _Pairs(
+        np.concatenate([looks.pairs.one, shared]),
+        np.concatenate([looks.pairs.other, shared]),
+        difference,
+        np.full(len(difference), np.nan, np.float32),
+    ).take(np.argsort(difference, kind="stable"))
+    if not records or not can_align():
+        return looks, hashed, Compared(has_all, 0, False)
+    candidates, num_spread = _spread(looks, hashed)
+    if neighbours is not None:
+        candidates = _join(candidates, _find_images(looks, neighbours))
+    num_left = max(len(candidates.one) - MAX_COMPARED, 0) + len(hashed.one) - num_spread
+    candidates = candidates.take(slice(MAX_COMPARED))
+    rows = [looks.row[looks.first[ends]] for ends in candidates[:2]]
+    correlation = compare_records(*records, *rows)
+    # Of a pair by features alone nothing is known if its pixels do not tell.
+    is_unsure = np.isnan(correlation) & (candidates.difference >= 0)
+    found = candidates._replace(correlation=correlation).take((correlation > 0) | is_unsure)
+    ends = (looks.num_hashes + each for each in found[:2])
+    left = hashed.take(slice(num_spread, None))
+    pairs = _Pairs(*map(np.concatenate, zip((*ends, *found[2:]), left, strict=True)))
+    return looks, pairs, Compared(has_all, num_left, True, neighbours is not None)
 
 
 def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
     found = connection.sql(_LOOKS).to_arrow_reader(BATCH_ROWS).read_all()
-    texts = (bytes.fromhex("".join(chunk.to_pylist())) for chunk in found["look"].chunks)
-    hashes = np.frombuffer(b"".join(texts), f"V{HASH_BYTES}")
-    row, content = found["row"].to_numpy(), found["content"].to_numpy()
-    unique, number = np.unique(hashes, return_inverse=True)
-    order = np.lexsort((content, number))
-    is_other = (np.diff(number[order]) == 0) & (np.diff(content[order]) != 0)
-    shared = np.unique(number[order][1:][is_other])
+    content = found["content"].to_numpy()
+    _, first, image = np.unique(content, return_index=True, return_inverse=True)
+    texts = found["look"].take(pa.array(first)).combine_chunks()
+    hashes = bytes.fromhex("".join(texts.drop_null().to_pylist()))
+    unique, number = np.unique(np.frombuffer(hashes, f"V{HASH_BYTES}"), return_inverse=True)
+    numbers = np.full(len(first), -1)
+    numbers[texts.is_valid().to_numpy(zero_copy_only=False)] = number
     pairs = find_near_pairs(unique.view(np.uint8).reshape(-1, HASH_BYTES))
-    return _Looks(row, number, content, len(unique), shared, pairs)
+    row = found["row"].to_numpy()
+    return _Looks(row, content, image, first, numbers, len(unique), pairs)
+
+
+def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, int]:
+    """Returns pairs of images for pairs of hashes, and for how many of these.
+
+    The first image of each hash is paired with all of the other one. So images that share a hash
+    are as many pairs as images, and not the square of it.
+    """
+    images = np.argsort(looks.hash, kind="stable")
+    starts = np.searchsorted(looks.hash[images], np.arange(looks.num_hashes))
+    sizes = np.diff(np.append(starts, len(images)))
+    costs = np.cumsum(sizes[hashed.one] + sizes[hashed.other])
+    count = int(np.searchsorted(costs, MAX_COMPARED, side="right"))
+    hashed, found = hashed.take(slice(count)), []
+    for center, ends in (hashed[:2], hashed[1::-1]):
+        nums = sizes[ends]
+        nth = np.arange(nums.sum()) - np.repeat(np.cumsum(nums) - nums, nums)
+        found.append(
+            _Pairs(
+                np.repeat(images[starts[center]], nums),
+                images[np.repeat(starts[ends], nums) + nth],
+                np.repeat(hashed.difference, nums),
+                np.repeat(hashed.correlation, nums),
+            )
+        )
+    return _join(*found), count
+
+
+def _find_images(looks: _Looks, neighbours: tuple[Array, Array]) -> _Pairs:
+    """Returns the first candidates that the caller knows of as pairs of images."""
+    rows = np.stack([each[: 3 * MAX_COMPARED] for each in neighbours])
+    places = np.minimum(np.searchsorted(looks.row, rows), len(looks.row) - 1)
+    one, other = looks.image[places[:, (looks.row[places] == rows).all(axis=0)]]
+    return _Pairs(one, other, np.full(len(one), -1), np.full(len(one), np.nan, np.float32))
+
+
+def _join(*parts: _Pairs) -> _Pairs:
+    """Returns the pairs of two images in all parts, each once, in the order of the parts."""
+    joined = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+    ends = np.sort(np.stack(joined[:2]), axis=0)
+    _, first = np.unique(ends[0] * (ends.max(initial=0) + 1) + ends[1], return_index=True)
+    first = np.sort(first)
+    return joined._replace(one=ends[0], other=ends[1]).take(first[ends[0, first] != ends[1, first]])
 
 
 def _create_looks(connection: duckdb.DuckDBPyConnection, looks: _Looks, numbers: Array) -> None:
-    """Creates the table `near_looks` of records by the new number of their hash; -1 is left out."""
-    number = numbers[looks.number]
-    is_in = number >= 0
-    columns = {"row": looks.row[is_in], "number": number[is_in], "content": looks.content[is_in]}
+    """Creates the table `near_looks` of records by the new numbers of their hash and image."""
+    # The last place, that of an image without a hash, says that it is in no pair.
+    of_hashes, of_images = np.append(numbers, -1)[looks.hash], numbers[looks.num_hashes :]
+    kinds = [each[looks.image] for each in (of_hashes, of_images)]
+    places = [np.flatnonzero(each >= 0) for each in kinds]
+    columns = {
+        "row": np.concatenate([looks.row[each] for each in places]),
+        "number": np.concatenate([kind[each] for kind, each in zip(kinds, places, strict=True)]),
+        "content": np.concatenate([looks.content[each] for each in places]),
+    }
     _create_table(connection, "near_looks", columns)
 
 
 def _create_table(
-    connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Array]
+    connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Array | pa.Array]
 ) -> None:
     # DuckDB takes the tables of some versions of pyarrow only.
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import duckdb
 
+from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import Features, find_features_file, read_features
-from darkroom.images.near_records import create_near_pairs
+from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
@@ -38,11 +39,12 @@ class Context:
     records: Records | None = None
 
     @cached_property
-    def has_all_near_pairs(self) -> bool:
-        """Creates the tables of pairs that look alike, once; tells whether they have all pairs."""
-        has_all = create_near_pairs(self.connection)
+    def near_pairs(self) -> Compared:
+        """Creates the tables of pairs that look alike, once; tells how they were compared."""
+        neighbours = find_neighbours(self.features) if self.features is not None else None
+        compared = create_near_pairs(self.connection, self.records, neighbours)
         hide_near_pairs(self.connection)
-        return has_all
+        return compared
 
     @cached_property
     def features(self) -> Features | None:

@@ -34,7 +34,7 @@ from darkroom.validation.counts import (
     fetch_samples,
 )
 from darkroom.validation.ignored import count_ignored, hide_ignored
-from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import NEAR_CHECKS, DatasetReport
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
 
@@ -94,6 +94,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         for name, policy in policies.items():
             if policy != OFF:
                 findings += checks[name](context)
+        is_near = any(policies[name] != OFF for name in NEAR_CHECKS)
         return DatasetReport(
             **vars(counts),
             policies=policies,
@@ -105,6 +106,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             samples=fetch_samples(connection),
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
             ignored=count_ignored(connection),
+            has_features=is_near and context.near_pairs.has_neighbours,
         )
 
 

@@ -1,8 +1,9 @@
 """Checks for near copies: images that look alike, and do not have the same pixels.
 
-Pairs are found by the perceptual hashes of the index (`images.near_records`). A hash may be wrong,
-and nothing looks at the pixels of a pair, so it can warn and never stop a run. Each finding
-counts pairs, and lists the ones that differ least.
+Pairs are found by the perceptual hashes of the index, and by features where they are there, and are
+verified on the pixels of the records (`images.near_records`). A hash alone may be wrong: pairs that
+are not verified can warn and never stop a run, so they are a finding of their own. Each finding
+counts pairs, and lists the ones that are most alike.
 """
 
 from __future__ import annotations
@@ -19,29 +20,41 @@ _NOT_ALL = " So many images look alike that not all pairs were compared."
 _NEVER_STOPS = (
     " The policy fail has no effect: pairs that are not verified on pixels never stop a run."
 )
+_UNVERIFIED = "by perceptual hash, not verified on pixels"
+_INSTALL = " Pairs are verified where records and OpenCV are there: the extra `reader`."
 
 
 def _check_near(
     context: Context, name: str, condition: str, where: str, hint: str
 ) -> Iterator[Finding]:
-    has_all = context.has_all_near_pairs  # makes the tables of pairs
+    compared = context.near_pairs  # makes the tables of pairs
     context.connection.execute(_CREATE_SIDES)
-    query = _PAIRS.format(condition=condition)
-    count = fetch_number(context.connection, f"SELECT count(*) FROM ({query})")
-    if count:
+    for how, kind in (("verified on pixels", "NOT NULL"), (_UNVERIFIED, "NULL")):
+        query = _PAIRS.format(condition=condition, kind=kind)
+        count = fetch_number(context.connection, f"SELECT count(*) FROM ({query})")
+        if not count:
+            continue
         policy = context.options.policies[name]
-        is_lowered = policy == FAIL
+        is_lowered = policy == FAIL and how == _UNVERIFIED
         images = "1 pair of images looks" if count == 1 else f"{count:,} pairs of images look"
+        left = f" Of {compared.num_left:,} less likely candidates no pixels were compared."
+        is_verified = how != _UNVERIFIED
+        measure = "difference, round(correlation::DOUBLE, 3) AS correlation"
         yield Finding(
             name,
             WARN if is_lowered else policy,
             count,
-            f"{images} alike {where} (by perceptual hash, not verified on pixels)."
-            f"{'' if has_all else _NOT_ALL}{_NEVER_STOPS if is_lowered else ''}",
-            hint,
+            f"{images} alike {where} ({how})."
+            f"{'' if compared.has_all_hashes else _NOT_ALL}{left if compared.num_left else ''}"
+            f"{_NEVER_STOPS if is_lowered else ''}",
+            hint + ("" if compared.is_verified else _INSTALL),
             fetch_rows(
                 context.connection,
-                _FIRST.format(pairs=query, condition=condition),
+                _FIRST.format(
+                    pairs=query,
+                    condition=condition,
+                    measure=measure if is_verified else "difference",
+                ),
                 [MAX_RANKED_ROWS],
             ),
         )
@@ -72,7 +85,7 @@ check_near_duplicates = partial(
     hint="Look at the pairs: copies count several times in training or in the scores. " + _LIST,
 )
 
-# What the images of one hash are, by split and label. The first and the last content is kept of
+# What the images of one number are, by split and label. The first and the last content is kept of
 # each, because images with the same pixels are not near copies.
 _CREATE_SIDES = """
 CREATE TEMP TABLE IF NOT EXISTS sides AS
@@ -80,32 +93,34 @@ SELECT number, split, label, min(content) AS low, max(content) AS high
 FROM near_looks JOIN records USING (row) GROUP BY number, split, label
 """
 _PAIRS = """
-SELECT DISTINCT difference, one, other
+SELECT DISTINCT correlation, difference, one, other
 FROM near JOIN sides AS a ON a.number = one JOIN sides AS b ON b.number = other
-WHERE {condition} AND (a.low <> b.high OR a.high <> b.low)
+WHERE correlation IS {kind} AND {condition} AND (a.low <> b.high OR a.high <> b.low)
 """
 # The pairs are chosen first, and only they are joined with their records.
 _FIRST = """
-WITH listed AS (SELECT * FROM ({pairs}) ORDER BY difference, one, other LIMIT ?), ends AS (
+WITH listed AS (
+    SELECT * FROM ({pairs}) ORDER BY correlation DESC, difference, one, other LIMIT ?
+), ends AS (
     SELECT number, split, label, min({{'content': content, 'row': row}}) AS low,
         max({{'content': content, 'row': row}}) AS high
     FROM near_looks JOIN records USING (row)
     WHERE number IN (SELECT one FROM listed UNION SELECT other FROM listed)
     GROUP BY number, split, label
 ), pairs AS (
-    SELECT difference, min(CASE
+    SELECT correlation, difference, min(CASE
         WHEN a.low.content <> b.high.content
         THEN {{'one': least(a.low.row, b.high.row), 'other': greatest(a.low.row, b.high.row)}}
         ELSE {{'one': least(a.high.row, b.low.row), 'other': greatest(a.high.row, b.low.row)}}
     END) AS rows
     FROM listed JOIN ends AS a ON a.number = one JOIN ends AS b ON b.number = other
     WHERE {condition} AND (a.low.content <> b.high.content OR a.high.content <> b.low.content)
-    GROUP BY one, other, difference
+    GROUP BY one, other, difference, correlation
 )
 SELECT one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
     other.row AS other_row, other.uri AS other_uri, other.split AS other_split,
-    other.label AS other_label, difference
+    other.label AS other_label, {measure}
 FROM pairs JOIN records AS one ON one.row = rows.one
     JOIN records AS other ON other.row = rows.other
-ORDER BY difference, row, other_row
+ORDER BY pairs.correlation DESC, difference, row, other_row
 """

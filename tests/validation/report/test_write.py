@@ -114,7 +114,8 @@ def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
     assert " ".join(fields) == (
         "format_version blessed rows written deduplicated rejected labels splits classes numbers "
         "summary unannotated policies "
-        "findings rejects num_header_only num_unlike histograms samples excluded ignored title"
+        "findings rejects num_header_only num_unlike histograms samples excluded ignored title "
+        "has_features"
     )
     assert DatasetReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
 
@@ -158,7 +159,10 @@ def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbn
 def test_every_form_says_what_the_same_image_means():
     report = make_report()
     report = replace(report, policies={**report.policies, "near_leakage": "warn"})
-    scope = "Looked for: equal pixels and small changes; crops and turned copies are not found yet."
+    scope = (
+        "Looked for: equal pixels and small changes; crops and turned copies need features: "
+        "darkroom embed."
+    )
     forms = {
         "page": Page(encode_html(report, {})).text,
         "Markdown": encode_markdown(report),
@@ -171,6 +175,8 @@ def test_every_form_says_what_the_same_image_means():
     assert "Equal pixels more than once in a split" in forms["page"]
     checks = forms["Markdown"].partition("## Checks")[2]
     assert "| leakage | Equal pixels in more than one split | fail |" in checks
+    full = format_table(replace(report, has_features=True))
+    assert "small changes, also crops and turned copies (by features)." in full
     off = replace(report, policies=dict.fromkeys(report.policies, "off"))
     assert "Looked for" not in encode_html(off, {}) + encode_markdown(off) + format_table(off)
 

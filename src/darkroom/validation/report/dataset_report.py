@@ -16,7 +16,7 @@ from darkroom.validation.report.findings import Finding, Row, format_row
 
 REPORT_FORMAT_VERSION = 1
 _EQUAL = ("leakage", "label_conflicts", "duplicates")
-_NEAR = ("near_leakage", "near_conflicts", "near_duplicates")
+NEAR_CHECKS = ("near_leakage", "near_conflicts", "near_duplicates")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class DatasetReport(DatasetCounts):
             of a dataset without its manifest.
         ignored: How many images and pairs are not shown, because people decided so.
         title: What the report is about.
+        has_features: Whether near copies were looked for by features, too.
     """
 
     policies: Mapping[str, str]
@@ -96,6 +97,7 @@ class DatasetReport(DatasetCounts):
     excluded: int = 0
     ignored: int = 0
     title: str = "Validation"
+    has_features: bool = False
 
     @property
     def blessed(self) -> bool:
@@ -174,12 +176,15 @@ def format_scope(report: DatasetReport) -> str:
 
 def _format_looks(report: DatasetReport) -> str:
     equal, near = (
-        any(report.policies.get(name, OFF) != OFF for name in names) for names in (_EQUAL, _NEAR)
+        any(report.policies.get(name, OFF) != OFF for name in names)
+        for names in (_EQUAL, NEAR_CHECKS)
     )
     if not near:
         return "Looked for: equal pixels only; near copies are not found." if equal else ""
     what = "equal pixels and small changes" if equal else "small changes"
-    scope = f"Looked for: {what}; crops and turned copies are not found yet."
+    scope = f"Looked for: {what}; crops and turned copies need features: darkroom embed."
+    if report.has_features:
+        scope = f"Looked for: {what}, also crops and turned copies (by features)."
     if report.num_unlike:
         images = format_count(report.num_unlike, "image")
         scope += (
