@@ -1,6 +1,7 @@
-"""How many near copies of photographs the perceptual hash finds, and how long a million takes.
+"""How many near copies of photographs are found, by hash and by features, and how long that takes.
 
     python benchmarks/near_copies.py --photographs DIR [--images 300] [--hashes 1000000]
+    python benchmarks/near_copies.py --photographs DIR --features
 
 Eight edits of each of some photographs are looked for among the hashes of all of them: the share
 that is a pair with its original, and the pairs of photographs, which are false unless they are
@@ -8,6 +9,10 @@ copies. `all` compares every pair, `bands` those that share a band of 16 bits, a
 more than 3,000 images. Then hashes are compared: evenly spread ones with 1 % near copies, and equal
 ones with up to three other bits, as of a million scans of an empty form. Without photographs, only
 these are measured.
+
+With `--features`, photographs and edits are one dataset, with features of EfficientNet-Lite0. The
+pairs that `validate` verifies are counted: the edits that are a pair with their original, and the
+pairs of images that are no edits of one photograph, by name.
 """
 
 from __future__ import annotations
@@ -18,17 +23,28 @@ import random
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
+import darkroom
+from darkroom.audit.duplicates import _COLUMNS
+from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
+from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.features.neighbours import find_neighbours
+from darkroom.features.table import find_features_file, read_features
 from darkroom.images import near_pairs
 from darkroom.images.near_pairs import find_near_pairs, list_groups
+from darkroom.images.near_records import create_near_pairs
 from darkroom.images.perceptual_hash import HASH_BYTES
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
+from darkroom.storage.database import create_view, open_database
 
 _COPY_BITS = 20
 
@@ -99,6 +115,73 @@ def measure_photographs(folder: Path, num_edited: int) -> None:
         print(f"    {files[have[one]].name}  {files[have[other]].name}")
 
 
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    start, used = time.perf_counter(), time.process_time()
+    yield
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    print(f"  {what}: {seconds:.1f} s, {used:.1f} s of processor time", flush=True)
+
+
+def measure_features(folder: Path, num_edited: int) -> None:
+    """Prints the share of the edits that are verified pairs, and all other pairs."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    random.Random(0).shuffle(files)
+    print(f"{len(files):,} photographs, {num_edited:,} edited, by features and pixels")
+    with tempfile.TemporaryDirectory() as scratch:
+        source, records = Path(scratch, "source"), Path(scratch, "records")
+        source.mkdir()
+        lines = ["image_uri,label"]
+        for number, path in enumerate(files):
+            edits = [*_EDITS.values()] if number < num_edited else []
+            image = Image.open(path).convert("RGB")
+            for edit, data in enumerate([path.read_bytes(), *(each(image) for each in edits)]):
+                (source / f"{number}-{edit}.jpg").write_bytes(data)
+                lines.append(f"{number}-{edit}.jpg,photograph")
+        (source / "list.csv").write_text("\n".join(lines))
+        with _timed("conversion"):
+            darkroom.convert(source / "list.csv", records)
+        with _timed("features"):
+            darkroom.embed(records)
+        index = str(records / "index")
+        with _timed("candidates"):
+            features = read_features(find_features_file(index) or "", index)
+            neighbours = find_neighbours(features)
+        with open_database(scratch) as connection:
+            paths = find_index_files(index)
+            create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
+            match_decoded_copies(connection)
+            with _timed("all pairs"):
+                create_near_pairs(connection, (str(records), index), neighbours)
+            shown = connection.execute(_SHOWN).fetchall()
+    names = {tuple(sorted(Path(uri).stem for uri in row[:2])): row[2] for row in shown}
+    numbers = {pair: [tuple(map(int, name.split("-"))) for name in pair] for pair in names}
+    verified = [pair for pair, correlation in names.items() if correlation]
+    shares = []
+    for edit, name in enumerate(_EDITS, start=1):
+        found = sum(
+            {*numbers[pair]} == {(n, 0), (n, edit)}
+            for pair in verified
+            for n in [numbers[pair][0][0]]
+        )
+        shares.append(found / num_edited)
+        print(f"  {name:20} {shares[-1]:.3f}")
+    print(f"  {'mean':20} {np.mean(shares):.3f}")
+    others = [pair for pair in verified if len({number for number, _ in numbers[pair]}) == 2]
+    print(f"  {len(verified):,} verified pairs, {len(others)} of them of two photographs:")
+    for pair in others:
+        print(f"    {names[pair]:.3f}", *(f"{files[n]} {edit}" for n, edit in numbers[pair]))
+    print(f"  {len(names) - len(verified):,} pairs that are not verified")
+
+
+_SHOWN = """
+SELECT DISTINCT a.uri, b.uri, correlation FROM near
+JOIN near_looks AS one ON one.number = near.one JOIN near_looks AS other ON other.number = near.other
+JOIN records AS a ON a.row = one.row JOIN records AS b ON b.row = other.row
+WHERE one.content <> other.content
+"""
+
+
 def measure_hashes(kind: str, count: int) -> None:
     """Prints how long all pairs of some hashes take, in this process alone."""
     rng = np.random.default_rng(0)
@@ -132,10 +215,14 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path, help="folder of JPEGs")
     parser.add_argument("--images", type=int, default=300, help="photographs that are edited")
     parser.add_argument("--hashes", type=int, default=1_000_000, help="hashes that are compared")
+    parser.add_argument("--features", action="store_true", help="by features and pixels instead")
     parser.add_argument("--kind", choices=["spread", "alike"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.kind:
         measure_hashes(arguments.kind, arguments.hashes)
+        return
+    if arguments.features:
+        measure_features(arguments.photographs, arguments.images)
         return
     if arguments.photographs:
         measure_photographs(arguments.photographs, arguments.images)

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 
 def encode(picture: Image.Image | np.ndarray, kind: str = "PNG", **options: object) -> bytes:
@@ -41,3 +41,21 @@ def make_scene(seed: int) -> Image.Image:
     """A picture with soft shapes, of which no two look alike: 320 wide, 240 high."""
     shapes = Image.fromarray(make_noise(seed, 18, 24))
     return shapes.resize((320, 240), Image.Resampling.BICUBIC)
+
+
+def make_drawing(seed: int) -> Image.Image:
+    """A scene with shapes and edges, as a photograph has: 320 wide, 240 high."""
+    rng = np.random.default_rng(seed)
+    scene = make_scene(seed)
+    draw = ImageDraw.Draw(scene)
+    for _ in range(60):
+        left, top = rng.integers(0, 320), rng.integers(0, 240)
+        box = (left, top, left + rng.integers(8, 60), top + rng.integers(8, 60))
+        shape = draw.ellipse if rng.integers(2) else draw.rectangle
+        shape([int(side) for side in box], fill=tuple(map(int, rng.integers(0, 256, 3))))
+    return scene
+
+
+def decode(data: bytes) -> Image.Image:
+    """Returns the image of a file."""
+    return Image.open(io.BytesIO(data))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
@@ -15,16 +17,20 @@ import darkroom
 from darkroom.cli import main
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.index import list_index_files, read_index
+from darkroom.features.table import write_features
 from darkroom.images import near_pairs
+from darkroom.images.alignment import can_align
 from darkroom.options import ConversionOptions
 from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.validate import format_validation
 
-from ..pictures import encode, make_noise, make_scene
+from ..pictures import encode, make_drawing, make_noise, make_scene
 
 SCOPE = (
     "Looked for: equal pixels and small changes; crops and turned copies need features: "
     "darkroom embed."
 )
+needs_opencv = pytest.mark.skipif(not can_align(), reason="needs OpenCV")
 MILD = {"small_classes": "off", "leakage": "warn", "label_conflicts": "warn"}
 
 
@@ -78,6 +84,7 @@ def list_pairs(finding) -> set[frozenset[str]]:
     return {frozenset(Path(row[f"{side}uri"]).stem for side in ("", "other_")) for row in rows}
 
 
+@needs_opencv
 @pytest.mark.fault(
     74,
     "a scaled, compressed or mirrored copy of an image, in another split or with another label",
@@ -137,6 +144,7 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
     assert page.count("data:image/jpeg;base64,") >= 8
 
 
+@needs_opencv
 def test_pairs_that_are_verified_stop_a_run_and_others_warn(made, capsys, monkeypatch):
     mild = [f"--policy={check}={policy}" for check, policy in MILD.items()]
     fail = [f"--policy=near_{check}=fail" for check in ("leakage", "conflicts", "duplicates")]
@@ -158,6 +166,93 @@ def test_pairs_that_are_verified_stop_a_run_and_others_warn(made, capsys, monkey
     assert SCOPE in out
     assert "mirrored-3.jpg (train, cat)" in out
     assert " (train, cat)  ~  row 15 " in out
+
+
+def crop(image: Image.Image) -> Image.Image:
+    return image.crop((40, 30, 280, 210))
+
+
+def place(seed: int, wall: Image.Image) -> Image.Image:
+    wall = wall.copy()
+    wall.paste(make_drawing(seed).resize((140, 160)), (90, 40))
+    return wall
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with features, by which copies and things before the same wall are alike."""
+    folder = tmp_path_factory.mktemp("embedded")
+    images, likes = {}, {}
+    for number in range(8):
+        data = encode(make_drawing(number), "JPEG")
+        images[f"{number}.jpg"] = ("TRAIN", "cat", data)
+        likes[f"{number}.jpg"] = number
+    for number, edit in enumerate((crop, lambda image: image.rotate(5), ImageOps.mirror)):
+        copy = encode(edit(make_drawing(number)), "JPEG", quality=60)
+        images[f"copy-{number}.png"] = ("VALIDATION", "dog", copy)
+        likes[f"copy-{number}.png"] = number
+    for number in (30, 31):
+        images[f"wall-{number}.jpg"] = ("TRAIN", "dog", encode(place(number, make_drawing(9))))
+        likes[f"wall-{number}.jpg"] = 9
+    darkroom.convert(write_source(folder / "in", images), folder / "records")
+    rows = read_index(str(folder / "records/index")).to_pylist()
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(10, 64))
+    values = [centers[likes[Path(row["uri"]).name]] + 0.1 * rng.normal(size=64) for row in rows]
+    with (folder / "records/features.parquet").open("wb") as file:
+        write_features(file, "drawings", 64, [([row["key"] for row in rows], np.stack(values))])
+    return folder / "records"
+
+
+@needs_opencv
+def test_features_find_crops_and_turned_copies_and_pixels_decide(embedded, monkeypatch):
+    stops = {**MILD, "missing_classes": "off", "near_leakage": "fail", "near_duplicates": "fail"}
+    result = darkroom.validate(embedded, policies=stops)
+    found = {each.check: each for each in result.findings}
+    copies = {frozenset({str(number), f"copy-{number}"}) for number in range(3)}
+    assert set(found) == {"near_leakage", "near_conflicts"}
+    assert list_pairs(found["near_leakage"]) == list_pairs(found["near_conflicts"]) == copies
+    assert not result.blessed
+    rows = found["near_leakage"].rows
+    assert [row["difference"] is None for row in rows].count(True) >= 2
+    assert "also crops and turned copies (by features)." in format_validation(result)
+
+    monkeypatch.setattr("darkroom.images.near_records.MAX_COMPARED", 2)
+    findings = darkroom.validate(embedded, policies=stops).findings
+    leaked = findings[0]
+    assert leaked.count <= 2
+    assert "less likely candidates no pixels were compared." in leaked.message
+
+
+@needs_opencv
+def test_groups_are_of_the_same_pairs(embedded, tmp_path, capsys):
+    path = tmp_path / "near.parquet"
+    assert main(["duplicates", str(embedded), "--near", "--output", str(path)]) == 0
+    groups: dict[int, set[str]] = {}
+    for row in pq.read_table(path).to_pylist():
+        groups.setdefault(row["group"], set()).add(Path(row["uri"]).stem)
+    assert sorted(map(sorted, groups.values())) == [
+        [str(number), f"copy-{number}"] for number in range(3)
+    ]
+
+
+@needs_opencv
+def test_records_that_cannot_be_read_leave_pairs_unverified(made, tmp_path):
+    records = tmp_path / "records"
+    shutil.copytree(made, records)
+    for path in records.glob("Split-*/*"):
+        data = bytearray(path.read_bytes())
+        data[20::40] = bytes(255 - byte for byte in data[20::40])
+        path.write_bytes(data)
+    fail = dict.fromkeys(("near_leakage", "near_conflicts", "near_duplicates"), "fail")
+    result = darkroom.validate(records, policies={**MILD, **fail})
+    near = [finding for finding in result.findings if finding.check in fail]
+    assert [(finding.check, finding.count, finding.policy) for finding in near] == [
+        ("near_leakage", 2, "warn"),
+        ("near_conflicts", 2, "warn"),
+        ("near_duplicates", 1, "warn"),
+    ]
+    assert all("not verified on pixels" in finding.message for finding in near)
 
 
 def test_checks_that_are_off_look_for_nothing(made):

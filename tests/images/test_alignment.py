@@ -1,0 +1,65 @@
+"""Which images are copies by their pixels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+
+pytest.importorskip("cv2")
+
+from darkroom.images.alignment import compare, make_sketch
+
+from ..pictures import decode, encode, make_drawing
+
+
+def sketch(image: Image.Image, *, mirrored: bool = False):
+    return make_sketch(np.asarray(image.convert("L")), mirrored=mirrored)
+
+
+def crop(image: Image.Image, share: float) -> Image.Image:
+    across, down = (round(side * (1 - share) / 2) for side in image.size)
+    return image.crop((across, down, image.width - across, image.height - down))
+
+
+EDITS = {
+    "compressed": lambda image: decode(encode(image, "JPEG", quality=30)),
+    "half": lambda image: image.resize((image.width // 2, image.height // 2)),
+    "cropped": lambda image: crop(image, 0.75),
+    "turned": lambda image: image.rotate(5, Image.Resampling.BICUBIC),
+    "on its side": lambda image: image.transpose(Image.Transpose.ROTATE_90),
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.4),
+    "in a border": lambda image: ImageOps.expand(image, 30, "white"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_copy_is_alike_from_both_sides_and_also_mirrored(edit):
+    image = make_drawing(1)
+    copy = EDITS[edit](image)
+    assert compare(sketch(image), sketch(copy)) > 0.85
+    assert compare(sketch(copy), sketch(image)) > 0.85
+    mirrored = ImageOps.mirror(copy)
+    assert compare(sketch(image, mirrored=True), sketch(mirrored)) > 0.85
+    assert compare(sketch(image), sketch(mirrored)) == 0
+
+
+def test_other_things_before_the_same_wall_are_no_copies():
+    walls = [make_drawing(5), make_drawing(5), make_drawing(6)]
+    for wall, shape in zip(walls, ("ellipse", "rectangle", "ellipse"), strict=True):
+        things = make_drawing(ord(shape[0])).resize((150, 180))
+        mask = Image.new("L", things.size)
+        getattr(ImageDraw.Draw(mask), shape)((0, 0, 149, 179), fill=255)
+        wall.paste(things, (90, 30), mask)
+    one, other, third = map(sketch, walls)
+    assert compare(one, other) == 0
+    assert compare(one, third) == 0
+
+
+def test_an_image_without_key_points_is_not_decided():
+    plain = Image.new("L", (320, 240), 128)
+    assert math.isnan(compare(sketch(plain), sketch(plain)))
+    assert math.isnan(compare(sketch(make_drawing(1)), sketch(plain)))
+    assert math.isnan(compare(sketch(Image.new("L", (1, 2_000))), sketch(make_drawing(1))))
