@@ -176,7 +176,8 @@ def measure_features(folder: Path, num_edited: int) -> None:
 
 _SHOWN = """
 SELECT DISTINCT a.uri, b.uri, correlation FROM near
-JOIN near_looks AS one ON one.number = near.one JOIN near_looks AS other ON other.number = near.other
+JOIN near_looks AS one ON one.number = near.one
+JOIN near_looks AS other ON other.number = near.other
 JOIN records AS a ON a.row = one.row JOIN records AS b ON b.row = other.row
 WHERE one.content <> other.content
 """

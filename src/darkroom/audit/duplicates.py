@@ -38,7 +38,7 @@ from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import find_features_file, read_features
-from darkroom.images.near_records import create_near_groups
+from darkroom.images.near_records import MAX_COMPARED, create_near_groups
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
@@ -215,8 +215,8 @@ def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, st
     compared = create_near_groups(connection, records, neighbours)
     if not compared.has_all_hashes:
         progress.note("So many images look alike that not all of them were compared.")
-    if compared.num_left:
-        progress.note(f"Of {compared.num_left:,} candidates no pixels were compared.")
+    if not compared.has_all_pixels:
+        progress.note(f"Only the {MAX_COMPARED:,} likeliest candidates were compared on pixels.")
     if not compared.is_verified:
         progress.note("Groups are not verified on pixels: that needs OpenCV, the extra `reader`.")
 

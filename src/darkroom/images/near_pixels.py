@@ -65,7 +65,8 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
     found = np.full(len(one), np.nan, np.float32)
     places: dict[int, _Place] = {}
     with suppress(OSError, DarkroomError, LookupError):
-        places = _find_places(examples, index_dir, np.union1d(one, other))
+        if len(one):
+            places = _find_places(examples, index_dir, np.union1d(one, other))
     order = np.lexsort((other, one))
     kept: dict[tuple[int, bool], Sketch | None] = {}
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:

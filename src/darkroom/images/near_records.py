@@ -42,13 +42,13 @@ class Compared(NamedTuple):
 
     Attributes:
         has_all_hashes: False where so many hashes look alike that not all were compared.
-        num_left: Candidates whose pixels were not compared, because there are too many.
+        has_all_pixels: False where there were too many candidates to compare all their pixels.
         is_verified: Whether pixels were compared at all.
         has_neighbours: Whether those of candidates of the caller were, too.
     """
 
     has_all_hashes: bool
-    num_left: int
+    has_all_pixels: bool
     is_verified: bool
     has_neighbours: bool = False
 
@@ -116,7 +116,10 @@ def create_near_pairs(
         "one": pairs.one,
         "other": pairs.other,
         "difference": pa.array(pairs.difference, mask=pairs.difference < 0),
-        "correlation": pa.array(pairs.correlation, mask=np.isnan(pairs.correlation)),
+        # Not float32, whose digits beyond the third would be shown.
+        "correlation": pa.array(
+            pairs.correlation.astype(np.float64), mask=np.isnan(pairs.correlation)
+        ),
     }
     _create_table(connection, "near", columns)
     numbers = np.full(looks.num_hashes + len(looks.first), -1)
@@ -162,11 +165,11 @@ def _find_pairs(
         np.full(len(difference), np.nan, np.float32),
     ).take(np.argsort(difference, kind="stable"))
     if not records or not can_align():
-        return looks, hashed, Compared(has_all, 0, False)
+        return looks, hashed, Compared(has_all, True, False)
     candidates, num_spread = _spread(looks, hashed)
     if neighbours is not None:
         candidates = _join(candidates, _find_images(looks, neighbours))
-    num_left = max(len(candidates.one) - MAX_COMPARED, 0) + len(hashed.one) - num_spread
+    has_all_pixels = num_spread == len(hashed.one) and len(candidates.one) <= MAX_COMPARED
     candidates = candidates.take(slice(MAX_COMPARED))
     rows = [looks.row[looks.first[ends]] for ends in candidates[:2]]
     correlation = compare_records(*records, *rows)
@@ -176,7 +179,7 @@ def _find_pairs(
     ends = (looks.num_hashes + each for each in found[:2])
     left = hashed.take(slice(num_spread, None))
     pairs = _Pairs(*map(np.concatenate, zip((*ends, *found[2:]), left, strict=True)))
-    return looks, pairs, Compared(has_all, num_left, True, neighbours is not None)
+    return looks, pairs, Compared(has_all, has_all_pixels, True, neighbours is not None)
 
 
 def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
