@@ -25,6 +25,7 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     "near_leakage": WARN,
     "near_conflicts": WARN,
     "near_duplicates": WARN,
+    "suspect_labels": WARN,
     "missing_splits": FAIL,
     "missing_classes": WARN,
     "small_classes": WARN,

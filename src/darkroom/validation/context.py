@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import Features, find_features_file, read_features
 from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import ValidationOptions
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import Kind
+from darkroom.targets.suspects import Array
+from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
+
+
+class Seen(NamedTuple):
+    """The images that have features, in the order of those.
+
+    Attributes:
+        rows: Their rows, int64 [N].
+        splits: Their splits, text [N].
+        targets: What they are labelled with, a column of the index.
+        contents: Equal where images have the same pixels, uint64 [N].
+        looks: How they look, and which look alike.
+    """
+
+    rows: Array
+    splits: Array
+    targets: pa.Array
+    contents: Array
+    looks: Looks
 
 
 @dataclass(frozen=True)
@@ -27,6 +52,7 @@ class Context:
         counts: How many rows, records and rejects the dataset has.
         anomalies: The findings of TFDV's example validation.
         options: Policies and limits.
+        kind: What its images are labelled with.
         index_dir: The folder of the index.
         records: Where the records are, for checks of images; None where that is not known.
     """
@@ -35,6 +61,7 @@ class Context:
     counts: DatasetCounts
     anomalies: tuple[Anomaly, ...]
     options: ValidationOptions
+    kind: Kind
     index_dir: str
     records: Records | None = None
 
@@ -55,3 +82,29 @@ class Context:
         """
         path = find_features_file(self.index_dir)
         return None if path is None else read_features(path, self.index_dir)
+
+    @cached_property
+    def seen(self) -> Seen | None:
+        """The images that have features, compared once; None when there are no two of them."""
+        features = self.features
+        if features is None or len(features.rows) < 2:
+            return None
+        label = "label_list" if pa.types.is_list(self.kind.column) else "label"
+        query = self.connection.sql(_SEEN.format(label=label))
+        table = query.to_arrow_reader(BATCH_ROWS).read_all().combine_chunks()
+        rows = table["row"].to_numpy()
+        order = np.argsort(rows, kind="stable")
+        table = table.take(order[np.searchsorted(rows[order], features.rows)])
+        contents = table["content"].to_numpy()
+        return Seen(
+            features.rows,
+            np.array(table["split"].to_pylist()),
+            table["target"].combine_chunks(),
+            contents,
+            compare_looks(features.values, contents),
+        )
+
+
+_SEEN = """
+SELECT row, split, {label} AS target, hash(coalesce(pixels, sha256, key)) AS content FROM matched
+"""

@@ -86,7 +86,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
     ):
         counts = count_dataset(connection, source)
         context = Context(
-            connection, counts, files.anomalies, options, files.index_dir, files.records
+            connection, counts, files.anomalies, options, kind, files.index_dir, files.records
         )
         findings = list(check_accounting(context))
         checks = list_checks(kind)

@@ -21,6 +21,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "near_leakage": "Images that look alike in different splits",
     "near_conflicts": "Images that look alike with different labels",
     "near_duplicates": "Images that look alike in a split",
+    "suspect_labels": "Labels that are probably wrong",
     "missing_splits": "Splits without records",
     "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",
@@ -75,7 +76,8 @@ class Finding:
         rows: The first ten, or of a ranked finding the worst thousand, as dicts for JSON. A record
             has `row`, `uri`, `split` and `label`; the other record of a pair has the same names
             with the prefix `other_`. Pairs that look alike have their `difference`, in bits of
-            256, and begin with the least.
+            256, and begin with the least. A label that is probably wrong has `suggested`, and its
+            `probability`, or for numbers `z`, the distance in standard deviations.
     """
 
     check: str
@@ -100,6 +102,7 @@ def format_row(row: Row) -> str:
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
+        extra += [f"probably {row['suggested']}"] if "suggested" in row else []
         return ": ".join([_format_record(row), *(make_visible(str(each)) for each in extra)])
     # An anomaly, a split or a class has few short values, and the check says what they are.
     return ": ".join(make_visible(f"{value}") for value in row.values() if value)

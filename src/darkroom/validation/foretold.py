@@ -1,0 +1,151 @@
+"""What the other images tell about each image: a linear head and the neighbours, on features.
+
+Nothing of what is told about an image was learned from it, or from an image that looks the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from darkroom.targets.suspects import Array, Suspecting
+
+NUM_FOLDS = 5
+# Principal components that the head sees, and those by which neighbours are found.
+_HEAD_AXES, _LOOK_AXES = 256, 128
+# As in scikit-learn: the smaller, the smaller the weights.
+_C = 0.02
+# After them, probabilities differ by less than 0.01 from those of a search without an end.
+_STEPS = 100
+_SEARCHED, _VOTERS = 30, 20
+# Cosine from which two images may be copies: neither teaches the other.
+_SAME = 0.9
+# Images that are compared at once, and those that may be neighbours of the others: they bound the
+# memory, and the time for a million images.
+_BLOCK, _MOST_VOTERS = 1_024, 100_000
+
+
+class Looks(NamedTuple):
+    """Images as the head sees them, and their neighbours.
+
+    Attributes:
+        axes: float32 [N, A], principal components of the standardised features.
+        neighbours: Numbers of the nearest other images, int64 [N, 30], the nearest first.
+        votes: Their weights, float32 [N, 30]: 0 for copies and all but the nearest 20.
+        folds: The part of each image, uint8 [N].
+    """
+
+    axes: Array
+    neighbours: Array
+    votes: Array
+    folds: Array
+
+
+def compare_looks(values: Array, contents: Array, seed: int = 0) -> Looks:
+    """Prepares features, which takes minutes for 100,000 images.
+
+    Args:
+        values: The features, float32 [N, D], N of at least 2.
+        contents: Equal where images have the same pixels, [N].
+        seed: For the folds.
+    """
+    random = np.random.default_rng(seed)
+    starts = range(0, len(values), _BLOCK)
+    mean = values.mean(0, dtype=np.float64).astype(np.float32)
+    scatter = np.zeros((values.shape[1],) * 2)
+    for start in starts:
+        block = values[start : start + _BLOCK] - mean
+        scatter += block.T @ block
+    spread = np.sqrt(np.diag(scatter) / len(values))
+    spread[spread == 0] = np.inf
+    _, axes = np.linalg.eigh(scatter / np.outer(spread, spread))
+    head = axes[:, : -_HEAD_AXES - 1 : -1] / spread[:, None]
+    look = np.linalg.eigh(scatter)[1][:, : -_LOOK_AXES - 1 : -1]
+    both = np.column_stack([head, look]).astype(np.float32)
+    seen = np.concatenate([(values[start : start + _BLOCK] - mean) @ both for start in starts])
+    looks = seen[:, head.shape[1] :]
+    looks = looks / np.maximum(np.linalg.norm(looks, axis=1, keepdims=True), 1e-12)
+    neighbours, cosines = _find_neighbours(looks, random)
+    same = (cosines >= _SAME) | (contents[neighbours] == contents[:, None])
+    votes = np.where(same, 0, np.maximum(cosines, 0) ** 3)
+    votes[np.cumsum(~same, 1) > _VOTERS] = 0
+    # Images of one group are in one fold: those of one content, and those that look like its first.
+    _, groups = np.unique(contents, return_inverse=True)
+    closest = np.where(same, groups[neighbours], groups[:, None]).min(1, initial=len(values))
+    first = np.arange(len(values))
+    np.minimum.at(first, groups, closest)
+    folds = random.permutation(len(values))[first[groups]] % NUM_FOLDS
+    return Looks(seen[:, : head.shape[1]], neighbours, votes, folds.astype(np.uint8))
+
+
+def foretell(looks: Looks, given: Array, kind: Suspecting) -> Array:
+    """Foretells what images are labelled with, each from images of the other folds and neighbours.
+
+    Args:
+        looks: The images.
+        given: float32 [N, K]; NaN where nothing is known.
+        kind: How their target is foretold.
+
+    Returns:
+        float32 [N, K].
+    """
+    known = ~np.isnan(given)
+    clean = np.where(known, given, 0)
+    told = np.empty_like(clean)
+    for fold in range(NUM_FOLDS):
+        inside = looks.folds == fold
+        taught = ~inside & known.any(1)
+        weights = _fit(looks.axes[taught], clean[taught], known[taught], kind)
+        told[inside] = looks.axes[inside] @ weights[:-1] + weights[-1]
+    # What all images have counts as much as a weak neighbour: some images have no other.
+    common = clean.sum(0) / np.maximum(known.sum(0), 1)
+    for start in range(0, len(told), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        votes, several = looks.votes[block, :, None], looks.neighbours[block]
+        sums = (votes * clean[several]).sum(1) + 1e-3 * common
+        shares = sums / ((votes * known[several]).sum(1) + 1e-3)
+        told[block] = kind.activate((told[block] + kind.invert(shares)) / 2)
+    return told
+
+
+def _fit(axes: Array, given: Array, known: Array, kind: Suspecting) -> Array:
+    """Returns the weights of a linear head, [A + 1, K], with the constant last.
+
+    The axes are uncorrelated, so each has a step of its own, which never is too long; Nesterov's
+    momentum shortens the way, and starts again when it leads astray.
+    """
+    axes = np.column_stack([axes, np.ones(len(axes), np.float32)])
+    penalty = np.full((axes.shape[1], 1), 1 / _C, np.float32)
+    penalty[-1] = 1e-6
+    step = 1 / (kind.curvature * np.square(axes).sum(0)[:, None] + penalty)
+    weights = ahead = np.zeros((axes.shape[1], given.shape[1]), np.float32)
+    pace = 1.0
+    for _ in range(_STEPS):
+        slope = axes.T @ ((kind.activate(axes @ ahead) - given) * known) + penalty * ahead
+        moved = ahead - step * slope
+        if np.vdot(ahead - moved, moved - weights) > 0:
+            pace = 1.0
+        faster = (1 + np.sqrt(1 + 4 * pace * pace)) / 2
+        ahead = moved + np.float32((pace - 1) / faster) * (moved - weights)
+        weights, pace = moved, faster
+    return weights
+
+
+def _find_neighbours(looks: Array, random: np.random.Generator) -> tuple[Array, Array]:
+    """Returns the numbers of the nearest others of each image, nearest first, and their cosines."""
+    pool = np.arange(len(looks))
+    if len(pool) > _MOST_VOTERS:
+        pool = np.sort(random.choice(pool, _MOST_VOTERS, replace=False))
+    count = min(_SEARCHED, len(looks) - 1)
+    numbers, found = np.empty((len(looks), count), np.int64), np.empty((len(looks), count), "f4")
+    others = np.ascontiguousarray(looks[pool].T)
+    for start in range(0, len(looks), _BLOCK):
+        several = np.arange(start, min(start + _BLOCK, len(looks)))
+        cosines = looks[several] @ others
+        cosines[several[:, None] == pool] = -1
+        near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+        near = np.take_along_axis(near, np.argsort(-np.take_along_axis(cosines, near, 1), 1), 1)
+        numbers[several] = pool[near]
+        found[several] = np.take_along_axis(cosines, near, 1)
+    return numbers, found

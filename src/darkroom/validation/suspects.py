@@ -1,0 +1,91 @@
+"""The check for labels and numbers that are probably wrong, by the features of the images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
+from darkroom.targets.suspects import MIN_IMAGES, find_suspecting
+from darkroom.validation.context import Context
+from darkroom.validation.counts import fetch_rows
+from darkroom.validation.foretold import foretell
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
+
+# Of images by labels: memory grows with it, to some 2 GB.
+_MOST_VALUES = 50_000_000
+_RECORDS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
+
+
+def check_suspect_labels(context: Context) -> Iterator[Finding]:
+    """Finds targets that the features of all other images speak against."""
+    seen, counts, kind = context.seen, context.counts, context.kind
+    if seen is None:
+        return
+    policy = context.options.policies["suspect_labels"]
+    named = (name for classes in counts.classes.values() for name in classes if name)
+    names = tuple(dict.fromkeys((*counts.numbers, *counts.labels, *named)))
+    if len(seen.rows) * len(names) > _MOST_VALUES:
+        yield Finding(
+            "suspect_labels",
+            policy,
+            len(seen.rows),
+            f"Wrong labels were not looked for: {len(seen.rows):,} images times {len(names):,} "
+            f"labels are more than {_MOST_VALUES:,}.",
+            "Look for them in a part of the dataset, or set the policy to off.",
+        )
+        return
+    place = np.flatnonzero(seen.targets.is_valid().to_numpy(zero_copy_only=False))
+    values, numbers = kind.number(seen.targets.take(pa.array(place)), pa.array(names, pa.string()))
+    numbers = values if counts.numbers else numbers
+    targets = kind.make_array(numbers.to_pylist(), len(names))
+    suspecting = find_suspecting(kind.name)
+    known = suspecting.encode(targets, names)
+    if np.isnan(known).all():
+        return
+    given = np.full((len(seen.rows), len(names)), np.nan, np.float32)
+    given[place] = known
+    told = foretell(seen.looks, given, suspecting)[place]
+    doubts = suspecting.judge(known, told, targets, names)
+    if count := len(doubts.images):
+        rows = seen.rows[place[doubts.images[:MAX_RANKED_ROWS]]].tolist()
+        found = {row["row"]: row for row in fetch_rows(context.connection, _RECORDS, [rows])}
+        is_list = pa.types.is_list(kind.column)
+        verb = "image is" if count == 1 else "images are"
+        yield Finding(
+            "suspect_labels",
+            policy,
+            count,
+            f"{count:,} {verb} probably labelled wrong: features of the other images speak against "
+            f"it.",
+            "Look at them from the first one on, and correct those that are wrong in the source. "
+            f"Labels with fewer than {MIN_IMAGES} images are not judged.",
+            tuple(
+                {
+                    **found[row],
+                    "suggested": _to_json(value) if is_list else value,
+                    suspecting.score: float(f"{score:.3g}"),
+                }
+                for row, value, score in zip(rows, doubts.suggested, doubts.scores, strict=False)
+            ),
+        )
+    if untold := doubts.untold:
+        verb = "label is" if len(untold) == 1 else "labels are"
+        yield Finding(
+            "suspect_labels",
+            policy,
+            len(untold),
+            f"{len(untold):,} {verb} not to be told from the features, so no image with it is "
+            f"called wrong: {list_first(untold)}.",
+            "Look at some of these images. Either the label says something that the features do "
+            "not show, or most of its images have another label.",
+            tuple({"label": name} for name in untold[:MAX_LISTED_ROWS]),
+        )
+
+
+def _to_json(value: object) -> str:
+    """Returns a list as the column `label` of a row shows it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,112 @@
+"""Labels and numbers that are probably wrong, and splits that differ: planted in drawn features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from darkroom.targets.suspects import find_suspecting
+from darkroom.validation.foretold import compare_looks, foretell
+
+from .test_judge import found, judge, record  # noqa: F401  the fixture
+
+RANDOM = np.random.default_rng(7)
+CENTERS = RANDOM.normal(size=(8, 48))
+
+
+def draw(classes, noise=0.7):
+    """Returns features of images of classes, float32 [N, 48]."""
+    random = np.random.default_rng(len(classes))
+    return (CENTERS[classes] + noise * random.normal(size=(len(classes), 48))).astype(np.float32)
+
+
+def doubt(kind, values, targets, names, contents=None):
+    looks = compare_looks(values, np.arange(len(values)) if contents is None else contents)
+    suspecting = find_suspecting(kind)
+    given = suspecting.encode(targets, names)
+    told = foretell(looks, given, suspecting)
+    return suspecting.judge(given, told, targets, names), told
+
+
+def test_a_wrong_label_is_found_with_the_right_one():
+    true = np.arange(160) % 4
+    given = true.copy()
+    given[[3, 50, 91]] = [0, 0, 1]
+    doubts, told = doubt("label", draw(true), given, ("cat", "dog", "emu", "fox"))
+    assert dict(zip(doubts.images.tolist(), doubts.suggested, strict=True)) == {
+        3: "fox",
+        50: "emu",
+        91: "fox",
+    }
+    assert not doubts.untold
+    assert (np.diff(doubts.scores) >= 0).all()
+    assert doubts.scores[-1] < 0.2
+    assert np.allclose(told.sum(1), 1, atol=1e-5)
+
+
+def test_clean_labels_are_left_alone():
+    doubts, _ = doubt("label", draw(np.arange(160) % 4), np.arange(160) % 4, tuple("abcd"))
+    assert not len(doubts.images)
+    assert not doubts.untold
+
+
+def test_copies_with_one_wrong_label_do_not_vouch_for_each_other():
+    true = np.arange(200) % 4
+    values, contents, given = draw(true), np.arange(200), true.copy()
+    # Seven copies of an image, some with changed bytes, all with the same wrong label.
+    copies = np.arange(8, 36, 4)
+    values[copies] = values[8] + 0.02 * RANDOM.normal(size=(7, 48))
+    contents[copies[:4]] = 8
+    given[copies] = 2
+    looks = compare_looks(values, contents)
+    assert len(set(looks.folds[copies])) == 1
+    assert not np.isin(looks.neighbours[copies], copies)[looks.votes[copies] > 0].any()
+    doubts, _ = doubt("label", values, given, tuple("abcd"), contents)
+    assert set(doubts.images.tolist()) == set(copies.tolist())
+    assert set(doubts.suggested) == {"a"}
+
+
+def test_labels_that_images_do_not_tell_are_named_and_not_listed():
+    true = np.arange(240) % 4
+    given = true.copy()
+    given[RANDOM.choice(240, 40, replace=False)] = 4  # from all classes
+    doubts, _ = doubt("label", draw(true), given, (*"abcd", "misc"))
+    assert doubts.untold == ["misc"]
+    assert "misc" not in doubts.suggested
+    assert not (given[doubts.images] == 4).any()
+    # Nothing is foretold of noise.
+    noise = RANDOM.normal(size=(240, 48)).astype(np.float32)
+    doubts, _ = doubt("label", noise, true, tuple("abcd"))
+    assert not len(doubts.images)
+    assert doubts.untold == [*"abcd"]
+
+
+def test_one_class_and_classes_with_few_images_are_not_judged():
+    given = np.array([0] * 30 + [1] * 4)
+    doubts, _ = doubt("label", draw(np.zeros(34, int)), given, ("a", "rare"))
+    assert not len(doubts.images)
+
+
+def test_one_of_several_labels_is_missing_or_too_many():
+    first, second = np.arange(200) % 2, np.arange(200) // 2 % 2
+    targets = np.column_stack([first, second, np.ones(200)]).astype(np.float32)
+    values = draw(first) + draw(second + 2)
+    targets[20, 0], targets[31, 1], targets[60] = 1, 0, np.nan
+    doubts, _ = doubt("labels", values, targets, ("car", "sun", "all"))
+    assert dict(zip(doubts.images.tolist(), doubts.suggested, strict=True)) == {
+        20: ["all"],
+        31: ["car", "sun", "all"],
+    }
+    assert not doubts.untold
+
+
+def test_a_wrong_number_is_far_from_what_its_image_tells():
+    length = RANDOM.uniform(1, 9, 200)
+    values = (length[:, None] * CENTERS[0] + RANDOM.normal(size=(200, 48))).astype(np.float32)
+    targets = np.column_stack([length, RANDOM.normal(size=200), np.full(200, np.nan)])
+    targets[5, 0], targets[6, 0] = 1_000 * length[5], np.nan
+    doubts, _ = doubt("numbers", values, targets.astype(np.float32), ("length", "luck", "none"))
+    assert doubts.images.tolist() == [5]
+    assert doubts.untold == ["luck"]
+    assert doubts.suggested[0][0] == pytest.approx(length[5], abs=1)
+    assert doubts.scores[0] > 100
