@@ -26,6 +26,7 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     "near_conflicts": WARN,
     "near_duplicates": WARN,
     "suspect_labels": WARN,
+    "drift": WARN,
     "missing_splits": FAIL,
     "missing_classes": WARN,
     "small_classes": WARN,
@@ -96,6 +97,12 @@ class ValidationFields:
         shown="those of the label map",
         flag="--expected-label",
     )
+    baseline: str | None = option(
+        None,
+        "An earlier dataset, from which this one must not differ: the check drift.",
+        group="checks",
+        metavar="RECORDS",
+    )
 
 
 @document
@@ -118,6 +125,11 @@ class ValidationOptions(ValidationFields):
         object.__setattr__(self, "required_splits", required)
         for split in self.required_splits:
             _check_choice("required split", split, SPLITS)
+        if self.baseline is not None and self.policies.get("drift") == OFF:
+            raise UsageError(
+                "A baseline is compared by the check drift, which is off.",
+                "Leave out the baseline, or the policy of drift.",
+            )
         object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
 
     def to_json(self) -> str:

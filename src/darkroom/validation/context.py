@@ -90,11 +90,7 @@ class Context:
         if features is None or len(features.rows) < 2:
             return None
         label = "label_list" if pa.types.is_list(self.kind.column) else "label"
-        query = self.connection.sql(_SEEN.format(label=label))
-        table = query.to_arrow_reader(BATCH_ROWS).read_all().combine_chunks()
-        rows = table["row"].to_numpy()
-        order = np.argsort(rows, kind="stable")
-        table = table.take(order[np.searchsorted(rows[order], features.rows)])
+        table = fetch_in_order(self.connection, _SEEN.format(label=label), features.rows)
         contents = table["content"].to_numpy()
         return Seen(
             features.rows,
@@ -103,6 +99,20 @@ class Context:
             contents,
             compare_looks(features.values, contents),
         )
+
+
+def fetch_in_order(connection: duckdb.DuckDBPyConnection, sql: str, rows: Array) -> pa.Table:
+    """Returns what a query says about rows, in their order.
+
+    Args:
+        connection: The database.
+        sql: Gives each of them once, as `row`, and may give others.
+        rows: int64 [N].
+    """
+    table = connection.sql(sql).to_arrow_reader(BATCH_ROWS).read_all()
+    found = table["row"].to_numpy()
+    order = np.argsort(found, kind="stable")
+    return table.take(pa.array(order[np.searchsorted(found[order], rows)]))
 
 
 _SEEN = """

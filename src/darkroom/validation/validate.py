@@ -117,6 +117,7 @@ def validate(
     required_splits: tuple[str, ...] = ("train", "eval"),
     min_class_images: int = 10,
     expected_labels: tuple[str, ...] | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
     report_dir: str | os.PathLike[str] | None = None,
 ) -> ValidationResult:
@@ -131,6 +132,7 @@ def validate(
         required_splits: Splits that must have records.
         min_class_images: Number of training images that every class needs.
         expected_labels: The only labels that may occur. None: those of the label map.
+        baseline: An earlier dataset, from which this one must not differ: the check `drift`.
         schema: A schema of TFDV as text (`schema.pbtxt`), which needs the extra `tfx`. None: the
             check `anomalies` is off.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
@@ -154,6 +156,7 @@ def validate(
         required_splits=required_splits,
         min_class_images=min_class_images,
         expected_labels=expected_labels,
+        baseline=None if baseline is None else os.fspath(baseline),
     )
     if schema is None:
         if (policies or {}).get("anomalies", OFF) != OFF:

@@ -27,12 +27,14 @@ class LabelSuspecting(Suspecting):
 
     def activate(self, values: Array) -> Array:
         """Returns the softmax."""
-        powers = np.exp(values - values.max(1, keepdims=True))
-        return powers / powers.sum(1, keepdims=True)
+        powers: Array = np.exp(values - values.max(1, keepdims=True))
+        powers /= powers.sum(1, keepdims=True)
+        return powers
 
     def invert(self, shares: Array) -> Array:
         """Returns logarithms."""
-        return np.log(shares * (1 - _UNSEEN) + _UNSEEN / shares.shape[1])
+        logarithms: Array = np.log(shares * (1 - _UNSEEN) + _UNSEEN / shares.shape[1])
+        return logarithms
 
     def judge(self, given: Array, told: Array, targets: Array, names: Sequence[str]) -> Doubts:
         """Suggests the most likely label."""

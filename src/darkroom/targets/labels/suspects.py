@@ -20,7 +20,8 @@ class LabelsSuspecting(Suspecting):
     def encode(self, targets: Array, names: Sequence[str]) -> Array:
         """Returns the targets; labels that few images have, or do not have, are unknown."""
         counts = [(targets == value).sum(0) for value in (0, 1)]
-        return np.where(np.minimum(*counts) < MIN_IMAGES, np.float32(np.nan), targets)
+        found: Array = np.where(np.minimum(*counts) < MIN_IMAGES, np.float32(np.nan), targets)
+        return found
 
     def activate(self, values: Array) -> Array:
         """Returns the logistic function."""

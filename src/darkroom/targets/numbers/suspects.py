@@ -33,8 +33,8 @@ class NumbersSuspecting(Suspecting):
         """Returns the distances from the medians; numbers without any, or few, are unknown."""
         middle, spread = _measure(targets)
         usable = (spread > 0) & ((~np.isnan(targets)).sum(0) >= MIN_IMAGES)
-        scaled = (targets - middle) / np.where(usable, spread, np.nan)
-        return np.clip(scaled, -_MOST, _MOST).astype(np.float32)
+        scaled: Array = (targets - middle) / np.where(usable, spread, np.nan)
+        return scaled.clip(-_MOST, _MOST).astype(np.float32)
 
     def activate(self, values: Array) -> Array:
         """Returns the values."""

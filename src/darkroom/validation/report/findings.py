@@ -22,6 +22,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "near_conflicts": "Images that look alike with different labels",
     "near_duplicates": "Images that look alike in a split",
     "suspect_labels": "Labels that are probably wrong",
+    "drift": "Splits or datasets that differ",
     "missing_splits": "Splits without records",
     "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",
