@@ -66,7 +66,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
         DarkroomError: The run could not start, or a component failed.
     """
     merged = merge_options(values)
-    for name in ("data", "root", "push_to", "baseline_model", "schema", "label_map"):
+    for name in ("data", "root", "push_to", "baseline_model", "baseline", "schema", "label_map"):
         if merged.get(name) is not None:
             merged[name] = storage.absolute(merged[name])
     for name in ("weights", "record_cache", "checkpoint_dir"):

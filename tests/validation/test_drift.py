@@ -105,7 +105,7 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
     assert (row["what"], row["found"], row["detail"]) == (
         "brightness",
         1.0,
-        "median 164.5, not 44.5",
+        "half from 142.2 to 186.8, not 22.25 to 66.75",
     )
 
     embed(old, "net 1")

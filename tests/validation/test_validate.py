@@ -53,6 +53,7 @@ def test_the_options_are_those_of_the_pipeline():
         # That of the conversion.
         "max_rejects is float | None",
         "max_rejects has the default None",
+        "baseline is str | os.PathLike[str] | None",
     ]
 
 

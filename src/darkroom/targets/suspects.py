@@ -14,8 +14,8 @@ Array = np.ndarray[Any, Any]
 MIN_IMAGES = 5
 # A target is suspected below the first share of the probability that is usual for its label; below
 # the second, if all others of its label are so alike that it stands out by 4 standard deviations of
-# log odds. Of 874 photographs as they are, 1 % then are (decision 40).
-_LIMIT, _LIMIT_APART, _APART = 0.05, 0.2, 4.0
+# log odds. Of 874 photographs as they are, some 1 % then are (decision 40).
+_LIMIT, _LIMIT_APART, _APART = 0.03, 0.1, 4.0
 # 1.4826 times the median distance is the standard deviation of a normal distribution.
 NORMAL = 1.4826
 # Tjur's coefficient of discrimination, and the share of the variance that is explained: below it,

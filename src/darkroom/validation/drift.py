@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
@@ -19,7 +18,6 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
-from darkroom.errors import UsageError
 from darkroom.features.table import find_features_file, read_features
 from darkroom.storage.database import create_view
 from darkroom.targets.suspects import Array, find_suspecting
@@ -104,8 +102,9 @@ def compare_sides(side: Side, other: Side) -> Iterator[Row]:
         distance = abs(below[0] - below[1]).max()
         allowed = max(_LEAST_DISTANCE, _FAR * np.sqrt(1 / len(values) + 1 / len(others)))
         if distance > allowed:
-            middles = (np.median(values), np.median(others))
-            yield _make_row(name, distance, allowed, "median {:.4g}, not {:.4g}".format(*middles))
+            parts = np.concatenate([np.quantile(each, (0.25, 0.75)) for each in (values, others)])
+            detail = "half from {:.4g} to {:.4g}, not {:.4g} to {:.4g}".format(*parts)
+            yield _make_row(name, distance, allowed, detail)
     names = sorted({*side.labels, *other.labels})
     counts = np.array([[each.labels.get(name, 0) for name in names] for each in (side, other)])
     totals = counts.sum(1)
@@ -167,29 +166,20 @@ def _report(context: Context, what: str, moved: list[Row], hint: str) -> Iterato
 
 def _read_side(context: Context, records: str, split: str | None = None) -> Side:
     """Reads what is compared of a view of an index; all splits if None."""
-    connection, where = context.connection, "WHERE ? IS NULL OR split = ?"
+    connection, where = context.connection, "WHERE (? IS NULL OR split = ?)"
     columns = ", ".join(f"({sql})::DOUBLE AS {name}" for name, sql in _NUMBERS.items())
     found = connection.execute(f"SELECT {columns} FROM {records} {where}", [split, split])
     values = {name: np.ma.filled(each, np.nan) for name, each in found.fetchnumpy().items()}
     numbers = {name: each[np.isfinite(each)] for name, each in values.items()}
-    kind, has_labels = context.kind, context.kind.names is not None
-    column = "label_list" if pa.types.is_list(kind.column) else "label"
-    label = (kind.names or "NULL").format(column=column)
-    sql = _COUNT_LABELS.format(label=label, records=records, where=where)
-    labels = connection.execute(sql, [split, split]).fetchall() if has_labels else []
-    return Side(numbers, dict(labels))
+    if context.kind.names is None:
+        return Side(numbers, {})
+    labels = connection.execute(_COUNT_LABELS.format(records=records, where=where), [split, split])
+    return Side(numbers, dict(labels.fetchall()))
 
 
 def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     """Yields what differs from an earlier dataset."""
-    dataset = open_dataset(root)
-    check_index_files(root, dataset)
-    if dataset.target.kind != context.kind.name:
-        raise UsageError(
-            f"The baseline {root} is labelled with {dataset.target.kind}, and the dataset with "
-            f"{context.kind.name}.",
-            "Compare with an earlier version of the same dataset: baseline (--baseline).",
-        )
+    check_index_files(root, open_dataset(root))
     index_dir, connection = storage.join(root, INDEX_FOLDER), context.connection
     path = find_features_file(index_dir)
     old = None if path is None else read_features(path, index_dir)
@@ -213,8 +203,8 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     yield from tell_apart(looks, is_new, ~is_new)
 
 
+# The several labels of an image count as one.
 _COUNT_LABELS = """
-SELECT label, count(*) FROM (SELECT {label} AS label FROM {records} {where})
-WHERE label IS NOT NULL GROUP BY label
+SELECT label, count(*) FROM {records} {where} AND label IS NOT NULL GROUP BY label
 """
 _CONTENTS = "SELECT row, hash(coalesce(pixel_hash, sha256, key)) AS content FROM baseline"

@@ -16,7 +16,7 @@ STORES = ("gs", "s3")
 # The stores that the reader of each option can open.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("data", "exclude", "decisions", "push_to", "allowed_roots"), STORES),
-    "baseline_model": STORES,
+    **dict.fromkeys(("baseline_model", "baseline"), STORES),
     # TensorFlow reads these, and it cannot open s3://.
     **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
 }
