@@ -61,7 +61,7 @@ def hash_look(pixels: Pixels) -> str | None:
     down, right = (-(-side // _MAX_SAMPLES) for side in (height, width))
     # As far from one end as from the other, so that a mirrored image has the same samples.
     rows = pixels[(height - 1) % down // 2 :: down]
-    if rows.size <= _MAX_COPIED:
+    if right > 1 and rows.size <= _MAX_COPIED:
         rows = np.ascontiguousarray(rows)
     green = rows if rows.ndim == 2 else rows[..., rows.shape[2] // 2]
     sample = green[:, (width - 1) % right // 2 :: right]
@@ -72,7 +72,7 @@ def hash_look(pixels: Pixels) -> str | None:
     across, along = (_make_waves(side) for side in inside.shape)
     waves = (across.single @ inside.astype(np.float32)).astype(np.float64) @ along.double.T
     bits = waves > _MIN_LEVEL * _AMPLITUDE**2 * inside.size
-    return np.packbits(bits.ravel()[ORDER]).tobytes().hex()
+    return np.packbits(bits.take(ORDER)).tobytes().hex()
 
 
 class _Waves(NamedTuple):
@@ -91,9 +91,10 @@ def _make_waves(num_samples: int) -> _Waves:
 
 def _cut_border(sample: Pixels) -> Pixels | None:
     """Returns what is inside of a plain border; None of a plain image."""
-    level = int(sample[0, 0])
-    corners = sample[0, -1], sample[-1, 0], sample[-1, -1]
-    if any(abs(int(corner) - level) > _BORDER_LEVELS for corner in corners):
+    # Python's own numbers take a third of the time of NumPy's.
+    level = sample.item(0, 0)
+    corners = sample.item(0, -1), sample.item(-1, 0), sample.item(-1, -1)
+    if any(abs(corner - level) > _BORDER_LEVELS for corner in corners):
         return sample
     for _ in range(2):  # rows, then columns
         lowest, highest = sample.min(axis=1), sample.max(axis=1)
