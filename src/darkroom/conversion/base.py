@@ -98,7 +98,9 @@ def open_old_dataset(
     image = asdict(options.image)
     image["checks"] = image.pop("image_check")
     image["compression"] = options.compression
-    others = sorted(name for name, value in image.items() if dataset.options.get(name) != value)
+    # An older dataset does not have the newest option, and its images have their metadata.
+    stored = {"strip_metadata": False, **dataset.options}
+    others = sorted(name for name, value in image.items() if stored.get(name) != value)
     made_by = dataset.options["codecs"], read_code(folders.index)
     if not others and made_by != (find_codecs(), hash_code()):
         sample = nsmallest(_COMPARED, _read_rows(folders.index), itemgetter("key"))

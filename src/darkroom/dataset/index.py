@@ -47,6 +47,7 @@ _COLUMNS = (
     ("pixel_hash", pa.string()),
     ("decoded_hash", pa.string()),
     ("perceptual_hash", pa.string()),
+    ("private", pa.string()),
     ("height", pa.int64()),
     ("width", pa.int64()),
     ("channels", pa.int64()),
@@ -69,7 +70,7 @@ _COLUMNS = (
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
 # Columns that some indexes do not have, as those of an older version; they are null there.
-NEWER_COLUMNS = frozenset({"perceptual_hash", *OPTIONAL_COLUMNS})
+NEWER_COLUMNS = frozenset({"perceptual_hash", "private", *OPTIONAL_COLUMNS})
 
 
 def index_schema(
@@ -107,6 +108,7 @@ class IndexRow(NamedTuple):
         pixel_hash: Hash of the pixels.
         decoded_hash: Hash of the pixels that Pillow and OpenCV decode.
         perceptual_hash: Hash of how the image looks.
+        private: What its bytes say of place and camera.
         height: Height as written, in pixels.
         width: Width as written, in pixels.
         channels: 1 or 3.
@@ -135,6 +137,7 @@ class IndexRow(NamedTuple):
     pixel_hash: str | None = None
     decoded_hash: str | None = None
     perceptual_hash: str | None = None
+    private: str | None = None
     height: int | None = None
     width: int | None = None
     channels: int | None = None

@@ -19,7 +19,22 @@ _XMP_ORIENTATION = re.compile(rb'tiff:Orientation(?:="|>)([1-8])')
 _SHORT, _LONG = 3, 4
 _ENTRY_BYTES = 12
 # Bytes of a value, by the number of its type.
-_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}
+EXIF_SIZES = {
+    1: 1,
+    2: 1,
+    3: 2,
+    4: 4,
+    5: 8,
+    6: 1,
+    7: 1,
+    8: 2,
+    9: 4,
+    10: 8,
+    11: 4,
+    12: 8,
+    13: 4,
+    16: 8,
+}
 
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _START_OF_SCAN, _APP1, _APP2 = 0xDA, 0xE1, 0xE2
@@ -63,11 +78,15 @@ class JpegTraits(NamedTuple):
         has_profile: Whether it has an embedded ICC profile.
         num_scans: Number of scans of a JPEG that needs all coefficients until the last scan, such
             as a progressive one; 1 when it is decoded line by line; a huge number when unknown.
+        exif: Its EXIF blocks.
+        xmp: Its XMP.
     """
 
     orientation: int | None
     has_profile: bool
     num_scans: int
+    exif: list[bytes]
+    xmp: bytes
 
 
 def parse_jpeg_traits(data: bytes) -> JpegTraits:
@@ -91,8 +110,8 @@ def parse_jpeg_traits(data: bytes) -> JpegTraits:
             num_scans = 1 if is_whole else data.count(b"\xff\xda", start - 4)
     if num_scans == _UNKNOWN_SCANS:  # Its segments are odd, or too many.
         is_turned = _EXIF in data or _XMP in data
-        return JpegTraits(None if is_turned else 1, has_profile, num_scans)
-    return JpegTraits(_find_orientation(exif, xmp), has_profile, num_scans)
+        return JpegTraits(None if is_turned else 1, has_profile, num_scans, exif, xmp)
+    return JpegTraits(_find_orientation(exif, xmp), has_profile, num_scans, exif, xmp)
 
 
 def _find_orientation(exif: list[bytes], xmp: bytes) -> int | None:
@@ -117,7 +136,7 @@ def parse_exif_orientation(tiff: bytes) -> int | None:
         (count,) = struct.unpack_from(order + "H", tiff, directory)
         for place in range(directory + 2, directory + 2 + _ENTRY_BYTES * count, _ENTRY_BYTES):
             tag, kind, values, offset = struct.unpack_from(order + "HHII", tiff, place)
-            size = _SIZES.get(kind, 0) * values
+            size = EXIF_SIZES.get(kind, 0) * values
             if size > 4 and offset + size > len(tiff):
                 return None
             if tag == ORIENTATION_TAG:

@@ -4,7 +4,8 @@ The user's own bytes stay as they are if they are an upright RGB or grayscale JP
 All other images are encoded again, once: upright, in sRGB, transparent images on white, the first
 of several frames; JPEG sources as JPEG (quality 95, 4:4:4; less if they are reduced), all others as
 PNG. An embedded profile is applied when an RGB image is encoded again; gray keeps its values. With
-the encoding `raw` every image is decoded, and its pixels themselves are stored.
+the encoding `raw` every image is decoded, and its pixels themselves are stored. On request, bytes
+that stay lose their metadata, and nothing else.
 
 With checks `full`, a file is rejected if TensorFlow's decoder would reject it (truncated anywhere,
 a wrong checksum in a PNG), or if a JPEG decoder had to invent pixels. Some JPEGs break the rules
@@ -45,6 +46,7 @@ from darkroom.images.memory import (
     count_plain_jpeg_bytes,
     reserve_nothing,
 )
+from darkroom.images.metadata import find_png_private, find_private, strip_jpeg, strip_png
 from darkroom.images.perceptual_hash import hash_look
 from darkroom.images.pillow import Decoded
 from darkroom.images.pixels import (
@@ -90,6 +92,8 @@ class PreparedImage(NamedTuple):
             None when it is equal, for other images, and when it was not asked for.
         perceptual_hash: Hash of how the image looks, upright and before any resizing; None when not
             decoded, and of plain and tiny images.
+        private: What its stored bytes say of place and camera, as `metadata.find_private` returns;
+            None for an image of an older dataset.
         luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
         matrix: Where a point of the file's pixels is in the image that is stored.
     """
@@ -106,6 +110,7 @@ class PreparedImage(NamedTuple):
     pixel_hash: str | None
     decoded_hash: str | None
     perceptual_hash: str | None
+    private: str | None
     luminance: float | None
     matrix: Matrix = IDENTITY
 
@@ -195,8 +200,16 @@ def _prepare_sound_jpeg(
             return None
         orientation = pillow.find_orientation(data, JPEG)
     stays = orientation == 1 and not _must_change(height, width, options)
+    stored, private = data, ""
+    if stays:
+        private = find_private(traits.exif, traits.xmp)
+        if options.strip_metadata:
+            stripped = strip_jpeg(data)
+            if stripped is None:
+                return None
+            stored, private = stripped, ""
     if stays and options.image_check == CHECK_HEADER:
-        return _keep(data, JPEG, height, width, channels)
+        return _keep(stored, JPEG, height, width, channels, private, stored is not data)
     if plain and (traits.num_scans > _MAX_PLAIN_SCANS or (traits.has_profile and not stays)):
         return None
     num_bytes = count_plain_jpeg_bytes(height * width, channels, traits.num_scans, stays)
@@ -207,7 +220,8 @@ def _prepare_sound_jpeg(
         if pixels is None:
             return None
         if stays:
-            return _finish(data, JPEG, Decoded(pixels, []), JPEG, options, decoded_hash)
+            decoded = Decoded(pixels, [] if stored is data else ["metadata"])
+            return _finish(stored, JPEG, decoded, JPEG, options, decoded_hash, private)
         changes = ["orientation"] if orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
         profile = pillow.parse_header(data, JPEG).profile if has_profile else None
@@ -239,7 +253,11 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
         decoded.changes.append("bit_depth")
     if color == PNG_GRAY_ALPHA and decoded.pixels.ndim == 3:  # as Pillow gives 16 bits
         decoded = decoded._replace(pixels=np.ascontiguousarray(decoded.pixels[..., 0]))
-    return _finish(None if decoded.changes else data, PNG, decoded, PNG, options)
+    if decoded.changes:
+        return _finish(None, PNG, decoded, PNG, options)
+    stored = strip_png(data) if options.strip_metadata else data
+    decoded.changes.extend([] if stored is data else ["metadata"])
+    return _finish(stored, PNG, decoded, PNG, options, private=find_png_private(stored))
 
 
 def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
@@ -249,13 +267,26 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
     is_kept = options.image_check == CHECK_HEADER and not _must_change(height, width, options)
     if not is_kept or not is_plain_png(data):
         return None
-    return _keep(data, PNG, height, width, 1 if data[25] == PNG_GRAY else 3)
+    stored = strip_png(data) if options.strip_metadata else data
+    channels = 1 if data[25] == PNG_GRAY else 3
+    private = find_png_private(stored)
+    return _keep(stored, PNG, height, width, channels, private, stored is not data)
 
 
-def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
+def _keep(
+    data: bytes,
+    format: str,
+    height: int,
+    width: int,
+    channels: int,
+    private: str,
+    is_stripped: bool,
+) -> PreparedImage:
     """Returns an image that is written as it is, without decoding."""
+    changes = ("metadata",) if is_stripped else ()
+    facts = None, None, None, private, None
     return PreparedImage(
-        data, format, height, width, channels, (), format, height, width, None, None, None, None
+        data, format, height, width, channels, changes, format, height, width, *facts
     )
 
 
@@ -266,6 +297,7 @@ def _finish(
     source_format: str,
     options: ImageOptions,
     decoded_hash: str | None = None,
+    private: str = "",
 ) -> PreparedImage:
     """Measures pixels, shrinks them if asked, and encodes them unless the bytes stay."""
     pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
@@ -280,6 +312,8 @@ def _finish(
     if options.is_raw:
         changes, data, target = [*changes, "raw"], None, RAW
     if data is None:
+        private = ""
+        changes = [change for change in changes if change != "metadata"]
         converted = convert_profile(pixels, decoded.profile)
         changes = changes if converted is pixels else [*changes, "profile"]
         pixels, data = converted, encode(converted, target, quality)
@@ -297,6 +331,7 @@ def _finish(
         pixel_hash=pixel_hash,
         decoded_hash=None if decoded_hash == pixel_hash else decoded_hash,
         perceptual_hash=perceptual_hash,
+        private=private,
         luminance=luminance,
         matrix=matrix,
     )

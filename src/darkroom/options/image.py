@@ -57,6 +57,13 @@ class ImageFields:
         runtime=True,
         more="Below 95 their colors have half the resolution (4:2:0).",
     )
+    strip_metadata: bool = option(
+        False,
+        "Take EXIF, XMP, IPTC and comments out of images.",
+        group="conversion",
+        more="Pixels and the color profile stay byte for byte. No place and no number of a camera "
+        "is then in a record.",
+    )
     find_decoded_copies: str = option(
         AUTO_COPIES,
         "Decode JPEGs a second time, so that PNGs that were made of them are found.",

@@ -265,6 +265,7 @@ def _index_row(
         image.pixel_hash,
         image.decoded_hash,
         image.perceptual_hash,
+        image.private,
         image.height,
         image.width,
         image.channels,
