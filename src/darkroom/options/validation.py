@@ -27,6 +27,8 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     "near_duplicates": WARN,
     "suspect_labels": WARN,
     "drift": WARN,
+    "location_data": WARN,
+    "quality": WARN,
     "missing_splits": FAIL,
     "missing_classes": WARN,
     "small_classes": WARN,

@@ -18,7 +18,9 @@ from darkroom.validation.content import check_duplicates, check_label_conflicts,
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.drift import check_drift
+from darkroom.validation.location import check_location_data
 from darkroom.validation.near import check_near_conflicts, check_near_duplicates, check_near_leakage
+from darkroom.validation.quality import check_quality
 from darkroom.validation.report.findings import Finding, Row
 from darkroom.validation.suspects import check_suspect_labels
 
@@ -235,6 +237,8 @@ COMMON_CHECKS = {
     "near_duplicates": Check(check_near_duplicates),
     "suspect_labels": Check(check_suspect_labels),
     "drift": Check(check_drift),
+    "location_data": Check(check_location_data),
+    "quality": Check(check_quality),
     "missing_splits": Check(check_missing_splits),
     "missing_classes": Check(check_missing_classes, needs_names=True),
     "small_classes": Check(check_small_classes, needs_names=True),

@@ -168,6 +168,7 @@ _RECORD_COLUMNS = {
     "pixel_hash": "VARCHAR",
     "decoded_hash": "VARCHAR",
     "perceptual_hash": "VARCHAR",
+    "private": "VARCHAR",
     "height": "BIGINT",
     "width": "BIGINT",
     "luminance": "DOUBLE",

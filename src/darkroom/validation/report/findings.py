@@ -23,6 +23,8 @@ CHECK_TITLES: Mapping[str, str] = {
     "near_duplicates": "Images that look alike in a split",
     "suspect_labels": "Labels that are probably wrong",
     "drift": "Splits or datasets that differ",
+    "location_data": "Places and numbers of cameras in images",
+    "quality": "Images that differ from the others in quality",
     "missing_splits": "Splits without records",
     "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",

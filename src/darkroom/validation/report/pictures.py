@@ -65,7 +65,7 @@ def make_pictures(
     thumbnails = {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
-        thumbnails = make_thumbnails((uris[row], data) for row, data in _read_images(records, uris))
+        thumbnails = make_thumbnails((uris[row], data) for row, data in read_images(records, uris))
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
     count = len(rows) - len(thumbnails)
@@ -78,11 +78,10 @@ def make_pictures(
 def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
     """Yields URI and row of the records that findings name, then of the samples, each once."""
     seen = set()
-    named = [row for finding in report.findings for row in finding.first_rows]
+    # Rejected and lost rows may name files that are not images.
+    found = [finding for finding in report.findings if finding.check != "accounting"]
+    named = [row for finding in found for row in finding.first_rows if "reason" not in row]
     for row in (*named, *report.samples):
-        # Rejected and lost rows may name files that are not images.
-        if "reason" in row or "problem" in row:
-            continue
         for side in ("", "other_"):
             uri = row.get(f"{side}uri")
             if uri and uri not in seen:
@@ -90,7 +89,7 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
                 yield uri, row[f"{side}row"]
 
 
-def _read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
+def read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
     """Yields the rows and the images of records, file by file, as long as they can be read."""
     # Other commands report the problems of a dataset.
     with suppress(OSError, DarkroomError, LookupError):

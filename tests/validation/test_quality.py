@@ -1,0 +1,132 @@
+"""Checks of single images: what a person would mark is found, and nothing where all are alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+import darkroom
+from darkroom.dataset.index import read_index
+from darkroom.options import ConversionOptions
+from darkroom.validation.quality import Problem, find_outliers
+
+from ..pictures import encode, make_noise
+
+SIZE = 160, 120
+
+
+def draw(seed: int) -> Image.Image:
+    """A picture with sharp edges, as photographs have."""
+    blocks = Image.fromarray(make_noise(seed, 12, 16))
+    return blocks.resize(SIZE, Image.Resampling.NEAREST)
+
+
+def shift(image: Image.Image, factor: float, added: float) -> Image.Image:
+    return image.point(lambda level: level * factor + added)
+
+
+PLANTED = {
+    "tiny": draw(100).resize((20, 15)),
+    "extreme aspect": draw(101).resize((1200, 120), Image.Resampling.NEAREST),
+    "dark": shift(draw(102), 0.1, 0),
+    "bright": shift(draw(103), 0.1, 229),
+    "nearly uniform": shift(draw(104), 0.05, 120),
+    "blurred": draw(105).filter(ImageFilter.GaussianBlur(3)),
+}
+
+
+def write_images(folder: Path, images: dict[str, Image.Image]) -> Path:
+    for number, (name, image) in enumerate(images.items()):
+        path = folder / ("train", "eval")[number % 2] / "ab"[number // 2 % 2] / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(image))
+    return folder
+
+
+def find_quality(records: Path) -> dict[str, str]:
+    findings = darkroom.validate(records).findings
+    return {
+        Path(row["uri"]).stem: row["problem"]
+        for finding in findings
+        if finding.check == "quality"
+        for row in finding.rows
+    }
+
+
+@pytest.mark.parametrize("count", [60, 10])
+def test_what_a_person_would_mark_is_marked(tmp_path, count):
+    usual = {f"usual-{number}": draw(number) for number in range(count)}
+    source = write_images(tmp_path / "in", {**usual, **PLANTED})
+    darkroom.convert(source, tmp_path / "records")
+    found = find_quality(tmp_path / "records")
+    assert {*found} == {*PLANTED}
+    assert [name for name in PLANTED if name not in found[name]] == []
+
+
+def test_images_that_are_all_alike_are_not_marked(tmp_path):
+    same = {f"{number}": shift(draw(number), 0.05, 0) for number in range(12)}
+    darkroom.convert(write_images(tmp_path / "in", same), tmp_path / "records")
+    assert find_quality(tmp_path / "records") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.full(1_000_000, -6.0), 0),
+        (np.random.default_rng(0).exponential(1, 10_000), 200),
+        (np.repeat([0.0, 9.0], 5_000), 0),
+        (np.append(np.zeros(9), 3.0), 1),
+        (np.append(np.zeros(8), 3.0), 0),
+        (np.zeros(1), 0),
+        (np.zeros(0), 0),
+    ],
+)
+def test_at_most_two_percent_are_outliers(values, expected):
+    rows = np.arange(len(values))
+    problem = Problem("tiny", rows, values, limit=-100)
+    found = find_outliers(problem)
+    assert len(found) == expected
+    assert [row for row, _ in found] == rows[np.argsort(-values, kind="stable")][:expected].tolist()
+    assert find_outliers(problem._replace(limit=100.0)) == []
+
+
+def test_places_are_found_and_an_update_takes_them_out(tmp_path):
+    images = {f"usual-{number}": draw(number) for number in range(8)}
+    source = write_images(tmp_path / "in", images)
+    exif = Image.Exif()
+    exif[0x010F] = "Maker"
+    exif.get_ifd(0x8825).update({1: "N", 2: (52.0, 31.0, 0.0)})
+    exif.get_ifd(0x8769)[0xA431] = "4711"
+    path = source / "train/a/usual-0.png"
+    path.write_bytes(encode(images["usual-0"], exif=exif))
+    darkroom.convert(source, tmp_path / "records")
+    [finding] = [
+        each
+        for each in darkroom.validate(tmp_path / "records").findings
+        if each.check == "location_data"
+    ]
+    [row] = finding.rows
+    assert (finding.policy, finding.count, row["uri"]) == ("warn", 1, str(path))
+    assert row["problem"] == "GPS position,serial number"
+    before = read_index(str(tmp_path / "records/index")).to_pylist()
+
+    options = ConversionOptions(update=True, strip_metadata=True)
+    darkroom.convert(source, tmp_path / "records", options=options)
+    after = read_index(str(tmp_path / "records/index")).to_pylist()
+    [(old, new)] = [
+        (old, new) for old, new in zip(before, after, strict=True) if old["sha256"] != new["sha256"]
+    ]
+    names = {name for name in new if new[name] != old[name]}
+    assert names - {"offset"} == {"sha256", "size_bytes", "changes", "private", "length"}
+    assert (new["changes"], new["private"]) == ("metadata", "")
+    assert not [
+        each
+        for each in darkroom.validate(tmp_path / "records").findings
+        if each.check == "location_data"
+    ]
+    darkroom.convert(source, tmp_path / "new", options=replace(options, update=False))
+    assert read_index(str(tmp_path / "new/index")).to_pylist() == after
