@@ -41,9 +41,9 @@ PLANTED = {
 
 def write_images(folder: Path, images: dict[str, Image.Image]) -> Path:
     for number, (name, image) in enumerate(images.items()):
-        path = folder / ("train", "eval")[number % 2] / "ab"[number // 2 % 2] / f"{name}.png"
+        path = folder / ("train", "eval")[number % 2] / "ab"[number // 2 % 2] / f"{name}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(image))
+        path.write_bytes(encode(image, "JPEG", quality=95))
     return folder
 
 
@@ -101,8 +101,8 @@ def test_places_are_found_and_an_update_takes_them_out(tmp_path):
     exif[0x010F] = "Maker"
     exif.get_ifd(0x8825).update({1: "N", 2: (52.0, 31.0, 0.0)})
     exif.get_ifd(0x8769)[0xA431] = "4711"
-    path = source / "train/a/usual-0.png"
-    path.write_bytes(encode(images["usual-0"], exif=exif))
+    path = source / "train/a/usual-0.jpg"
+    path.write_bytes(encode(images["usual-0"], "JPEG", quality=95, exif=exif))
     darkroom.convert(source, tmp_path / "records")
     [finding] = [
         each
