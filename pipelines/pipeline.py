@@ -135,8 +135,8 @@ def _create_checks(
         manifest=manifest_gen.outputs["manifest"],
         anomalies=example_validator.outputs["anomalies"],
         options=config.validation,
-        # Kubeflow's launcher would download all records for a few pictures.
-        examples=image_to_tfrecord.outputs["examples"] if is_local else None,
+        # Kubeflow's launcher would download all records for a few pictures; a gallery needs them.
+        examples=image_to_tfrecord.outputs["examples"] if is_local or config.gallery else None,
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]

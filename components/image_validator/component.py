@@ -9,6 +9,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
 from darkroom.components.image_validator import executor
 from darkroom.components.system_artifacts import HTML
+from darkroom.errors import UsageError
 from darkroom.options.validation import ValidationOptions
 
 
@@ -63,7 +64,15 @@ class ImageValidator(base_component.BaseComponent):
             examples: `Examples` of ImageToTFRecord, for the pictures of the report; Kubeflow
                 downloads all records for them. None: they are made of the source images, for which
                 a store has five seconds.
+
+        Raises:
+            UsageError: The options ask for a gallery, and there are no examples.
         """
+        if options and options.gallery and examples is None:
+            raise UsageError(
+                "The gallery has images of the records, and ImageValidator has none.",
+                "Give it examples, or take the option gallery away.",
+            )
         pictured = {} if examples is None else {executor.EXAMPLES_KEY: examples}
         super().__init__(
             ImageValidatorSpec(

@@ -60,8 +60,9 @@ class Executor(base_executor.BaseExecutor):
             anomalies=tuple(read_anomalies(anomalies)),
             records=records,
         )
-        verdict = judge_dataset(files, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
-        write_verdict(verdict, records, output_dict, HTML_KEY)
+        options = ValidationOptions.from_json(exec_properties[OPTIONS_KEY])
+        verdict = judge_dataset(files, options)
+        write_verdict(verdict, records, output_dict, HTML_KEY, gallery=options.gallery)
 
 
 def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> Records | None:
@@ -75,6 +76,8 @@ def write_verdict(
     records: Records | None,
     output_dict: dict[str, list[Any]],
     html_key: str,
+    *,
+    gallery: bool = False,
 ) -> None:
     """Writes a report and its page, and marks it as blessed or not.
 
@@ -83,9 +86,10 @@ def write_verdict(
         records: The records with the pictures; without them they are made of the source.
         output_dict: `report`: a ValidationReport; `html_key`: HTML.
         html_key: The output for the page.
+        gallery: Whether the report has a gallery.
     """
     report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-    write_report(verdict, report.uri, records)
+    write_report(verdict, report.uri, records, gallery=gallery)
     report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
     page = artifact_utils.get_single_instance(output_dict[html_key])
     page.uri = storage.join(page.uri, REPORT_HTML)

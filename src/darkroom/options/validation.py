@@ -105,6 +105,11 @@ class ValidationFields:
         group="checks",
         metavar="RECORDS",
     )
+    gallery: bool = option(
+        False,
+        "Write gallery.html, too: findings and images to look through, and to decide about.",
+        group="checks",
+    )
 
 
 @document

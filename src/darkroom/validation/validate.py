@@ -29,7 +29,12 @@ from darkroom.validation.report.dataset_report import (
 )
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
-from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
+from darkroom.validation.report.write import (
+    GALLERY_FILE,
+    REPORT_FILES,
+    REPORT_HTML,
+    write_report,
+)
 
 _TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
 
@@ -42,11 +47,13 @@ class ValidationResult:
         directory: The dataset.
         report: Its counts, and the findings of the checks.
         report_path: The report's page for people; None when none was written.
+        gallery_path: The gallery; None when none was written.
     """
 
     directory: str
     report: DatasetReport
     report_path: str | None = None
+    gallery_path: str | None = None
 
     @property
     def blessed(self) -> bool:
@@ -89,6 +96,7 @@ class ValidationResult:
             "policies": dict(report.policies),
             "findings": [asdict(finding) for finding in report.findings],
             "report": self.report_path,
+            "gallery": self.gallery_path,
         }
 
     def __repr__(self) -> str:
@@ -118,6 +126,7 @@ def validate(
     min_class_images: int = 10,
     expected_labels: tuple[str, ...] | None = None,
     baseline: str | os.PathLike[str] | None = None,
+    gallery: bool = False,
     schema: str | os.PathLike[str] | None = None,
     report_dir: str | os.PathLike[str] | None = None,
 ) -> ValidationResult:
@@ -133,6 +142,8 @@ def validate(
         min_class_images: Number of training images that every class needs.
         expected_labels: The only labels that may occur. None: those of the label map.
         baseline: An earlier dataset, from which this one must not differ: the check `drift`.
+        gallery: Whether `gallery.html` is written beside the report: findings and images to look
+            through, and to decide about.
         schema: A schema of TFDV as text (`schema.pbtxt`), which needs the extra `tfx`. None: the
             check `anomalies` is off.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
@@ -157,18 +168,25 @@ def validate(
         min_class_images=min_class_images,
         expected_labels=expected_labels,
         baseline=None if baseline is None else os.fspath(baseline),
+        gallery=gallery,
     )
     if schema is None:
         if (policies or {}).get("anomalies", OFF) != OFF:
             raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
         options = replace(options, policies={**options.policies, "anomalies": OFF})
+    if gallery and report_dir is None:
+        raise UsageError(
+            "The gallery is written beside the report.",
+            "Name its folder: report_dir (--report). Or write it alone with darkroom gallery.",
+        )
     root = find_data(find_named(directory))
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
         # Before anything is computed.
         check_outside(root, folder, "The report")
-        ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
-        ledger.check_files(folder, REPORT_FILES)
+        files = (*REPORT_FILES, GALLERY_FILE)
+        ledger.check_alone(folder, files, "Choose a new folder for the report.")
+        ledger.check_files(folder, files)
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
@@ -177,8 +195,9 @@ def validate(
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):
-        write_report(report, folder, records)
-    return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
+        write_report(report, folder, records, gallery=gallery)
+    page = storage.join(folder, GALLERY_FILE) if gallery else None
+    return ValidationResult(root, report, storage.join(folder, REPORT_HTML), page)
 
 
 def _judge(
@@ -220,4 +239,5 @@ def format_classes(result: ValidationResult, *, bars: bool = False) -> str:
 def format_validation(result: ValidationResult) -> str:
     """Returns the verdict and the findings as text for a terminal."""
     page = f"\n\nReport     {result.report_path}" if result.report_path else ""
+    page += f"\nGallery    {result.gallery_path}" if result.gallery_path else ""
     return f"\n{format_table(result.report)}{page}"

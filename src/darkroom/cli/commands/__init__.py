@@ -10,6 +10,7 @@ COMMANDS = (
     "attempts",
     "verify",
     "validate",
+    "gallery",
     "diff",
     "describe",
     "embed",

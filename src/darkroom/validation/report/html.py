@@ -30,7 +30,9 @@ _LONG_COLUMNS = frozenset({"uri", "detail", "long"})
 _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
 
-def encode_html(report: DatasetReport, thumbnails: Mapping[str, str], missing: str = "") -> str:
+def encode_html(
+    report: DatasetReport, thumbnails: Mapping[str, str], missing: str = "", gallery: str = ""
+) -> str:
     """Returns the page.
 
     Args:
@@ -38,10 +40,14 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str], missing: s
         thumbnails: `data:image/jpeg` URI by URI of the source image. Images without a thumbnail get
             a placeholder.
         missing: Which pictures are missing, and why.
+        gallery: The file of the gallery beside the page; empty for none.
     """
     sections = (
         _make_header(report),
         element("p", missing, class_="note") if missing else None,
+        element("p", element("a", "All images and findings: the gallery", href=gallery))
+        if gallery
+        else None,
         _make_findings(report, thumbnails),
         _make_classes(report),
         _make_rejects(report),

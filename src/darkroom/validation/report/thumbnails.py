@@ -17,15 +17,16 @@ THUMBNAIL_PIXELS = 96
 _JPEG_QUALITY = 82
 
 
-def make_thumbnail(data: bytes, preparer: ImagePreparer) -> str:
+def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
     """Makes a thumbnail of an image as conversion stores it: upright, in sRGB, on white.
 
     Args:
         data: An image file in any format that conversion takes.
         preparer: Decodes the image; all but plain JPEGs in a process with limits.
+        pixels: Most pixels on its longer side.
 
     Returns:
-        A `data:image/jpeg` URI of an RGB JPEG with at most 96 pixels on its longer side. Images
+        A `data:image/jpeg` URI of an RGB JPEG with at most so many pixels. Images
         with less than half of that are enlarged by a whole factor, without smoothing.
 
     Raises:
@@ -35,22 +36,22 @@ def make_thumbnail(data: bytes, preparer: ImagePreparer) -> str:
         stored = preparer.prepare(data).encoded
         with Image.open(io.BytesIO(stored), formats=["JPEG", "PNG"]) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
-            image.draft("RGB", (2 * THUMBNAIL_PIXELS, 2 * THUMBNAIL_PIXELS))
-            small = _resize(image.convert("RGB"))
+            image.draft("RGB", (2 * pixels, 2 * pixels))
+            small = _resize(image.convert("RGB"), pixels)
     except (RejectError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"No thumbnail: {error}") from error
-    pixels = Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
+    clean = Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
     buffer = io.BytesIO()
-    pixels.save(buffer, "JPEG", quality=_JPEG_QUALITY)
+    clean.save(buffer, "JPEG", quality=_JPEG_QUALITY)
     return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _resize(image: Image.Image) -> Image.Image:
-    factor = THUMBNAIL_PIXELS // max(image.size)
+def _resize(image: Image.Image, pixels: int) -> Image.Image:
+    factor = pixels // max(image.size)
     if factor >= 2:
         size = (image.width * factor, image.height * factor)
         return image.resize(size, Image.Resampling.NEAREST)
-    image.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS), Image.Resampling.BOX)
+    image.thumbnail((pixels, pixels), Image.Resampling.BOX)
     return image
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from darkroom import storage
 from darkroom.dataset.labels import format_unannotated
 from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown, make_markdown_table
 from darkroom.storage import ledger
+from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.report.dataset_report import (
     DatasetReport,
     format_accounting,
@@ -27,6 +29,7 @@ from darkroom.validation.report.sources import SourceImages
 REPORT_JSON = "report.json"
 REPORT_MARKDOWN = "report.md"
 REPORT_HTML = "report.html"
+GALLERY_FILE = "gallery.html"
 REPORT_FILES = (REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML)
 
 
@@ -35,6 +38,8 @@ def write_report(
     folder: str,
     records: Records | None = None,
     sources: SourceImages | None = None,
+    *,
+    gallery: bool = False,
 ) -> None:
     """Writes `report.json`, `report.md` and `report.html`.
 
@@ -43,6 +48,7 @@ def write_report(
         folder: The folder; it is made if it does not exist.
         records: Where its records are: pictures are taken from them if they are on a disk.
         sources: Reads the source images, for the other pictures.
+        gallery: Whether `gallery.html` is written, too, which needs the records.
 
     Raises:
         OutputError: The folder has files of these names that darkroom did not write.
@@ -54,9 +60,14 @@ def write_report(
     texts = {
         REPORT_JSON: report.to_json(),
         REPORT_MARKDOWN: encode_markdown(report),
-        REPORT_HTML: encode_html(report, *pictures),
+        REPORT_HTML: encode_html(report, *pictures, gallery=GALLERY_FILE if gallery else ""),
     }
+    if gallery and records:
+        texts[GALLERY_FILE] = encode_gallery(report, records)
     ledger.write_files(folder, {name: text.encode() for name, text in texts.items()})
+    if not gallery and ledger.is_listed(folder, GALLERY_FILE):
+        # Of an earlier report.
+        storage.delete_file(storage.join(folder, GALLERY_FILE))
 
 
 def encode_markdown(report: DatasetReport) -> str:

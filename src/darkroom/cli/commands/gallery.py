@@ -1,0 +1,40 @@
+"""`darkroom gallery`: findings and images in one page, to look through and to decide about."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from darkroom.cli.shared.flags import add_command, add_overwrite
+from darkroom.cli.shared.output import print_result
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "gallery",
+        "Write findings and images as one page to look through, and to decide about.",
+        page="guides/gallery",
+        examples=("darkroom gallery records",),
+    )
+    parser.add_argument("directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default="gallery.html",
+        help="The page (default: gallery.html)",
+    )
+    add_overwrite(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom.runtime import progress
+    from darkroom.validation.browse import format_gallery, write_gallery
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = write_gallery(arguments.directory, arguments.output, overwrite=arguments.overwrite)
+    print_result(found, format_gallery, as_json=arguments.json)
+    return 0

@@ -1,0 +1,78 @@
+"""The gallery of a dataset as a file of its own: `darkroom gallery`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.opening import check_outside
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
+from darkroom.storage import ledger
+from darkroom.validation.gallery.encode import encode_gallery
+from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.write import GALLERY_FILE
+from darkroom.validation.validate import validate
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The page that `write_gallery` wrote.
+
+    Attributes:
+        path: The page.
+        bytes: Its length.
+        images: Number of the images of the dataset.
+        findings: Number of the findings to look at.
+    """
+
+    path: str
+    bytes: int
+    images: int
+    findings: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the values by name."""
+        return asdict(self)
+
+
+@storage.report_failures
+@progress.shown
+def write_gallery(
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str] = GALLERY_FILE,
+    *,
+    overwrite: bool = False,
+) -> Gallery:
+    """Checks a dataset, and writes its findings and images as one page to look through.
+
+    Args:
+        directory: A dataset; local or remote.
+        output: The page, outside of the dataset.
+        overwrite: Whether a file that exists is replaced.
+
+    Raises:
+        DataError: The folder is not a dataset, or it is damaged.
+        OutputError: `output` exists and may not be replaced, is a folder, or in the dataset.
+        OSError: Something cannot be read or written.
+    """
+    path = storage.absolute(output)
+    ledger.check_output_file(path, overwrite=overwrite)
+    result = validate(directory)
+    check_outside(result.directory, path, "The gallery")
+    records = Records(result.directory, storage.join(result.directory, INDEX_FOLDER))
+    with progress.step("Gallery"):
+        page = encode_gallery(result.report, records).encode()
+        storage.write_bytes(path, page)
+    return Gallery(path, len(page), result.report.written, len(result.findings))
+
+
+def format_gallery(gallery: Gallery) -> str:
+    """Returns what was written as lines for people."""
+    findings, images = format_count(gallery.findings, "finding"), f"{gallery.images:,} images"
+    return (
+        f"{findings}, {images}: {gallery.bytes / 1e6:.1f} MB\nOpen it in a browser: {gallery.path}"
+    )

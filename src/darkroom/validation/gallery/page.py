@@ -1,0 +1,144 @@
+"""The page of a gallery: one file with all data in it, which loads nothing and runs one script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from darkroom.dataset.splits import SPLITS
+from darkroom.validation.gallery.rows import Numbers, Rows
+from darkroom.validation.gallery.tiles import Tile
+from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
+from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row
+
+SCRIPT_FOLDER = Path(__file__).parent / "script"
+# Each file uses only those above it.
+SCRIPTS = (
+    "data.js",
+    "dom.js",
+    "filters.js",
+    "decisions.js",
+    "tiles.js",
+    "pairs.js",
+    "sidebar.js",
+    "histogram.js",
+    "map.js",
+    "bar.js",
+    "main.js",
+)
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_PLACE = re.compile(r"<!--(\w+)-->")
+_RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
+
+
+def encode_page(
+    report: DatasetReport,
+    fingerprint: str,
+    rows: Rows,
+    arrays: Mapping[str, Numbers],
+    findings: Sequence[Mapping[str, Any]],
+    tiles: Sequence[Tile],
+) -> str:
+    """Returns the page.
+
+    Args:
+        report: The verdict about the dataset.
+        fingerprint: That of its commit.
+        rows: All its rows.
+        arrays: What is known of all rows, by name: [N] or [N, ...].
+        findings: Its findings, as `encode_findings` returns them.
+        tiles: The images to show.
+    """
+    labels = list(dict.fromkeys((*report.labels, *(name for each in rows.sets for name in each))))
+    number = {label: place for place, label in enumerate(labels)}
+    facts = {
+        "fingerprint": fingerprint,
+        "count": len(rows.row),
+        "title": report.title,
+        "verdict": format_verdict(report),
+        "tone": {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair"),
+        "scope": format_scope(report),
+        "splits": SPLITS,
+        "labels": labels,
+        "sets": [[number[name] for name in each] for each in rows.sets],
+        "findings": findings,
+    }
+    blocks = {
+        "facts": facts,
+        "tiles": [tile._asdict() for tile in tiles],
+        **{f"rows-{name}": _encode_array(values) for name, values in arrays.items()},
+    }
+    data = "\n".join(
+        # Data and never markup: a browser ends the block at the first "<" that looks like an end.
+        f'<script type="application/json" id="{name}">{_encode_json(value)}</script>'
+        for name, value in blocks.items()
+    )
+    style, script = (SCRIPT_FOLDER / "style.css").read_text("utf-8"), join_scripts()
+    policy = (
+        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; "
+        f"style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    )
+    parts = {"policy": policy, "style": style, "data": data, "script": script}
+    page = (SCRIPT_FOLDER / "page.html").read_text("utf-8")
+    return _PLACE.sub(lambda match: parts[match[1]], page)
+
+
+def join_scripts() -> str:
+    """Returns the modules of the page as one script."""
+    texts = [(SCRIPT_FOLDER / name).read_text("utf-8") for name in SCRIPTS]
+    bodies = [_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts]
+    return '(() => {\n"use strict";\n' + "\n".join(bodies) + "})();\n"
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _encode_json(value: object) -> str:
+    # ASCII only: names of files may have lone surrogates, which UTF-8 cannot encode.
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _encode_array(values: Numbers) -> dict[str, str]:
+    little = values.astype(values.dtype.newbyteorder("<"))
+    return {"type": values.dtype.name, "data": base64.b64encode(little.tobytes()).decode()}
+
+
+def encode_findings(findings: Sequence[Finding], rows: Rows) -> list[dict[str, Any]]:
+    """Returns the findings as values of JSON.
+
+    `items` has those of their rows that are records: the places of one or two records, and what
+    else the check says of them. `lines` has the others as text.
+    """
+    return [
+        {
+            "check": each.check,
+            "title": CHECK_TITLES.get(each.check, each.check),
+            "policy": each.policy,
+            "count": each.count,
+            "message": each.message,
+            "hint": each.hint,
+            **_encode_rows(each, rows),
+        }
+        for each in findings
+    ]
+
+
+def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
+    items, lines = [], []
+    numbers = [(row.get("row", -1), row.get("other_row", -1)) for row in finding.rows]
+    found = rows.find_places(number for pair in numbers for number in pair).reshape(-1, 2)
+    for row, pair in zip(finding.rows, found.tolist(), strict=True):
+        # Rejected and lost rows are not records, whatever their number.
+        if pair[0] < 0 or "reason" in row or "problem" in row:
+            lines.append(format_row(row))
+            continue
+        facts = {name: value for name, value in row.items() if name not in _RECORD}
+        items.append({"places": [place for place in pair if place >= 0], "facts": facts})
+    return {"items": items, "lines": lines}

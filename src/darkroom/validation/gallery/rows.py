@@ -1,0 +1,128 @@
+"""All rows of a dataset as numbers, 8 bytes a row, and the places of rows in the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from darkroom.dataset.index import read_index
+from darkroom.dataset.splits import SPLITS
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+_COLUMNS = ("row", "split", "label", "height", "width", "luminance")
+# Labels have no control characters.
+_SEPARATOR = "\x1f"
+UNKNOWN = 255
+# The map has 12 bits a side; the last number says that a row is not on it.
+MAP_SIDE = 4095
+# Of the rows, those outside are drawn at the edge of the map.
+_MAP_QUANTILES = (0.002, 0.998)
+_FIT_ROWS = 20_000
+_BLOCK_ROWS = 65_536
+
+
+class Rows(NamedTuple):
+    """All rows, in the order of the index.
+
+    Attributes:
+        row: Number in the source, int64 [N].
+        group: Number of the labels times the number of splits, plus that of the split; [N] of the
+            smallest unsigned type that holds it.
+        side: Shorter side in pixels, uint16 [N]; 0 where it is not known.
+        brightness: Mean luminance, 0 to 254, uint8 [N]; 255 where it is not known.
+        sets: What images are labelled with, by number: each a tuple of labels.
+    """
+
+    row: Numbers
+    group: Numbers
+    side: Numbers
+    brightness: Numbers
+    sets: tuple[tuple[str, ...], ...]
+
+    def find_places(self, rows: Iterable[int]) -> Numbers:
+        """Returns the place in the index of rows of the source, int64; -1 where it has none."""
+        wanted = np.fromiter(rows, np.int64)
+        if not len(self.row):
+            return np.full(len(wanted), -1)
+        order = np.argsort(self.row, kind="stable")
+        found = order[np.searchsorted(self.row, wanted, sorter=order).clip(max=len(order) - 1)]
+        return np.where(self.row[found] == wanted, found, -1)
+
+
+def read_rows(index_dir: str) -> Rows:
+    """Reads the rows of an index.
+
+    Raises:
+        DataError: It is damaged.
+        OSError: It cannot be read.
+    """
+    table = read_index(index_dir, [*_COLUMNS])
+    sets, numbers = _number_labels(table["label"])
+    splits = pc.index_in(table["split"], pa.array(SPLITS)).to_numpy()
+    group = numbers * len(SPLITS) + splits
+    side = pc.fill_null(pc.min_element_wise(table["height"], table["width"]), 0).to_numpy()
+    luminance = pc.fill_null(table["luminance"].cast(pa.float64()), np.nan).to_numpy()
+    known = np.isfinite(luminance)
+    brightness = np.where(known, luminance, 0).round().clip(0, UNKNOWN - 1)
+    return Rows(
+        table["row"].to_numpy(),
+        group.astype(np.min_scalar_type(len(sets) * len(SPLITS))),
+        side.clip(0, 65_535).astype(np.uint16),
+        np.where(known, brightness, UNKNOWN).astype(np.uint8),
+        sets,
+    )
+
+
+def _number_labels(column: pa.ChunkedArray) -> tuple[tuple[tuple[str, ...], ...], Numbers]:
+    """Returns the labels that rows have, sorted, and the number of those of each row.
+
+    Numbers to predict are not labels: such rows have none.
+    """
+    if pa.types.is_list(column.type) and pa.types.is_string(column.type.value_type):
+        # An image with none of the labels is one without labels here.
+        column = pc.binary_join(column, _SEPARATOR)
+    elif not pa.types.is_string(column.type):
+        return ((),), np.zeros(len(column), np.int64)
+    texts = sorted(pc.unique(pc.fill_null(column, "")).to_pylist())
+    numbers = pc.index_in(pc.fill_null(column, ""), pa.array(texts, pa.string())).to_numpy()
+    return tuple(tuple(filter(None, text.split(_SEPARATOR))) for text in texts), numbers
+
+
+def place_on_map(count: int, places: Numbers, values: Numbers) -> Numbers:
+    """Returns where rows are on a map of their features: the first two principal components.
+
+    Args:
+        count: Number of rows, N.
+        places: The rows that have features, int64 [M].
+        values: Their features, float [M, D].
+
+    Returns:
+        uint16 [N, 2] of 0 to 4,094; 4,095 for rows without features. The first has the larger
+        spread.
+    """
+    result = np.full((count, 2), MAP_SIDE, np.uint16)
+    if len(places) < 2:
+        return result
+    some = values[:: -(-len(values) // _FIT_ROWS)].astype(np.float64)
+    mean = some.mean(0)
+    _, axes = np.linalg.eigh((some - mean).T @ (some - mean))
+    axes = axes[:, :-3:-1]
+    # The sign of an axis is arbitrary, and differs between versions of LAPACK.
+    axes = axes * np.sign(axes[abs(axes).argmax(0), range(axes.shape[1])])
+    starts = range(0, len(values), _BLOCK_ROWS)
+    points = np.concatenate([(values[at : at + _BLOCK_ROWS] - mean) @ axes for at in starts])
+    low, high = np.quantile(points, _MAP_QUANTILES, axis=0)
+    shares = ((points - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
+    result[places, : shares.shape[1]] = (shares * (MAP_SIDE - 1)).round()
+    return result
+
+
+def pack_map(points: Numbers) -> Numbers:
+    """Returns points of 12 bits a side in three bytes each, uint8 [N, 3]."""
+    x, y = points.astype(np.uint32).T
+    return np.stack([x & 255, x >> 8 | (y & 15) << 4, y >> 4], 1).astype(np.uint8)

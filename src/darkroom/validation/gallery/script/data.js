@@ -1,0 +1,62 @@
+// The data of the page: facts about the dataset, tiles, and a few numbers of every row.
+// A row is named by its place: its number in the index, from 0.
+
+const arrayTypes = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
+
+function readBlock(id) {
+  const node = document.getElementById(id);
+  if (!node) return null;
+  const value = JSON.parse(node.textContent);
+  node.remove(); // The text would be kept in memory beside the value.
+  return value;
+}
+
+function readArray(name) {
+  const block = readBlock(`rows-${name}`);
+  if (!block) return null;
+  const text = atob(block.data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+  return new arrayTypes[block.type](bytes.buffer);
+}
+
+// Twelve bits a side, in three bytes; 4095 is "not on the map".
+function unpackMap(packed) {
+  const points = { x: new Uint16Array(facts.count), y: new Uint16Array(facts.count) };
+  for (let i = 0, at = 0; i < facts.count; i++, at += 3) {
+    points.x[i] = packed[at] | (packed[at + 1] & 15) << 8;
+    points.y[i] = packed[at + 1] >> 4 | packed[at + 2] << 4;
+  }
+  return points;
+}
+
+export const facts = readBlock("facts");
+export const count = facts.count;
+export const tiles = readBlock("tiles");
+export const tileAt = new Map(tiles.map((tile) => [tile.place, tile]));
+export const side = readArray("side");
+export const brightness = readArray("brightness");
+
+const group = readArray("group");
+export const splitOf = new Uint8Array(count);
+export const setOf = facts.sets.length > 65535 ? new Uint32Array(count) : new Uint16Array(count);
+for (let i = 0; i < count; i++) {
+  setOf[i] = group[i] / facts.splits.length;
+  splitOf[i] = group[i] % facts.splits.length;
+}
+
+const packedMap = readArray("map");
+export const points = packedMap && unpackMap(packedMap);
+export const unknownBrightness = 255;
+export const offMap = 4095;
+
+// What an image is labelled with, as text: exact for images with a tile, else by its labels.
+export function showLabel(place) {
+  const tile = tileAt.get(place);
+  if (tile) return tile.label || "no label";
+  return facts.sets[setOf[place]].map((number) => facts.labels[number]).join(", ") || "no label";
+}
+
+export function showSplit(place) {
+  return facts.splits[splitOf[place]];
+}

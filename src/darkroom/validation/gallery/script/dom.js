@@ -1,0 +1,81 @@
+// Elements made of text that never becomes markup, and the one way in which parts of the page
+// tell each other that something changed.
+
+// Control, format, surrogate, private and unassigned characters, ends of lines and paragraphs:
+// a right-to-left mark could make "gpj.exe" look like "exe.jpg".
+const hiddenCharacters = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+export function visible(text) {
+  return String(text).replace(
+    hiddenCharacters,
+    (each) => `<U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`,
+  );
+}
+
+// An element: h("button", { class: "x", onclick: act }, "text", child). Null children are left out.
+export function h(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== null && value !== false) node.setAttribute(key, visible(value));
+  }
+  fill(node, ...children);
+  return node;
+}
+
+export function fill(node, ...children) {
+  const shown = children.flat(Infinity).filter((each) => each !== null && each !== false);
+  node.replaceChildren(
+    ...shown.map((each) => (each instanceof Node ? each : document.createTextNode(visible(each)))),
+  );
+}
+
+// An image of the page's own data. Its name says nothing that the text beside it does not say.
+export function picture(tile) {
+  if (!tile || !tile.picture) return h("span", { class: "none" }, "no picture");
+  const node = h("img", { alt: "", decoding: "async" });
+  node.src = tile.picture; // Not as an attribute: it is long, and plain ASCII.
+  return node;
+}
+
+export function format(number) {
+  return number.toLocaleString("en-US");
+}
+
+export function countOf(number, noun) {
+  return `${format(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+export function say(text) {
+  document.getElementById("status").textContent = visible(text);
+}
+
+// Shows items a few at a time, the next ones when the reader comes near the end.
+export function showInSteps(list, items, make, step) {
+  let shown = 0;
+  const more = h("button", { class: "more", onclick: () => add() }, "Show more");
+  const watcher = new IntersectionObserver((found) => {
+    if (found.some((each) => each.isIntersecting)) add();
+  }, { rootMargin: "600px" });
+  function add() {
+    list.append(...items.slice(shown, shown + step).map(make));
+    shown += step;
+    if (shown < items.length) return;
+    watcher.disconnect();
+    more.remove();
+  }
+  add();
+  if (shown < items.length) watcher.observe(more);
+  return shown < items.length ? more : null;
+}
+
+const listeners = {};
+
+export function when(what, act) {
+  (listeners[what] ??= []).push(act);
+}
+
+export function changed(what) {
+  for (const act of listeners[what] ?? []) act();
+}

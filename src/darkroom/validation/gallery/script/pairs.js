@@ -1,0 +1,99 @@
+// Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
+
+import { tileAt } from "./data.js";
+import { decidePair, describeFate, findPairFate } from "./decisions.js";
+import { fill, h, picture, showInSteps } from "./dom.js";
+import { describeFact, describeRow } from "./tiles.js";
+
+const pairModes = { side: "Side by side", flicker: "Flicker", difference: "Difference" };
+const pairActions = {
+  left: ["Keep left", "1"],
+  right: ["Keep right", "2"],
+  ignore: ["Ignore", "i"],
+};
+let pairMode = "side";
+
+export function setPairMode(mode) {
+  pairMode = pairMode === mode && mode !== "side" ? "side" : mode;
+  for (const node of document.querySelectorAll("[data-mode]")) node.dataset.mode = pairMode;
+  for (const node of document.querySelectorAll("[data-set-mode]")) {
+    node.setAttribute("aria-pressed", String(node.dataset.setMode === pairMode));
+  }
+}
+
+export function actOnPair(card, action) {
+  decidePair(action, card.dataset.pair.split(" ").map(Number));
+}
+
+function makePair(item, number, total) {
+  const [left, right] = item.places;
+  const sides = [left, right].map((place, at) =>
+    h(
+      "figcaption",
+      { class: "caption" },
+      h("span", { class: "place" }, at ? "right" : "left"),
+      describeRow(place),
+      h("span", { class: "fate", "data-place": place }),
+    ),
+  );
+  const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
+    h(
+      "button",
+      {
+        "data-action": action,
+        "aria-pressed": "false",
+        "aria-keyshortcuts": key,
+        onclick: () => decidePair(action, item.places),
+      },
+      name,
+      h("kbd", { "aria-hidden": "true" }, key),
+    ),
+  );
+  const facts = Object.entries(item.facts).filter(([, value]) => value !== null);
+  const card = h(
+    "li",
+    { class: "pair", "data-pair": item.places.join(" ") },
+    h("figure", {}, h("div", { class: "stage" }, sides.map((_, at) => picture(tileAt.get(item.places[at])))), sides),
+    h("p", { class: "facts" }, `pair ${number} of ${total}`, facts.map(describeFact)),
+    h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons),
+  );
+  paintPair(card);
+  return card;
+}
+
+function paintPair(card) {
+  const fate = findPairFate(card.dataset.pair.split(" ").map(Number));
+  card.classList.toggle("decided", fate !== "");
+  for (const button of card.querySelectorAll("[data-action]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.action === fate));
+  }
+  for (const node of card.querySelectorAll(".fate")) {
+    const what = describeFate(Number(node.dataset.place));
+    fill(node, what);
+    node.closest("figcaption").classList.toggle("gone", what === "drop");
+  }
+}
+
+export function paintPairs() {
+  for (const card of document.querySelectorAll(".pair")) paintPair(card);
+}
+
+export function makePairs(items) {
+  const modes = Object.entries(pairModes).map(([mode, name]) =>
+    h(
+      "button",
+      {
+        "data-set-mode": mode,
+        "aria-pressed": String(mode === pairMode),
+        onclick: () => setPairMode(mode === pairMode ? "side" : mode),
+      },
+      name,
+    ),
+  );
+  const list = h("ol", { class: "pairs", "data-mode": pairMode });
+  const numbers = new Map(items.map((item, at) => [item, at + 1]));
+  const more = showInSteps(
+    list, items, (item) => makePair(item, numbers.get(item), items.length), 24,
+  );
+  return [h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes), list, more];
+}

@@ -1,0 +1,145 @@
+"""The images that a gallery shows: those of findings, and a sample of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import chain, islice, zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from darkroom import storage
+from darkroom.dataset import example
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.index import find_index_files, read_index_batches
+from darkroom.dataset.tfrecord import read_record_at, read_some_records
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.pixels import encode_stored
+from darkroom.options.image import ImageOptions
+from darkroom.runtime import progress
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import Kind
+from darkroom.validation.gallery.rows import Rows
+from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.thumbnails import make_thumbnail
+
+MAX_TILES = 2_000
+MAX_FINDING_TILES = 1_200
+# Of each class, as far as there is room.
+CLASS_TILES = 8
+# Pairs are compared in detail, so the first images, which are those of findings, are large.
+LARGE_PIXELS, SMALL_PIXELS = 288, 112
+MAX_LARGE = 320
+_PLACE = ("shard", "position", "offset", "length")
+_COLUMNS = ("row", "uri", "split", "label", "height", "width", *_PLACE)
+
+
+class Tile(NamedTuple):
+    """An image in the gallery.
+
+    Attributes:
+        place: Number of its row in the index, from 0.
+        row: Number of its row in the source.
+        uri: Its URI.
+        label: What it is labelled with, as text.
+        size: Width and height in pixels; None where that is not known.
+        picture: `data:image/jpeg` URI; empty when the image could not be read.
+    """
+
+    place: int
+    row: int
+    uri: str
+    label: str
+    size: tuple[int, int] | None
+    picture: str
+
+
+def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]]) -> list[int]:
+    """Returns the places of the images to show, each once, the most important first.
+
+    Args:
+        rows: All rows.
+        findings: The places of the rows of each finding, worst first.
+    """
+    turns = chain.from_iterable(zip_longest(*findings))
+    named = dict.fromkeys(place for place in turns if place is not None)
+    chosen = dict.fromkeys(islice(named, MAX_FINDING_TILES))
+    order = np.argsort(rows.group, kind="stable")
+    _, starts, counts = np.unique(rows.group[order], return_index=True, return_counts=True)
+    room = MAX_TILES - len(chosen)
+    # First the same number of every class and split, then by their shares.
+    least = min(CLASS_TILES, max(1, room // max(len(counts), 1)))
+    share = (room - np.minimum(counts, least).sum()) / max(len(rows.group), 1)
+    quotas = np.minimum(counts, least + (counts * max(share, 0)).astype(int))
+    for start, count, quota in zip(starts, counts, quotas, strict=True):
+        # The order of the index is random in each span; these are of all spans.
+        spread = order[start + np.arange(quota) * count // max(quota, 1)]
+        chosen.update(dict.fromkeys(spread.tolist()))
+    return list(chosen)[:MAX_TILES]
+
+
+def make_tiles(
+    records: Records, dataset: Dataset, kind: Kind, places: Sequence[int], max_bytes: int
+) -> list[Tile]:
+    """Makes tiles from records, the first ones large.
+
+    Args:
+        records: Where the records are.
+        dataset: Their commit.
+        kind: What they are labelled with.
+        places: Their places in the index, the most important first.
+        max_bytes: Limit of all pictures together; tiles above it have none.
+
+    Raises:
+        DataError: The index or a record is damaged.
+        OSError: A file cannot be read.
+    """
+    found = dict(_find_rows(records.index_dir, places))
+    files: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for place, row in found.items():
+        file = dataset.splits[row["split"]].shards[row["shard"]].file
+        files.setdefault(file, {})[place] = row
+    pictures: dict[int, str] = {}
+    large = set(places[:MAX_LARGE])
+    has_images = example.IMAGE_ENCODED in dataset.features
+    with closing(ImagePreparer(ImageOptions())) as preparer:
+        for file, rows in files.items() if has_images else ():
+            for place, data in _read_images(storage.join(records.examples, file), rows):
+                pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
+                with suppress(ValueError):
+                    pictures[place] = make_thumbnail(data, preparer, pixels)
+                progress.advance(len(pictures), len(places), "images")
+    tiles = []
+    for place in filter(found.__contains__, places):
+        row, picture = found[place], pictures.get(place, "")
+        max_bytes -= len(picture)
+        size = (row["width"], row["height"]) if row["height"] else None
+        label, shown = kind.show(row["label"]), picture if max_bytes > 0 else ""
+        tiles.append(Tile(place, row["row"], row["uri"] or "", label, size, shown))
+    return tiles
+
+
+def _find_rows(index_dir: str, places: Sequence[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields places and rows of the index, in its order."""
+    wanted = np.sort(np.asarray(places, np.int64))
+    start = 0
+    for path in find_index_files(index_dir):
+        for table in read_index_batches(path, _COLUMNS, BATCH_ROWS):
+            inside = wanted[slice(*np.searchsorted(wanted, [start, start + len(table)]))]
+            yield from zip(inside.tolist(), table.take(inside - start).to_pylist(), strict=True)
+            start += len(table)
+
+
+def _read_images(path: str, rows: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
+    """Yields places and images of records of a file: by their offsets, if these are known."""
+    if any(row["offset"] is None for row in rows.values()):
+        numbers = {row["position"]: place for place, row in rows.items()}
+        for number, record in read_some_records(path, numbers.keys()):
+            yield numbers[number], encode_stored(example.decode_example(record))
+        return
+    with storage.open_read(path) as file:
+        for place, row in rows.items():
+            file.seek(row["offset"])
+            record = read_record_at(path, file.read(row["length"]), row["position"])
+            yield place, encode_stored(example.decode_example(record))
