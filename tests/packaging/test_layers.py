@@ -154,8 +154,8 @@ LAYERS = [
     ),
     Layer(
         "cli",
-        "errors, version, runtime, storage, options, conversion, validation, audit, input, "
-        "profiling, evaluation, training, pipelines",
+        "errors, version, runtime, storage, decisions, options, conversion, validation, audit, "
+        "input, profiling, evaluation, training, pipelines",
         "the command line",
     ),
     Layer(

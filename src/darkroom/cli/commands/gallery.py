@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, add_overwrite
+from darkroom.cli.shared.flags import add_command, add_overwrite, read_options
 from darkroom.cli.shared.output import print_result
 
 
@@ -17,24 +17,37 @@ def add(commands: Any) -> None:
         "gallery",
         "Write findings and images as one page to look through, and to decide about.",
         page="guides/gallery",
-        examples=("darkroom gallery records",),
+        examples=(
+            "darkroom gallery records",
+            "darkroom gallery records --resolve decisions.json --output decisions.jsonl",
+        ),
     )
     parser.add_argument("directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
     parser.add_argument(
         "--output",
         metavar="FILE",
-        default="gallery.html",
-        help="The page (default: gallery.html)",
+        help="The file to write (default: gallery.html; with --resolve decisions.jsonl)",
+    )
+    parser.add_argument(
+        "--resolve",
+        metavar="SAVED",
+        help="Write decisions, which the page saved, for --decisions of a conversion instead",
     )
     add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    from darkroom.decisions.resolving import format_resolved, resolve
     from darkroom.runtime import progress
     from darkroom.validation.browse import format_gallery, write_gallery
 
+    options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
-        found = write_gallery(arguments.directory, arguments.output, overwrite=arguments.overwrite)
-    print_result(found, format_gallery, as_json=arguments.json)
+        if "resolve" in options:
+            saved = options.pop("resolve")
+            resolved = resolve(saved=saved, **{"output": "decisions.jsonl", **options})
+            print_result(resolved, format_resolved, as_json=arguments.json)
+        else:
+            print_result(write_gallery(**options), format_gallery, as_json=arguments.json)
     return 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from darkroom.dataset.commit import read_dataset
+from darkroom.features.table import find_features_file, read_features
 from darkroom.runtime import progress
 from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.page import encode_findings, encode_page
-from darkroom.validation.gallery.rows import read_rows
+from darkroom.validation.gallery.rows import Numbers, pack_map, place_on_map, read_rows
 from darkroom.validation.gallery.tiles import choose_tiles, make_tiles
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.pictures import Records
@@ -30,10 +33,18 @@ def encode_gallery(report: DatasetReport, records: Records) -> str:
     dataset = read_dataset(records.examples)
     rows = read_rows(records.index_dir)
     arrays = {"group": rows.group, "side": rows.side, "brightness": rows.brightness}
+    path = find_features_file(records.index_dir)
+    if path and (features := read_features(path, records.index_dir)):
+        points = place_on_map(len(rows.row), rows.find_places(features.rows), features.values)
+        arrays["map"] = pack_map(points)
     findings = encode_findings(report.findings, rows)
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
-    room = MAX_BYTES - _TEXT_BYTES - sum(array.nbytes for array in arrays.values()) * 4 // 3
     with progress.step("Pictures"):
-        kind = find_kind(dataset.target.kind)
-        tiles = make_tiles(records, dataset, kind, choose_tiles(rows, named), room)
-    return encode_page(report, dataset.fingerprint, rows, arrays, findings, tiles)
+        kind, places = find_kind(dataset.target.kind), choose_tiles(rows, named)
+        tiles = make_tiles(records, dataset, kind, places, find_room(arrays))
+    return encode_page(report, dataset, rows, arrays, findings, tiles)
+
+
+def find_room(arrays: Mapping[str, Numbers]) -> int:
+    """Returns how many bytes are left for pictures in a page with these arrays."""
+    return MAX_BYTES - _TEXT_BYTES - sum(array.nbytes for array in arrays.values()) * 4 // 3

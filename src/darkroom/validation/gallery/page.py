@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.gallery.tiles import Tile
@@ -39,7 +40,7 @@ _RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_spli
 
 def encode_page(
     report: DatasetReport,
-    fingerprint: str,
+    dataset: Dataset,
     rows: Rows,
     arrays: Mapping[str, Numbers],
     findings: Sequence[Mapping[str, Any]],
@@ -49,7 +50,7 @@ def encode_page(
 
     Args:
         report: The verdict about the dataset.
-        fingerprint: That of its commit.
+        dataset: Its commit.
         rows: All its rows.
         arrays: What is known of all rows, by name: [N] or [N, ...].
         findings: Its findings, as `encode_findings` returns them.
@@ -58,7 +59,8 @@ def encode_page(
     labels = list(dict.fromkeys((*report.labels, *(name for each in rows.sets for name in each))))
     number = {label: place for place, label in enumerate(labels)}
     facts = {
-        "fingerprint": fingerprint,
+        "fingerprint": dataset.fingerprint,
+        "kind": dataset.target.kind,
         "count": len(rows.row),
         "title": report.title,
         "verdict": format_verdict(report),

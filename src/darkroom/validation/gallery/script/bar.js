@@ -17,9 +17,11 @@ export function startRelabel(place) {
 }
 
 function relabel() {
-  const label = relabelInput.value.trim();
-  if (!facts.labels.includes(label)) return say(`${label || "Nothing"} is not a label of this dataset.`);
-  decideSelected("relabel", relabelPlace, label);
+  const text = relabelInput.value.trim(), hasSeveral = facts.kind === "labels";
+  const names = hasSeveral ? text.split(",").map((each) => each.trim()) : [text];
+  const unknown = names.find((each) => !facts.labels.includes(each));
+  if (unknown !== undefined) return say(`${unknown || "Nothing"} is not a label of this dataset.`);
+  decideSelected("relabel", relabelPlace, hasSeveral ? names : text);
   relabelInput.value = "";
   const back = relabelPlace === undefined ? null : document.querySelector(`[data-place="${relabelPlace}"]`);
   relabelPlace = undefined;

@@ -49,6 +49,10 @@ const packedMap = readArray("map");
 export const points = packedMap && unpackMap(packedMap);
 export const unknownBrightness = 255;
 export const offMap = 4095;
+export const mapColors = [
+  "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
+  "#b07aa1", "#9c755f", "#edc948", "#d9829f", "#8c8c99",
+];
 
 // What an image is labelled with, as text: exact for images with a tile, else by its labels.
 export function showLabel(place) {

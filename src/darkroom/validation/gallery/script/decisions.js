@@ -69,7 +69,7 @@ export function decide(action, places, label) {
   if (!entry.places.length) return say("Select images first.");
   if (action === "relabel") entry.label = label;
   record(entry);
-  const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${label}` }[action];
+  const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${[label].flat().join(", ")}` }[action];
   say(`${countOf(entry.places.length, "row")}: ${what ?? "no decision"}.`);
 }
 
@@ -97,7 +97,7 @@ export function findPairFate(pair) {
 // What happens to a row, in words; empty where nothing does.
 export function describeFate(place) {
   if (fates[place] === DROP || losers.get(place) > 0) return "drop";
-  if (fates[place] === RELABEL) return `now ${newLabels.get(place)}`;
+  if (fates[place] === RELABEL) return `now ${[newLabels.get(place)].flat().join(", ")}`;
   return fateNames[fates[place]];
 }
 
@@ -119,14 +119,16 @@ export function encodeDecisions() {
     if (fates[i] === DROP || losers.get(i) > 0) drops.push(i);
     else if (fates[i] === IGNORE) ignored.push(i);
     else if (fates[i] === RELABEL) {
-      const label = newLabels.get(i);
-      if (!relabelled.has(label)) relabelled.set(label, []);
-      relabelled.get(label).push(i);
+      const key = JSON.stringify(newLabels.get(i));
+      if (!relabelled.has(key)) relabelled.set(key, []);
+      relabelled.get(key).push(i);
     }
   }
   const decisions = [];
   if (drops.length) decisions.push({ action: "drop", places: drops });
-  for (const [label, places] of relabelled) decisions.push({ action: "relabel", label, places });
+  for (const [key, places] of relabelled) {
+    decisions.push({ action: "relabel", label: JSON.parse(key), places });
+  }
   if (ignored.length) decisions.push({ action: "ignore", places: ignored });
   for (const [key, action] of pairFates) {
     if (action === "ignore") decisions.push({ action, pair: key.split(" ").map(Number) });

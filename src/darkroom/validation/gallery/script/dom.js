@@ -47,8 +47,13 @@ export function countOf(number, noun) {
   return `${format(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+let silence = 0;
+
 export function say(text) {
-  document.getElementById("status").textContent = visible(text);
+  const status = document.getElementById("status");
+  status.textContent = visible(text);
+  clearTimeout(silence);
+  silence = setTimeout(() => fill(status), 6_000);
 }
 
 // Shows items a few at a time, the next ones when the reader comes near the end.

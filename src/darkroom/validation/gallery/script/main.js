@@ -165,3 +165,4 @@ function start() {
 }
 
 start();
+performance.mark("ready");

@@ -1,28 +1,26 @@
 // The map of the features: a point for each row, drawn by WebGL2, else a sample of them on a canvas.
 // A lasso, or what is in view, becomes a filter.
 
-import { count, facts, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
+import { count, facts, mapColors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
 import { fill, format, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 
-const mapColors = [
-  [0.31, 0.47, 0.66], [0.95, 0.56, 0.17], [0.35, 0.63, 0.31], [0.88, 0.34, 0.35], [0.46, 0.72, 0.70],
-  [0.69, 0.48, 0.63], [0.61, 0.46, 0.37], [0.93, 0.79, 0.28], [0.85, 0.51, 0.63], [0.55, 0.55, 0.60],
-];
-const canvasPoints = 100_000;
+// A million points would hide each other: of the rows that are shown and hidden, so many are drawn.
+const mostShown = 150_000, mostHidden = 50_000;
+const hiddenColor = mapColors.length;
+const allColors = [...mapColors, "#9a9a9a"];
 const lassoMaskSide = 1024;
 const moveShare = 0.15;
 
 const vertexShader = `#version 300 es
-in vec2 place; in float color; in float shown;
-uniform vec3 view; uniform float size; uniform float pass; uniform vec3 colors[${mapColors.length}];
+in vec2 place; in float color;
+uniform vec3 view; uniform float size; uniform vec3 colors[${allColors.length}];
 out vec4 tint;
 void main() {
   vec2 at = (place - view.xy) * view.z * 2.0;
-  bool isHere = place.x < 4095.0 / 4096.0 && shown == pass;
-  gl_Position = isHere ? vec4(at.x, -at.y, 0.0, 1.0) : vec4(9.0);
+  gl_Position = vec4(at.x, -at.y, 0.0, 1.0);
   gl_PointSize = size;
-  tint = pass > 0.5 ? vec4(colors[int(color)], 0.85) : vec4(0.5, 0.5, 0.5, 0.25);
+  tint = vec4(colors[int(color)], color < ${hiddenColor}.0 ? 0.85 : 0.3);
 }`;
 const fragmentShader = `#version 300 es
 precision mediump float;
@@ -32,13 +30,29 @@ void main() {
   color = vec4(tint.rgb * tint.a, tint.a);
 }`;
 
-function findColor(place) {
-  return setOf[place] % mapColors.length;
+// The rows to draw: places on the map, two numbers of 16 bits each, and colours; hidden ones first.
+function chooseDrawn(found, isWanted) {
+  const onMap = points.x, total = Math.min(found[0], mostHidden) + Math.min(found[1], mostShown) + 2;
+  const steps = [Math.max(1, found[0] / mostHidden), Math.max(1, found[1] / mostShown)];
+  const drawn = { places: new Uint16Array(2 * total), colors: new Uint8Array(total), count: 0 };
+  for (const isShownPass of [0, 1]) {
+    let next = 0, seen = 0;
+    for (let i = 0; i < count; i++) {
+      if (onMap[i] === offMap || isWanted[i] !== isShownPass || seen++ < next) continue;
+      next += steps[isShownPass];
+      const at = drawn.count++;
+      drawn.places[2 * at] = points.x[i] * 16;
+      drawn.places[2 * at + 1] = points.y[i] * 16;
+      // The colour of a row is that of its first label.
+      drawn.colors[at] = isShownPass ? (facts.sets[setOf[i]][0] ?? 0) % hiddenColor : hiddenColor;
+    }
+  }
+  return drawn;
 }
 
 // Draws with WebGL2; null where a browser has none.
 function makePainter(canvas) {
-  const gl = canvas.getContext("webgl2", { antialias: true, premultipliedAlpha: true });
+  const gl = canvas.getContext("webgl2", { antialias: false });
   if (!gl) return null;
   const program = gl.createProgram();
   for (const [type, text] of [[gl.VERTEX_SHADER, vertexShader], [gl.FRAGMENT_SHADER, fragmentShader]]) {
@@ -50,62 +64,50 @@ function makePainter(canvas) {
   gl.linkProgram(program);
   if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
   gl.useProgram(program);
-  const places = new Uint16Array(count * 2), colors = new Uint8Array(count);
-  for (let i = 0; i < count; i++) {
-    places[2 * i] = points.x[i] * 16;
-    places[2 * i + 1] = points.y[i] * 16;
-    colors[i] = findColor(i);
-  }
-  function addBuffer(name, values, size, type, isNormal) {
-    const buffer = gl.createBuffer(), place = gl.getAttribLocation(program, name);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-    gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
-    gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, size, type, isNormal, 0, 0);
-    return buffer;
-  }
-  addBuffer("place", places, 2, gl.UNSIGNED_SHORT, true);
-  addBuffer("color", colors, 1, gl.UNSIGNED_BYTE, false);
-  const shownBuffer = addBuffer("shown", new Uint8Array(count), 1, gl.UNSIGNED_BYTE, false);
+  const buffers = [["place", 2, gl.UNSIGNED_SHORT, true], ["color", 1, gl.UNSIGNED_BYTE, false]].map(
+    ([name, size, type, isNormal]) => {
+      const buffer = gl.createBuffer(), place = gl.getAttribLocation(program, name);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.enableVertexAttribArray(place);
+      gl.vertexAttribPointer(place, size, type, isNormal, 0, 0);
+      return buffer;
+    },
+  );
   const find = (name) => gl.getUniformLocation(program, name);
-  gl.uniform3fv(find("colors"), mapColors.flat());
+  gl.uniform3fv(find("colors"), allColors.flatMap((each) =>
+    [1, 3, 5].map((at) => parseInt(each.slice(at, at + 2), 16) / 255)));
   gl.enable(gl.BLEND);
   gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+  let drawn = null;
   return {
-    update(shown) {
-      gl.bindBuffer(gl.ARRAY_BUFFER, shownBuffer);
-      gl.bufferSubData(gl.ARRAY_BUFFER, 0, shown);
+    update(now) {
+      drawn = now;
+      [now.places, now.colors].forEach((values, at) => {
+        gl.bindBuffer(gl.ARRAY_BUFFER, buffers[at]);
+        gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
+      });
     },
     draw(view, size) {
       gl.viewport(0, 0, canvas.width, canvas.height);
-      gl.clearColor(0, 0, 0, 0);
-      gl.clear(gl.COLOR_BUFFER_BIT);
       gl.uniform3f(find("view"), view.x, view.y, view.scale);
       gl.uniform1f(find("size"), size);
-      for (const pass of [0, 1]) {
-        gl.uniform1f(find("pass"), pass);
-        gl.drawArrays(gl.POINTS, 0, count);
-      }
+      gl.drawArrays(gl.POINTS, 0, drawn.count);
     },
   };
 }
 
 function makeCanvasPainter(canvas) {
-  const context = canvas.getContext("2d"), step = Math.ceil(count / canvasPoints);
-  let shown = null;
+  const context = canvas.getContext("2d");
+  let drawn = null;
   return {
-    update(values) { shown = values; },
+    update(now) { drawn = now; },
     draw(view, size) {
       context.clearRect(0, 0, canvas.width, canvas.height);
-      for (const pass of [0, 1]) {
-        for (let i = 0; i < count; i += step) {
-          if (points.x[i] === offMap || shown[i] !== pass) continue;
-          const [r, g, b] = pass ? mapColors[findColor(i)] : [0.5, 0.5, 0.5];
-          context.fillStyle = `rgba(${r * 255},${g * 255},${b * 255},${pass ? 0.85 : 0.25})`;
-          const x = ((points.x[i] / 4096 - view.x) * view.scale + 0.5) * canvas.width;
-          const y = ((points.y[i] / 4096 - view.y) * view.scale + 0.5) * canvas.height;
-          context.fillRect(x - size / 2, y - size / 2, size, size);
-        }
+      for (let i = 0; i < drawn.count; i++) {
+        context.fillStyle = allColors[drawn.colors[i]];
+        const x = ((drawn.places[2 * i] / 65536 - view.x) * view.scale + 0.5) * canvas.width;
+        const y = ((drawn.places[2 * i + 1] / 65536 - view.y) * view.scale + 0.5) * canvas.height;
+        context.fillRect(x - size / 2, y - size / 2, size, size);
       }
     },
   };
@@ -117,9 +119,17 @@ export function makeMap() {
   const view = { x: 0.5, y: 0.5, scale: 0.94 };
   const shown = new Uint8Array(count);
   const painter = makePainter(canvas) ?? makeCanvasPainter(canvas);
-  let lasso = null;
+  let lasso = null, isWaiting = false;
 
+  // Once before the next picture, whatever happened until then.
   function draw() {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => { isWaiting = false; drawNow(); });
+  }
+
+  function drawNow() {
+    if (!frame.clientWidth) return;
     const ratio = devicePixelRatio || 1;
     for (const each of [canvas, overlay]) {
       each.width = Math.max(1, Math.round(frame.clientWidth * ratio));
@@ -253,13 +263,16 @@ export function makeMap() {
   new ResizeObserver(draw).observe(frame);
 
   function paint() {
-    let found = 0;
+    // Pairs of a finding are looked at one by one.
+    node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
+    if (node.hidden) return;
+    const found = [0, 0];
     for (let i = 0; i < count; i++) {
       shown[i] = isShown(i) ? 1 : 0;
-      if (shown[i] && points.x[i] !== offMap) found++;
+      if (points.x[i] !== offMap) found[shown[i]]++;
     }
-    fill(note, `${format(found)} images, colours by ${facts.labels.length ? "label" : "nothing"}; draw around some to see them`);
-    painter.update(shown);
+    fill(note, `${format(found[1])} images, draw around some to see only them`);
+    painter.update(chooseDrawn(found, shown));
     draw();
   }
   return { node, paint };

@@ -1,7 +1,7 @@
 // Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
 
-import { tileAt } from "./data.js";
-import { decidePair, describeFate, findPairFate } from "./decisions.js";
+import { facts, showLabel, tileAt } from "./data.js";
+import { decide, decidePair, describeFate, findPairFate } from "./decisions.js";
 import { fill, h, picture, showInSteps } from "./dom.js";
 import { describeFact, describeRow } from "./tiles.js";
 
@@ -49,12 +49,19 @@ function makePair(item, number, total) {
       h("kbd", { "aria-hidden": "true" }, key),
     ),
   );
-  const facts = Object.entries(item.facts).filter(([, value]) => value !== null);
+  if (facts.kind === "label" && showLabel(left) !== showLabel(right)) {
+    // One of the two labels is wrong: the other image tells the right one.
+    const labels = [[left, right], [right, left]].map(([from, to]) =>
+      h("button", { onclick: () => decide("relabel", [to], showLabel(from)) }, `Both ${showLabel(from)}`),
+    );
+    buttons.splice(2, 0, labels);
+  }
+  const said = Object.entries(item.facts).filter(([, value]) => value !== null);
   const card = h(
     "li",
     { class: "pair", "data-pair": item.places.join(" ") },
-    h("figure", {}, h("div", { class: "stage" }, sides.map((_, at) => picture(tileAt.get(item.places[at])))), sides),
-    h("p", { class: "facts" }, `pair ${number} of ${total}`, facts.map(describeFact)),
+    h("figure", {}, h("div", { class: "stage" }, item.places.map((place) => picture(tileAt.get(place)))), sides),
+    h("p", { class: "facts" }, `pair ${number} of ${total}`, said.map(describeFact)),
     h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons),
   );
   paintPair(card);

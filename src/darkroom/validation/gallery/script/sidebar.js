@@ -1,6 +1,6 @@
 // What is on the left: findings, splits, labels and decisions, each with its count and a filter.
 
-import { count, facts, setOf, splitOf } from "./data.js";
+import { count, facts, mapColors, points, setOf, splitOf } from "./data.js";
 import { countDecided, isDecided } from "./decisions.js";
 import { fill, format, h } from "./dom.js";
 import { filters, setFilter, tallies } from "./filters.js";
@@ -50,12 +50,15 @@ export function countLabels(bySet) {
 }
 
 // A button of a list: a name, a number, and a bar that is as long as its share of the largest.
-function makeChoice(name, act, pill) {
+function makeChoice(name, act, pill, color) {
   const number = h("span", { class: "number" }), bar = h("span", { class: "bar", "aria-hidden": "true" });
+  const dot = color ? h("span", { class: "dot", "aria-hidden": "true" }) : null;
+  dot?.style.setProperty("background", color);
   const button = h(
     "button",
     { class: "choice", "aria-pressed": "false", onclick: act },
     pill ? h("span", { class: `pill ${pill}` }, pill) : null,
+    dot,
     h("span", { class: "name" }, name),
     number,
     bar,
@@ -100,7 +103,10 @@ function makeLabels() {
   const all = countLabels(tallies.set);
   const labels = labelNames.map((_, at) => at).filter((at) => all[at] > 0);
   const choices = new Map(
-    labels.map((label) => [label, makeChoice(labelNames[label], () => filterByLabel(label))]),
+    labels.map((label) => {
+      const color = points && mapColors[label % mapColors.length];
+      return [label, makeChoice(labelNames[label], () => filterByLabel(label), "", color)];
+    }),
   );
   const list = h("ul", { class: "choices" }), more = h("p", { class: "note" });
   const search = h("input", {
