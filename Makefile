@@ -41,7 +41,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-fast test-core test-newest test-kfp test-torch test-engines test-flink test-spark test-orchestrators test-readers test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-fast test-core test-newest test-kfp test-torch test-engines test-flink test-spark test-orchestrators test-readers test-browser test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ test-orchestrators: ## Run the examples for Airflow, Dagster and Prefect, which 
 
 test-readers: ## Read datasets with TFDS, DALI, mlcroissant and Hugging Face, which it installs
 	@$(IN_CORE) -m pytest -m newest tests/readers
+
+test-browser: ## Use the gallery in headless Chromium, which must be there, with clicks and axe-core
+	@$(IN_CORE) -m pytest -m newest tests/browser
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long

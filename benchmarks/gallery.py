@@ -74,11 +74,8 @@ def make_page(count: int) -> str:
     for check in ("near_leakage", "near_conflicts", "quality"):
         chosen = rng.choice(count, 2_000, replace=False) + 1
         pairs = chosen.reshape(-1, 2).tolist()
-        listed: list[dict[str, int]] = [
-            {"row": a, "other_row": b, "difference": 9} for a, b in pairs
-        ]
-        if check == "quality":
-            listed = [{"row": a} for a, _ in pairs]
+        is_pair = check != "quality"
+        listed = [{"row": a, "other_row": b} if is_pair else {"row": a} for a, b in pairs]
         findings.append(Finding(check, "warn", 4_000, "generated", "", tuple(listed)))
     report = DatasetReport(
         rows=count,
@@ -170,8 +167,7 @@ def main() -> int:
         if chromium is None:
             print("Not measured: needs Chromium, and pip install playwright.")
             return 0
-        if not arguments.keep:
-            measure(path, chromium)
+        measure(path, chromium)
     return 0
 
 

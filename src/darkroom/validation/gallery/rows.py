@@ -125,4 +125,5 @@ def place_on_map(count: int, places: Numbers, values: Numbers) -> Numbers:
 def pack_map(points: Numbers) -> Numbers:
     """Returns points of 12 bits a side in three bytes each, uint8 [N, 3]."""
     x, y = points.astype(np.uint32).T
-    return np.stack([x & 255, x >> 8 | (y & 15) << 4, y >> 4], 1).astype(np.uint8)
+    packed: Numbers = np.stack([x & 255, x >> 8 | (y & 15) << 4, y >> 4], 1).astype(np.uint8)
+    return packed

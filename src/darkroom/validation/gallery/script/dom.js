@@ -39,8 +39,11 @@ export function picture(tile) {
   return node;
 }
 
+// Made once: making it takes longer than using it.
+const numberFormat = new Intl.NumberFormat("en-US");
+
 export function format(number) {
-  return number.toLocaleString("en-US");
+  return numberFormat.format(number);
 }
 
 export function countOf(number, noun) {

@@ -89,6 +89,7 @@ function makePainter(canvas) {
     },
     draw(view, size) {
       gl.viewport(0, 0, canvas.width, canvas.height);
+      gl.clear(gl.COLOR_BUFFER_BIT);
       gl.uniform3f(find("view"), view.x, view.y, view.scale);
       gl.uniform1f(find("size"), size);
       gl.drawArrays(gl.POINTS, 0, drawn.count);
@@ -119,7 +120,7 @@ export function makeMap() {
   const view = { x: 0.5, y: 0.5, scale: 0.94 };
   const shown = new Uint8Array(count);
   const painter = makePainter(canvas) ?? makeCanvasPainter(canvas);
-  let lasso = null, isWaiting = false;
+  let lasso = null, isWaiting = false, coming = 0, isDrawable = false;
 
   // Once before the next picture, whatever happened until then.
   function draw() {
@@ -129,11 +130,11 @@ export function makeMap() {
   }
 
   function drawNow() {
-    if (!frame.clientWidth) return;
+    if (!frame.clientWidth || !isDrawable) return;
     const ratio = devicePixelRatio || 1;
+    const width = Math.round(frame.clientWidth * ratio), height = Math.round(frame.clientHeight * ratio);
     for (const each of [canvas, overlay]) {
-      each.width = Math.max(1, Math.round(frame.clientWidth * ratio));
-      each.height = Math.max(1, Math.round(frame.clientHeight * ratio));
+      if (each.width !== width || each.height !== height) Object.assign(each, { width, height });
     }
     const size = ratio * (count > 100_000 ? 2 : count > 5_000 ? 3.5 : 6) * Math.min(3, Math.sqrt(view.scale));
     painter.draw(view, size);
@@ -265,7 +266,12 @@ export function makeMap() {
   function paint() {
     // Pairs of a finding are looked at one by one.
     node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
-    if (node.hidden) return;
+    // After the images, for which the reader waits.
+    clearTimeout(coming);
+    if (!node.hidden) coming = setTimeout(choose, 30);
+  }
+
+  function choose() {
     const found = [0, 0];
     for (let i = 0; i < count; i++) {
       shown[i] = isShown(i) ? 1 : 0;
@@ -273,6 +279,7 @@ export function makeMap() {
     }
     fill(note, `${format(found[1])} images, draw around some to see only them`);
     painter.update(chooseDrawn(found, shown));
+    isDrawable = true;
     draw();
   }
   return { node, paint };

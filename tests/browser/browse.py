@@ -1,0 +1,109 @@
+"""Uses a gallery as a person would, in headless Chromium: run in an environment with Playwright.
+
+    python browse.py PAGE CHROMIUM FOLDER
+
+Writes what it saw to FOLDER/seen.json, and the file of decisions to FOLDER/saved.json.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, sync_playwright
+
+PHONE, DESKTOP = (390, 844), (1200, 900)
+
+
+def find_faults(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+
+
+def read_count(page: Page) -> str:
+    return page.locator(".shown").first.text_content().partition("Show")[0].strip()
+
+
+def main() -> None:
+    path, chromium, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    seen: dict[str, object] = {"requests": [], "errors": [], "axe": {}, "wider": {}}
+    with sync_playwright() as play:
+        flags = ["--no-sandbox", "--enable-unsafe-swiftshader"]
+        browser = play.chromium.launch(executable_path=chromium, args=flags)
+        for size in (PHONE, DESKTOP):
+            for scheme in ("light", "dark"):
+                context = browser.new_context(
+                    viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+                )
+                page = context.new_page()
+                page.on("request", lambda request: seen["requests"].append(request.url[:200]))
+                page.on("pageerror", lambda error: seen["errors"].append(str(error)))
+                page.on("dialog", lambda dialog: seen["errors"].append(dialog.message))
+                page.goto(Path(path).as_uri())
+                if size == PHONE:
+                    page.locator(".filters > summary").click()
+                name = f"{size[0]} {scheme}"
+                seen["axe"][name] = find_faults(page)
+                page.locator(".findings button").first.click()
+                seen["axe"][f"{name}, finding"] = find_faults(page)
+                wide = "document.documentElement.scrollWidth - innerWidth"
+                seen["wider"][name] = page.evaluate(wide)
+        use(page, seen)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save decisions").click()
+        download.value.save_as(folder / "saved.json")
+        # They are there again when the page is opened again.
+        page.reload()
+        seen["reopened"] = page.locator(".total").text_content()
+        browser.close()
+    (folder / "seen.json").write_text(json.dumps(seen))
+
+
+def use(page: Page, seen: dict[str, object]) -> None:
+    """Decides by clicks and keys, with the first finding shown."""
+    seen["finding"] = read_count(page)
+    seen["first pair"] = page.locator(".pair").first.inner_text()
+    page.locator(".pair [data-action=left]").first.click()
+    seen["after keep left"] = page.locator(".pair .gone").all_inner_texts()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("2")
+    page.keyboard.press("x")
+    seen["mode"] = page.locator(".pairs").get_attribute("data-mode")
+    page.get_by_role("button", name="Show all images").click()
+    page.locator("#splits ~ ul button").nth(1).click()
+    seen["split"] = read_count(page)
+    page.locator(".tile").nth(2).focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Space")
+    seen["selected"] = page.locator(".chosen").text_content()
+    page.keyboard.press("r")
+    page.keyboard.type("cat")
+    page.keyboard.press("Enter")
+    seen["relabelled"] = page.locator(".tile .fate").all_inner_texts()[2:4]
+    page.locator(".tile").nth(4).focus()
+    page.keyboard.press("d")
+    page.keyboard.press("u")
+    page.keyboard.press("i")
+    page.get_by_role("button", name="Show all images").click()
+    page.locator(".bin.more, .bin").last.scroll_into_view_if_needed()
+    bins = page.locator(".bins").first.locator(".bin")
+    bins.first.click()
+    seen["bar"] = read_count(page)
+    page.get_by_role("button", name="Show all images").click()
+    if page.locator(".frame").count():
+        box = page.locator(".frame").bounding_box()
+        x, y, w, h = (box[name] for name in ("x", "y", "width", "height"))
+        page.locator(".frame").scroll_into_view_if_needed()
+        box = page.locator(".frame").bounding_box()
+        x, y = box["x"], box["y"]
+        page.mouse.move(x + 2, y + 2)
+        page.mouse.down()
+        for to in ((w / 2, 2), (w / 2, h - 2), (2, h - 2), (2, 3)):
+            page.mouse.move(x + to[0], y + to[1], steps=3)
+        page.mouse.up()
+        seen["lasso"] = read_count(page)
+        page.get_by_role("button", name="Show all images").click()
+
+
+main()
