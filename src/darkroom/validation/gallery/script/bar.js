@@ -41,7 +41,6 @@ export function makeBar() {
     onkeydown: (event) => event.key === "Enter" && relabel(),
   });
   const known = h("datalist", { id: "known-labels" }, facts.labels.map((each) => h("option", { value: each })));
-  for (const [at, each] of facts.labels.entries()) known.children[at].value = each;
   const relabels = h(
     "span", { class: "relabel" }, relabelInput, known,
     h("button", { onclick: relabel, "aria-keyshortcuts": "r" }, "Relabel", h("kbd", { "aria-hidden": "true" }, "r")),
@@ -65,7 +64,6 @@ export function makeBar() {
     const decided = countDecided();
     fill(total, countOf(decided, "decision"));
     save.disabled = decided === 0;
-    back.disabled = false;
   }
   return { node, paint };
 }

@@ -47,7 +47,6 @@ for (let i = 0; i < count; i++) {
 
 const packedMap = readArray("map");
 export const points = packedMap && unpackMap(packedMap);
-export const unknownBrightness = 255;
 export const offMap = 4095;
 export const mapColors = [
   "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",

@@ -61,11 +61,6 @@ export function isShown(place) {
   return misses[place] === 0;
 }
 
-// Whether a row is hidden by nothing but the finding that it is not of.
-export function isShownBut(name, place) {
-  return (misses[place] & ~filterBits[name]) === 0;
-}
-
 export function listShown() {
   const places = new Uint32Array(tallies.shown);
   for (let i = 0, at = 0; i < count; i++) if (misses[i] === 0) places[at++] = i;

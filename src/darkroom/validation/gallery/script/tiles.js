@@ -49,11 +49,11 @@ export function nameFile(tile) {
 
 // Split, label and file of a row, as a list of elements.
 export function describeRow(place) {
-  const tile = tileAt.get(place);
+  const tile = tileAt.get(place) ?? null;
   return [
     h("span", { class: "label" }, showLabel(place)),
     h("span", { class: `split ${showSplit(place)}` }, showSplit(place)),
-    h("span", { class: "file", title: tile ? tile.uri : null }, nameFile(tile)),
+    h("span", { class: "file", title: tile && `${tile.uri}${tile.size ? `, ${tile.size.join(" × ")}` : ""}` }, nameFile(tile)),
   ];
 }
 
