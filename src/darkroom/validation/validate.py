@@ -141,9 +141,8 @@ def validate(
         required_splits: Splits that must have records.
         min_class_images: Number of training images that every class needs.
         expected_labels: The only labels that may occur. None: those of the label map.
-        baseline: An earlier dataset, from which this one must not differ: the check `drift`.
-        gallery: Whether `gallery.html` is written beside the report: findings and images to look
-            through, and to decide about.
+        baseline: An earlier dataset, from which this one must not differ: the check drift.
+        gallery: Write gallery.html, too: findings and images to look through, and to decide about.
         schema: A schema of TFDV as text (`schema.pbtxt`), which needs the extra `tfx`. None: the
             check `anomalies` is off.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
