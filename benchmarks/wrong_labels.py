@@ -7,7 +7,7 @@ among the first 2k of the ranking; `AUROC` of the ranking; `right`: the share of
 for which the label before is the most likely; `listed`: how many the check lists, and which share
 of these was changed. The labels of the dataset itself have errors, which count as false here. With
 cleanlab in the environment, its ranking of the same probabilities, and of those of the head of
-scikit-learn, stands beside. Then random splits: how far `drift` is from finding any.
+scikit-learn, is beside it. Then random splits: how far `drift` is from finding any.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def doubt_classes(given: Array, told: Array) -> tuple[Array, Array, Array]:
         most = min(1 / (1 + np.exp(-apart)), _LIMIT_APART * usual[number])
         limits[number] = max(most, _LIMIT * usual[number])
     untold = (usual > 0) & (usual - elsewhere < LEAST_EXPLAINED)
-    # A class that the images do not tell is no suggestion either.
+    # Nor is a class suggested that the images do not tell.
     likely = told.argmax(1)
     suspected = (own < limits[given]) & (likely != given) & ~untold[given] & ~untold[likely]
     return suspected & (given >= 0), own, untold

@@ -167,9 +167,11 @@ def _report(context: Context, what: str, moved: list[Row], hint: str) -> Iterato
 def _read_side(context: Context, records: str, split: str | None = None) -> Side:
     """Reads what is compared of a view of an index; all splits if None."""
     connection, where = context.connection, "WHERE (? IS NULL OR split = ?)"
-    columns = ", ".join(f"({sql})::DOUBLE AS {name}" for name, sql in _NUMBERS.items())
+    columns = ", ".join(
+        f"coalesce(({sql})::DOUBLE, 'nan') AS {name}" for name, sql in _NUMBERS.items()
+    )
     found = connection.execute(f"SELECT {columns} FROM {records} {where}", [split, split])
-    values = {name: np.ma.filled(each, np.nan) for name, each in found.fetchnumpy().items()}
+    values = {name: np.asarray(each) for name, each in found.fetchnumpy().items()}
     numbers = {name: each[np.isfinite(each)] for name, each in values.items()}
     if context.kind.names is None:
         return Side(numbers, {})

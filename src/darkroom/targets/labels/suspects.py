@@ -25,12 +25,14 @@ class LabelsSuspecting(Suspecting):
 
     def activate(self, values: Array) -> Array:
         """Returns the logistic function."""
-        return 1 / (1 + np.exp(-np.clip(values, -60, 60)))
+        found: Array = 1 / (1 + np.exp(-np.clip(values, -60, 60)))
+        return found
 
     def invert(self, shares: Array) -> Array:
         """Returns log odds."""
         odds = shares * (1 - _UNSEEN) + _UNSEEN / 2
-        return np.log(odds / (1 - odds))
+        found: Array = np.log(odds / (1 - odds))
+        return found
 
     def judge(self, given: Array, told: Array, targets: Array, names: Sequence[str]) -> Doubts:
         """Suggests the labels of an image with those changed that are suspected."""
