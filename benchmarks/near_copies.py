@@ -12,7 +12,7 @@ these are measured.
 
 With `--features`, photographs and edits are one dataset, with features of EfficientNet-Lite0. The
 pairs that `validate` verifies are counted: the edits that are a pair with their original, and the
-pairs of images that are no edits of one photograph, by name.
+pairs of images that are not edits of one photograph, by name.
 """
 
 from __future__ import annotations

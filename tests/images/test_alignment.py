@@ -46,7 +46,7 @@ def test_an_edited_copy_is_alike_from_both_sides_and_also_mirrored(edit):
     assert compare(sketch(image), sketch(mirrored)) == 0
 
 
-def test_other_things_before_the_same_wall_are_no_copies():
+def test_other_things_before_the_same_wall_are_not_copies():
     walls = [make_drawing(5), make_drawing(5), make_drawing(6)]
     for wall, shape in zip(walls, ("ellipse", "rectangle", "ellipse"), strict=True):
         things = make_drawing(ord(shape[0])).resize((150, 180))

@@ -1,6 +1,6 @@
 """Tells by their pixels whether images are copies, also cropped, turned or mirrored.
 
-Key points that both have say how the one lies on the other; then the pixels are compared. Two
+Key points that both have say where the one is in the other; then the pixels are compared. Two
 images before the same wall have many key points in common, too. So it is asked whether most parts
 of the overlap are alike, not only the whole.
 """
