@@ -31,7 +31,10 @@ SCOPE = (
     "darkroom embed."
 )
 needs_opencv = pytest.mark.skipif(not can_align(), reason="needs OpenCV")
-MILD = {"quality": "off", "small_classes": "off", "leakage": "warn", "label_conflicts": "warn"}
+MILD = {
+    **dict.fromkeys(("quality", "small_classes", "suspect_labels", "drift"), "off"),
+    **dict.fromkeys(("leakage", "label_conflicts"), "warn"),
+}
 
 
 def write_source(folder: Path, images: dict[str, tuple[str, str, bytes]]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,23 @@ def test_what_a_person_would_mark_is_marked(tmp_path, count):
     found = find_quality(tmp_path / "records")
     assert {*found} == {*PLANTED}
     assert [name for name in PLANTED if name not in found[name]] == []
+
+
+def test_images_that_people_ignore_are_not_shown(tmp_path):
+    images = {**{f"usual-{number}": draw(number) for number in range(10)}, **PLANTED}
+    source = write_images(tmp_path / "in", images)
+    darkroom.convert(source, tmp_path / "seen")
+    [dark] = [
+        row for row in read_index(str(tmp_path / "seen/index")).to_pylist() if "dark" in row["uri"]
+    ]
+    decision = {"action": "ignore", "key": dark["key"], "sha256": dark["sha256"]}
+    (tmp_path / "decisions.jsonl").write_text(json.dumps(decision))
+    darkroom.convert(
+        source,
+        tmp_path / "records",
+        options=ConversionOptions(decisions=tmp_path / "decisions.jsonl"),
+    )
+    assert {*find_quality(tmp_path / "records")} == {*PLANTED} - {"dark"}
 
 
 def test_images_that_are_all_alike_are_not_marked(tmp_path):

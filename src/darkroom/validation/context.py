@@ -116,5 +116,6 @@ def fetch_in_order(connection: duckdb.DuckDBPyConnection, sql: str, rows: Array)
 
 
 _SEEN = """
-SELECT row, split, {label} AS target, hash(coalesce(pixels, sha256, key)) AS content FROM matched
+SELECT row, split, {label} AS target, hash(coalesce(pixels, sha256, key)) AS content
+FROM all_matched
 """

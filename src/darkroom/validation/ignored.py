@@ -43,6 +43,11 @@ def hide_ignored(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(_CREATE_TABLES)
 
 
+def fetch_hidden(connection: duckdb.DuckDBPyConnection) -> set[int]:
+    """Returns the rows that are not shown, for checks that must see all images to judge any."""
+    return {row for (row,) in connection.execute("SELECT row FROM hidden").fetchall()}
+
+
 def hide_near_pairs(connection: duckdb.DuckDBPyConnection) -> None:
     """Takes pairs that are ignored, and images that look the same, out of the table `near`."""
     connection.execute(_HIDE_NEAR_PAIRS)

@@ -31,10 +31,10 @@ def check_location_data(context: Context) -> Iterator[Finding]:
     )
 
 
-_COUNT = "SELECT count(*) FROM records WHERE private <> ''"
+_COUNT = "SELECT count(*) FROM matched WHERE private <> ''"
 # Positions come first.
 _FIRST = f"""
 SELECT row, uri, split, label,
     replace(replace(private, '{LOCATION}', 'GPS position'), '{SERIAL}', 'serial number') AS problem
-FROM records WHERE private <> '' ORDER BY private, row LIMIT ?
+FROM matched WHERE private <> '' ORDER BY private, row LIMIT ?
 """

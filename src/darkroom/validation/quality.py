@@ -21,6 +21,7 @@ from darkroom.options.image import RAW_ENCODING, ImageOptions
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
+from darkroom.validation.ignored import fetch_hidden
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 from darkroom.validation.report.pictures import Records, read_images
 
@@ -61,6 +62,8 @@ def check_quality(context: Context) -> Iterator[Finding]:
         for row, excess in find_outliers(problem):
             worst, names = marked.get(row, (0.0, []))
             marked[row] = max(worst, excess), [*names, problem.name]
+    for row in fetch_hidden(context.connection):
+        marked.pop(row, None)
     if not marked:
         return
     counts = {

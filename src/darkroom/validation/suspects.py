@@ -13,6 +13,7 @@ from darkroom.targets.suspects import MIN_IMAGES, find_suspecting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
 from darkroom.validation.foretold import foretell
+from darkroom.validation.ignored import fetch_hidden
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
 # Of images by labels: memory grows with it, to some 2 GB.
@@ -50,8 +51,13 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
     given[place] = known
     told = foretell(seen.looks, given, suspecting)[place]
     doubts = suspecting.judge(known, told, targets, names)
-    if count := len(doubts.images):
-        rows = seen.rows[place[doubts.images[:MAX_RANKED_ROWS]]].tolist()
+    rows = seen.rows[place[doubts.images]].tolist()
+    hidden = fetch_hidden(context.connection)
+    ranked = zip(rows, doubts.suggested, doubts.scores, strict=True)
+    shown = [each for each in ranked if each[0] not in hidden]
+    if count := len(shown):
+        shown = shown[:MAX_RANKED_ROWS]
+        rows = [row for row, *_ in shown]
         found = {row["row"]: row for row in fetch_rows(context.connection, _RECORDS, [rows])}
         is_list = pa.types.is_list(kind.column)
         verb = "image is" if count == 1 else "images are"
@@ -69,7 +75,7 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
                     "suggested": _to_json(value) if is_list else value,
                     suspecting.score: float(f"{score:.3g}"),
                 }
-                for row, value, score in zip(rows, doubts.suggested, doubts.scores, strict=False)
+                for row, value, score in shown
             ),
         )
     if untold := doubts.untold:
