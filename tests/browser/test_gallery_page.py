@@ -14,6 +14,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.dataset.index import read_index
 from darkroom.features.table import write_features
+from darkroom.options import ConversionOptions
 from darkroom.validation.browse import write_gallery
 
 from ..environments import make_environment
@@ -112,3 +113,11 @@ def test_decisions_become_a_file_for_the_next_conversion(
     assert sorted(each["action"] for each in found) == ["drop"] * 2 + ["ignore"] + ["relabel"] * 2
     names = {Path(each["uri"]).name for each in found if each["action"] == "drop"}
     assert names == {"copy10.jpg", "11.jpg"}
+
+    # The next run applies them, and passes the gate that stopped the first one.
+    assert [
+        each.check for each in darkroom.validate(records).findings if each.policy == "fail"
+    ] == ["leakage"]
+    options = ConversionOptions(decisions=output)
+    darkroom.convert(records.parent / "images.csv", folder / "next", options=options)
+    darkroom.validate(folder / "next").check()
