@@ -41,7 +41,7 @@ _Config = TypeVar("_Config", bound="ClusterConfig")
 METADATA_FILE = "metadata.sqlite"
 _PATHS = {
     *("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model"),
-    *("decisions", "record_cache", "feature_cache", "baseline"),
+    *("decisions", "groups", "record_cache", "feature_cache", "baseline"),
 }
 # Words that may be in the place of a path.
 _WORDS = {

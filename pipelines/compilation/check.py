@@ -274,8 +274,8 @@ def list_warnings(
         )
     if version >= _SHARED_KEYS:
         for name in (
-            *("root", "data", "push_to", "exclude", "decisions", "label_map", "baseline_model"),
-            "baseline",
+            *("root", "data", "push_to", "exclude", "decisions", "groups", "label_map"),
+            *("baseline_model", "baseline"),
         ):
             given = getattr(config, name, None)  # most are options of darkroom's own pipeline
             bucket, _, rest = (given or "").partition("://")[2].partition("/")

@@ -134,7 +134,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
     check_weights(config.weights, config.model)
-    for path in (config.exclude, config.decisions):
+    for path in (config.exclude, config.decisions, config.groups):
         if path is not None:
             storage.stat_file(path)
     if config.schema is not None:

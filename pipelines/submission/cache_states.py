@@ -112,6 +112,7 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
         properties["source"],
         options.exclude,
         options.decisions,
+        options.groups,
         options.label_map,
         *options.allowed_roots,
     ):

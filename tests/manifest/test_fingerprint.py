@@ -58,6 +58,18 @@ def test_a_fingerprint_depends_on_where_rows_go(source):
     ratios = ManifestOptions(split_ratios=SplitRatios(0, 0, 1))
     assert fingerprint_source(source, ratios) != fingerprint_source(source)
     assert fingerprint_source(source, ManifestOptions(seed=1)) != fingerprint_source(source)
+    placed = [{}, {"stratify": True}, {"folds": 2}, {"folds": 3}, {"group_column": "label"}]
+    found = {fingerprint_source(source, ManifestOptions(**each)) for each in placed}
+    assert len(found) == 5
+
+
+def test_a_fingerprint_depends_on_the_list_of_groups(source, tmp_path):
+    found = {fingerprint_source(source)}
+    for text in (b"", b"a"):
+        (tmp_path / "groups.parquet").write_bytes(text)
+        options = ManifestOptions(groups=str(tmp_path / "groups.parquet"))
+        found.add(fingerprint_source(source, options))
+    assert len(found) == 3
 
 
 def test_a_fingerprint_depends_on_the_list_of_exclusions(source, tmp_path):

@@ -255,6 +255,8 @@ def test_options_travel_as_text():
         split_ratios=SplitRatios(0.5, 0.25, 0.25),
         seed=7,
         exclude="/a/list.txt",
+        groups="/a/near.parquet",
+        folds=5,
     )
     assert ManifestOptions.from_json(options.to_json()) == options
     assert ManifestOptions.from_json(ManifestOptions().to_json()) == ManifestOptions()

@@ -16,7 +16,12 @@ from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.output.commit import find_codecs
 from darkroom.conversion.planned_rows import write_planned_rows
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import find_index_files, has_inputs, read_code, read_index_batches
+from darkroom.dataset.index import (
+    find_index_files,
+    read_code,
+    read_index_batches,
+    read_index_schema,
+)
 from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_files, check_index_files
@@ -67,7 +72,7 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
         folders,
         dataset.fingerprint,
         dataset.labels,
-        has_inputs=has_inputs(folders.index),
+        columns=read_index_schema(folders.index),
         allows_removals=updates.allow_removals,
         merges_spans=updates.merge_spans,
         planned=planned,

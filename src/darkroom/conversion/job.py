@@ -78,7 +78,8 @@ class ConversionJob:
                 f"jpeg_quality is {image.jpeg_quality}, but no image is stored as a reduced JPEG.",
                 "Give resize_short_side without encoding raw, or leave jpeg_quality out.",
             )
-        for path in filter(None, (self.manifest.exclude, self.manifest.decisions)):
+        lists = self.manifest.exclude, self.manifest.decisions, self.manifest.groups
+        for path in filter(None, lists):
             if path.startswith(f"{self.output_dir}/"):
                 raise UsageError(
                     f"The list {path} is in the output folder, which gets the dataset alone.",

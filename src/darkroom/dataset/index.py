@@ -28,8 +28,9 @@ from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 from darkroom.version import hash_code
 
 # Columns that an index has where the manifest has them. `ignored`: with which images an image is in
-# no finding, because people decided so.
-OPTIONAL_COLUMNS = ("ignored",)
+# no finding, because people decided so. `group`: the group of a row, where rows were placed by
+# groups or classes.
+OPTIONAL_COLUMNS = ("ignored", "group")
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
@@ -65,6 +66,7 @@ _COLUMNS = (
     ("offset", pa.int64()),
     ("length", pa.int64()),
     ("ignored", pa.string()),
+    ("group", pa.string()),
 )
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
@@ -104,6 +106,8 @@ class IndexRow(NamedTuple):
         span: Its span.
         label: What it is labelled with.
         extra: Its input columns by name.
+        group: Its group.
+        ignored: The images with which it is in no finding.
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
         decoded_hash: Hash of the pixels that Pillow and OpenCV decode.
@@ -122,7 +126,6 @@ class IndexRow(NamedTuple):
         source_size: Bytes of the file, when the list was read; None if that is not known.
         source_version: Its version then: its modification time in nanoseconds, or its etag.
         length: Bytes of the record in its shard, with its frame.
-        ignored: The images with which it is in no finding.
     """
 
     key: str
@@ -133,6 +136,8 @@ class IndexRow(NamedTuple):
     span: int
     label: Any
     extra: Mapping[str, Any] | None = None
+    group: str | None = None
+    ignored: str | None = None
     sha256: str | None = None
     pixel_hash: str | None = None
     decoded_hash: str | None = None
@@ -151,7 +156,6 @@ class IndexRow(NamedTuple):
     source_size: int | None = None
     source_version: str | None = None
     length: int = 0
-    ignored: str | None = None
 
 
 # What the index says of an image, whatever the list says of it.
@@ -352,10 +356,10 @@ def _read_metadata(folder: str, name: bytes) -> str:
     return ""
 
 
-def has_inputs(folder: str) -> bool:
-    """Tells whether an index has input columns."""
+def read_index_schema(folder: str) -> pa.Schema:
+    """Returns the columns of an index."""
     with storage.open_read(find_index_files(folder)[0]) as file:
-        return "extra" in pq.read_schema(file).names
+        return pq.read_schema(file)
 
 
 def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:

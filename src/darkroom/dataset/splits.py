@@ -12,6 +12,8 @@ from darkroom.errors import UsageError
 TRAIN, EVAL, TEST = "train", "eval", "test"
 SPLITS = (TRAIN, EVAL, TEST)
 UNASSIGNED = ""
+# The input column with the numbers of folds.
+FOLD = "fold"
 
 _NAMES = {
     "train": TRAIN,

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import name_dataset
 from darkroom.dataset.rejects import CONVERT_STAGE
-from darkroom.dataset.splits import SPLITS
+from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
 from darkroom.storage.database import create_view
 from darkroom.targets.kind import Kind
@@ -29,7 +30,7 @@ CREATE TEMP VIEW base AS
 SELECT id, span, split::ENUM({str(SPLITS)[1:-1]}) AS old_split, shard::INTEGER AS shard,
     position::INTEGER AS position, "offset", length::INTEGER AS length,
     CASE WHEN source_size IS NOT NULL AND source_version IS NOT NULL
-        THEN hash(source_size, source_version) END AS state, {{says}} AS said
+        THEN hash(source_size, source_version) END AS state, {{says}} AS said{{more}}
 FROM base_index
 UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAGE}'
 """
@@ -59,7 +60,7 @@ class Base:
         folders: Where its files are.
         fingerprint: Its fingerprint.
         labels: Its label map.
-        has_inputs: Whether its index has input columns.
+        columns: Those of its index.
         allows_removals: Whether most of its rows may be missing in the list of the update.
         merges_spans: Whether all rows come into one span.
         planned: List of its rows, to which that of the update is appended; empty: that is whole.
@@ -68,10 +69,25 @@ class Base:
     folders: Folders
     fingerprint: str
     labels: tuple[str, ...]
-    has_inputs: bool
+    columns: pa.Schema
     allows_removals: bool = False
     merges_spans: bool = False
     planned: str = ""
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether its index has input columns."""
+        return "extra" in self.columns.names
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its rows were placed by groups or classes, so that they stay where they are."""
+        return "group" in self.columns.names
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether its rows have the numbers of folds."""
+        return self.has_inputs and FOLD in [each.name for each in self.columns.field("extra").type]
 
     @property
     def places(self) -> dict[str, str]:
@@ -112,7 +128,10 @@ class Base:
         create_view(connection, "base_index", files, scratch)
         rejects = storage.join(self.folders.rejects, REJECTS_FILE)
         create_view(connection, "base_rejects", [rejects], scratch)
-        connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs)))
+        more = ', "group" AS old_group' if self.has_groups else ""
+        if self.has_folds:
+            more += f", try_cast(extra.{FOLD} AS TINYINT) AS old_fold"
+        connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs), more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
         if removed and not self.allows_removals:

@@ -38,6 +38,10 @@ class Fingerprint:
             self._digest.update(hash_exclusions(options.exclude).encode())
         if options.decisions is not None:
             self._digest.update(f"decisions {hash_exclusions(options.decisions)}".encode())
+        if options.places_rows:
+            groups = None if options.groups is None else hash_exclusions(options.groups)
+            how = options.group_column, groups, options.stratify, options.folds
+            self._digest.update(repr((*how, options.split_ratios)).encode())
         if options.label_map is not None:
             self._digest.update(repr(options.resolve().labels).encode())
 

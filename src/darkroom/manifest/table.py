@@ -164,6 +164,7 @@ class ManifestRow(NamedTuple):
         size: Bytes of its image when that is known.
         mtime: Version of its image when that is known.
         extra: Its input columns by name.
+        group: Its group, where rows were placed by groups or classes.
         copies: URIs of files that must have the bytes of its image, which it was merged with.
         old: Where the dataset that is updated has its image, if that is unchanged: `split`,
             `shard`, `position`, `offset`, `length`, and whether the whole record `is_same`.
@@ -181,6 +182,7 @@ class ManifestRow(NamedTuple):
     size: int | None
     mtime: str | None
     extra: dict[str, Any] | None = None
+    group: str | None = None
     copies: list[str] | None = None
     old: dict[str, Any] | None = None
     ignored: str | None = None

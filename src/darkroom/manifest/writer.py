@@ -24,13 +24,15 @@ from darkroom.dataset.rejects import (
     write_rejects,
     write_target,
 )
+from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema
-from darkroom.dataset.splits import SPLITS
+from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
 from darkroom.manifest.base import Base
 from darkroom.manifest.decisions import apply_decisions
 from darkroom.manifest.exclusions import exclude_rows
 from darkroom.manifest.label_kinds import check_label_kind
+from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
@@ -135,9 +137,9 @@ FROM entries LEFT JOIN (
 _LABELS = """
 SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
 """
-_COUNTS = "SELECT split, span, count(*) FROM kept GROUP BY ALL ORDER BY span"
+_COUNTS = "SELECT split, span, count(*) FROM placed GROUP BY ALL ORDER BY span"
 _ORDERED = """
-SELECT key, id, uri, split, label, row, span, size, mtime, "order" AS place{more} FROM kept
+SELECT key, id, uri, split, label, row, span, size, mtime, "order" AS place{more} FROM placed
 WHERE split = '{split}' AND span = {span} AND "order" BETWEEN {first} AND {last}
 """
 
@@ -173,6 +175,7 @@ def write_manifest(
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
+    check_placement(schema, options)
     has_spans = schema.span is not None or any(each.span for each in sources)
     if base and base.planned:
         sources = [JsonlSource(base.planned, replace(options.columns, schema=schema)), *sources]
@@ -199,9 +202,13 @@ def write_manifest(
             conflicts = _reject_conflicts(connection, schema, kind, scratch)
             merged = _count_merged(connection, options)
             label_map = _make_label_map(connection, schema, kind, options, base)
+            is_placed = place_rows(connection, schema, kind, options, base, scratch)
+            inputs = {name: kind.value for name, kind in schema.inputs}
+            inputs |= {FOLD: ColumnKind.INTEGER.value} if options.folds else {}
             more = [
-                *(["extra"] if schema.inputs else []),
+                *(["extra"] if inputs else []),
                 *(["copies"] if depth else []),
+                *(['"group"'] if is_placed else []),
                 *(["ignored"] if decisions and decisions["counts"]["ignore"] else []),
             ]
             splits = _write_ordered(connection, kind, label_map, folder, base, more)
@@ -214,7 +221,7 @@ def write_manifest(
         rejected=rejected,
         splits=splits,
         labels=label_map,
-        inputs={name: kind.value for name, kind in schema.inputs},
+        inputs=inputs,
         has_images=schema.image is not None,
         has_labels=bool(schema.targets),
         target=Target(kind.name, schema.targets if kind.names is None else ()),

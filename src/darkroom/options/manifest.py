@@ -14,7 +14,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_choice, check_count, encode_json
+from darkroom.options.checks import check_choice, check_count, check_flag, encode_json
 from darkroom.options.fields import spell_out
 from darkroom.options.source import (
     LABEL_KINDS,
@@ -31,8 +31,8 @@ from darkroom.targets.form import EMPTY_CELLS, Form
 class ManifestOptions(RowFields):
     """How the rows of a source become a manifest: `SourceFields`, parsed.
 
-    The paths of `allowed_roots`, `exclude` and `decisions` are absolute; links are followed where
-    the rows are read. `source_encoding` is spelled as in Python.
+    The paths of `allowed_roots`, `exclude`, `decisions` and `groups` are absolute; links are
+    followed where the rows are read. `source_encoding` is spelled as in Python.
 
     Attributes:
         schema: Kind of every column; inferred from the names of the columns when None.
@@ -56,6 +56,9 @@ class ManifestOptions(RowFields):
         check_choice("merge_rows", self.merge_rows, MERGES)
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
+        check_flag("stratify", self.stratify)
+        if self.folds is not None:
+            check_count("folds", self.folds, 2, 100)
         if self.label_separator is not None and not self.label_separator.strip("\0\n"):
             raise UsageError(
                 "label_separator is empty.",
@@ -69,6 +72,11 @@ class ManifestOptions(RowFields):
                 "A label map was given beside integer labels, which number themselves.",
                 f"Drop the label map, or make the column a 'string_label'. {labels.SEE_FORMS}",
             )
+
+    @property
+    def places_rows(self) -> bool:
+        """Whether the place of a row depends on others: on those of its group, or its class."""
+        return bool(self.group_column or self.groups or self.stratify or self.folds)
 
     @property
     def columns(self) -> Columns:
@@ -117,6 +125,7 @@ class ManifestOptions(RowFields):
                 "allowed_roots": _parse_roots(given["allowed_roots"]),
                 "exclude": _parse_path(given["exclude"]),
                 "decisions": _parse_path(given["decisions"]),
+                "groups": _parse_path(given["groups"]),
                 "label_columns": tuple(given["label_columns"]),
                 "target_columns": tuple(given["target_columns"]),
             }

@@ -45,6 +45,32 @@ class ParsedFields:
 class RowFields:
     """How the rows of a source are read: the options that stay as users say them."""
 
+    group_column: str | None = option(
+        None,
+        "Column that names the group of a row, as a patient: rows of a group stay in one split.",
+        group="data",
+        metavar="NAME",
+        more="Rows that say their split stay there. Those with an empty cell are in no group.",
+    )
+    groups: str | None = option(
+        None,
+        "List of groups that stay in one split: the file of `darkroom duplicates`.",
+        group="data",
+        metavar="FILE",
+    )
+    stratify: bool = option(
+        False,
+        "Give each split its share of each class, as split_ratios says; groups stay together.",
+        group="data",
+    )
+    folds: int | None = option(
+        None,
+        "Number of folds, which a column `fold` numbers from 0; groups stay together.",
+        group="data",
+        least=2,
+        most=100,
+        metavar="NUMBER",
+    )
     label_map: str | None = option(
         None,
         "Labels in the order of their numbers: a file with one label per line.",

@@ -20,6 +20,7 @@ POLICIES = (FAIL, WARN, OFF)
 DEFAULT_POLICIES: Mapping[str, str] = {
     "rejects": FAIL,
     "leakage": FAIL,
+    "group_leakage": FAIL,
     "label_conflicts": FAIL,
     "duplicates": WARN,
     "near_leakage": WARN,

@@ -18,6 +18,7 @@ from darkroom.validation.content import check_duplicates, check_label_conflicts,
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.drift import check_drift
+from darkroom.validation.groups import check_group_leakage
 from darkroom.validation.location import check_location_data
 from darkroom.validation.near import check_near_conflicts, check_near_duplicates, check_near_leakage
 from darkroom.validation.quality import check_quality
@@ -230,6 +231,7 @@ def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]
 COMMON_CHECKS = {
     "rejects": Check(check_rejects),
     "leakage": Check(check_leakage),
+    "group_leakage": Check(check_group_leakage),
     "label_conflicts": Check(check_label_conflicts),
     "duplicates": Check(check_duplicates),
     "near_leakage": Check(check_near_leakage),

@@ -173,6 +173,7 @@ _RECORD_COLUMNS = {
     "width": "BIGINT",
     "luminance": "DOUBLE",
     "ignored": "VARCHAR",
+    "group": "VARCHAR",
 }
 
 _CREATE_FIELDS = """

@@ -258,7 +258,7 @@ def _index_row(
     row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
 ) -> IndexRow:
     if image is None:
-        return IndexRow(*_list_columns(row, label), length=length, ignored=row.ignored)
+        return IndexRow(*_list_columns(row, label), length=length)
     return IndexRow(
         *_list_columns(row, label),
         sha256,
@@ -279,13 +279,15 @@ def _index_row(
         row.size,
         row.mtime,
         length,
-        row.ignored,
     )
 
 
-def _list_columns(row: ManifestRow, label: Any) -> tuple[str, str, int, str, str, int, Any, Any]:
+def _list_columns(
+    row: ManifestRow, label: Any
+) -> tuple[str, str, int, str, str, int, Any, Any, str | None, str | None]:
     """Returns the columns of the index that the list says; the label is that of the record."""
-    return row.key, row.id, row.row, row.uri, row.split, row.span, label, row.extra
+    names = row.key, row.id, row.row, row.uri, row.split, row.span
+    return *names, label, row.extra, row.group, row.ignored
 
 
 def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
@@ -293,5 +295,4 @@ def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
     old = row.old or {}
     facts: dict[str, Any] = {name: old[name] for name in IMAGE_COLUMNS}
     facts |= {"source_size": row.size, "source_version": row.mtime, "length": length}
-    facts["ignored"] = row.ignored
     return IndexRow(*_list_columns(row, row.label), **facts)

@@ -15,7 +15,7 @@ from darkroom.storage import uris
 STORES = ("gs", "s3")
 # The stores that the reader of each option can open.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("data", "exclude", "decisions", "push_to", "allowed_roots"), STORES),
+    **dict.fromkeys(("data", "exclude", "decisions", "groups", "push_to", "allowed_roots"), STORES),
     **dict.fromkeys(("baseline_model", "baseline"), STORES),
     # TensorFlow reads these, and it cannot open s3://.
     **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),

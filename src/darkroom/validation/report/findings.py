@@ -16,6 +16,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
     "rejects": "Too many rejected rows",
     "leakage": "Equal pixels in more than one split",
+    "group_leakage": "Groups in more than one split",
     "label_conflicts": "Equal pixels with more than one label",
     "duplicates": "Equal pixels more than once in a split",
     "near_leakage": "Images that look alike in different splits",
@@ -100,8 +101,9 @@ def format_row(row: Row) -> str:
     """Returns a row of a finding as one line of text, with both records of a pair."""
     if "other_row" in row:
         other = {name[6:]: value for name, value in row.items() if name.startswith("other_")}
-        sign = "~" if "difference" in row else "="
+        sign = "~" if {"difference", "group"} & {*row} else "="
         text = f"{_format_record(row)}  {sign}  {_format_record(other)}"
+        text += f"  (move to {row['move_to']})" if "move_to" in row else ""
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
