@@ -320,5 +320,5 @@ def _count(kinds: Array, bins: Array, shape: tuple[int, ...]) -> Array:
 
 def _fetch(connection: duckdb.DuckDBPyConnection, query: str) -> list[Array]:
     """Returns the columns of numbers that a query gives."""
-    found = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS).read_all()
-    return [column.to_numpy() for column in found.columns]
+    # As a whole: DuckDB may wait forever for a reader of batches while it joins on disk.
+    return [*map(np.asarray, connection.execute(query).fetchnumpy().values())]
