@@ -118,6 +118,10 @@ def test_wheel_contains_every_module_once(wheel: Path, export: Path) -> None:
         prefix = package.replace(".", "/")
         expected |= {f"{prefix}/{p.relative_to(base).as_posix()}" for p in base.rglob("*.py")}
     expected |= {f"darkroom/kfp/yaml/{name}.yaml" for name in INTERFACES}
+    script = "validation/gallery/script"
+    expected |= {
+        f"darkroom/{script}/{p.name}" for p in (export / f"src/darkroom/{script}").iterdir()
+    }
     with zipfile.ZipFile(wheel) as archive:
         held = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert sorted(held) == sorted(expected)
