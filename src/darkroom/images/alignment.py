@@ -21,8 +21,8 @@ _MAX_POINTS, _FAST_LEVELS = 700, 7
 _MIN_POINTS = 12
 # A key point is found again if the second best is worse by far.
 _MAX_RATIO = 0.8
-# The strongest key points are compared first. Most pairs that are not copies have fewer of them in
-# common; of 218 photographs and their crops of 75 % none is lost.
+# The strongest key points are compared first: most pairs that are not copies have fewer of them in
+# common, and 99 % of the crops of 75 % have as many (decision 39).
 _STRONGEST, _MIN_STRONG = 300, 10
 _MIN_MATCHES, _MAX_PIXELS = 10, 3.0
 _MAX_SCALE = 4.0

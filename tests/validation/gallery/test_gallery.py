@@ -17,9 +17,15 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
 from darkroom.validation.browse import write_gallery
-from darkroom.validation.gallery.page import SCRIPT_FOLDER, SCRIPTS, join_scripts
-from darkroom.validation.gallery.rows import MAP_SIDE, Rows, pack_map, place_on_map
+from darkroom.validation.gallery.page import (
+    SCRIPT_FOLDER,
+    SCRIPTS,
+    encode_findings,
+    join_scripts,
+)
+from darkroom.validation.gallery.rows import MAP_SIDE, Rows, pack_map, place_on_map, read_rows
 from darkroom.validation.gallery.tiles import CLASS_TILES, MAX_TILES, choose_tiles
+from darkroom.validation.report.findings import Finding
 
 from ...pictures import encode, make_noise, make_scene
 
@@ -126,6 +132,16 @@ def test_findings_name_their_rows_by_place(page: Page, records: Path):
     assert first >= set(leakage["items"][0]["places"])
     small = [each for each in page.blocks["facts"]["findings"] if each["check"] == "similar_labels"]
     assert all(each["items"] == [] for each in small)
+
+
+def test_a_single_image_of_a_finding_is_shown_with_its_problem(records: Path):
+    rows = read_rows(str(records / "index"))
+    odd = {"row": int(rows.row[7]), "uri": "/a.jpg", "split": "train", "problem": "blurred"}
+    found = encode_findings(
+        [Finding(check, "warn", 1, "", rows=(odd,)) for check in ("quality", "accounting")], rows
+    )
+    assert found[0]["items"] == [{"places": [7], "facts": {"problem": "blurred"}}]
+    assert (found[1]["items"], len(found[1]["lines"])) == ([], 1)
 
 
 def test_a_sample_has_images_of_each_class_and_split():

@@ -138,7 +138,7 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
     found = rows.find_places(number for pair in numbers for number in pair).reshape(-1, 2)
     for row, pair in zip(finding.rows, found.tolist(), strict=True):
         # Rejected and lost rows are not records, whatever their number.
-        if pair[0] < 0 or "reason" in row or "problem" in row:
+        if pair[0] < 0 or "reason" in row or finding.check == "accounting":
             lines.append(format_row(row))
             continue
         facts = {name: value for name, value in row.items() if name not in _RECORD}
