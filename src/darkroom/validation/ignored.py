@@ -20,8 +20,10 @@ SELECT row FROM ignored WHERE key = '*'
 UNION SELECT other FROM ignored_pairs
     JOIN all_matched AS a ON a.row = one JOIN all_matched AS b ON b.row = other
 WHERE coalesce(a.pixels, a.sha256) = coalesce(b.pixels, b.sha256);
-CREATE TEMP VIEW matched AS SELECT * FROM all_matched ANTI JOIN hidden USING (row);
 """
+# A join takes memory, also with no rows.
+_CREATE_MATCHED = "CREATE TEMP VIEW matched AS FROM all_matched"
+_CREATE_REST = f"{_CREATE_MATCHED} ANTI JOIN hidden USING (row)"
 _HIDE_NEAR_PAIRS = """
 DELETE FROM near USING (
     SELECT a.number AS a, b.number AS b FROM ignored_pairs
@@ -41,6 +43,7 @@ def hide_ignored(connection: duckdb.DuckDBPyConnection) -> None:
     The tables `ignored_pairs` and `hidden` have what is not: pairs of rows, and rows.
     """
     connection.execute(_CREATE_TABLES)
+    connection.execute(_CREATE_REST if fetch_hidden(connection) else _CREATE_MATCHED)
 
 
 def fetch_hidden(connection: duckdb.DuckDBPyConnection) -> set[int]:
