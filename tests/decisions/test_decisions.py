@@ -123,10 +123,10 @@ def test_a_file_is_read_as_it_was_written_and_its_last_line_wins(tmp_path):
     [
         ('{"action": "drop"', "line 3: Expecting ',' delimiter"),
         ('{"action": "drop", "key": "../x"}', "line 3: '../x' is not the key of an image"),
-        (f'{{"action": "drop", "key": "{KEYS[0]}", "x": 1}}', "line 3: it: 'x' is unknown"),
+        (f'{{"action": "drop", "key": "{KEYS[0]}", "x": 1}}', "line 3: 'x' is unknown"),
         (f'{{"action": "drop", "key": "{KEYS[0]}", "other_key": "{KEYS[1]}"}}', "about one image"),
         (f'{{"action": "relabel", "key": "{KEYS[0]}", "label": "\\ud800"}}', "line 3: "),
-        (save().decode(), "line 3: it: 'dataset' is unknown"),
+        (save().decode(), "line 3: 'dataset' is unknown"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, said):

@@ -145,6 +145,6 @@ def format_embedding(found: Embedding) -> str:
     """Returns what was computed, as text for a terminal."""
     images = format_count(found.images, "image")
     return (
-        f"Features of {images}, {found.width:,} numbers each; {found.computed:,} were not known.\n"
+        f"Features of {images}, {found.width:,} numbers each; {found.computed:,} computed now.\n"
         f"Model      {found.model}\nFile       {found.path}"
     )

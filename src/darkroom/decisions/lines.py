@@ -23,6 +23,10 @@ from darkroom.runtime.json_values import parse_json
 DROP, RELABEL, MOVE, IGNORE = ACTIONS = ("drop", "relabel", "move", "ignore")
 MAX_BYTES = 1 << 28
 _HINT = "Each line is a decision, as darkroom gallery RECORDS --resolve SAVED --output FILE writes."
+_SAVED_HINT = (
+    "This is what the gallery saved. Make decisions of it: "
+    "darkroom gallery RECORDS --resolve SAVED --output FILE."
+)
 _KEY = re.compile(r"[0-9a-f]{32}")
 # What an action needs, and no other one may have.
 _VALUES = {RELABEL: "label", MOVE: "split"}
@@ -139,7 +143,8 @@ def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
         try:
             decision = parse_json(line, Decision)
         except ValueError as error:
-            raise DataError(f"{path}, line {number}: {error}.", _HINT) from error
+            message = f"{path}, line {number}: {str(error).removeprefix('it: ')}."
+            raise DataError(message, _SAVED_HINT if b'"form"' in line else _HINT) from error
         against = (RELABEL, MOVE) if decision.action == DROP else (DROP,)
         replaced = [decision.action, *(against if decision.action != IGNORE else ())]
         for action in replaced:

@@ -79,7 +79,8 @@ def check_quality(context: Context) -> Iterator[Finding]:
         context.options.policies["quality"],
         len(marked),
         f"{format_count(len(marked), 'image')} {verb} much from the others: {shown}.",
-        "Look at them: leave out those that a model cannot learn from.",
+        "Look at them: leave out those that a model cannot learn from, as in the gallery (darkroom "
+        "gallery RECORDS).",
         tuple({**found[row], "problem": ", ".join(marked[row][1])} for row in listed),
     )
 
