@@ -28,8 +28,8 @@ from darkroom.storage.parquet import BATCH_ROWS
 
 _COLUMNS = ("row", "split", "shard", "position", "offset", "length")
 _MAX_THREADS = 8
-# Pairs at once, and sketches that are kept for the next ones, of 50 kB each.
-_BLOCK, _MAX_KEPT = 2_048, 8_192
+# Pairs at once, and images whose sketches are kept for the next ones, of 100 kB each.
+_BLOCK, _MAX_KEPT = 2_048, 4_096
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +50,18 @@ class _Place(NamedTuple):
     length: int
 
 
+class _Looks(NamedTuple):
+    """The sketches of an image.
+
+    Attributes:
+        plain: That of the image.
+        mirrored: That of its mirror image.
+    """
+
+    plain: Sketch
+    mirrored: Sketch
+
+
 def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> Array:
     """Returns how alike the images of pairs of records are, as `compare` does; NaN if unknown.
 
@@ -68,19 +80,16 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
         if len(one):
             places = _find_places(examples, index_dir, np.union1d(one, other))
     order = np.lexsort((other, one))
-    kept: dict[tuple[int, bool], Sketch | None] = {}
+    kept: dict[int, _Looks | None] = {}
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
         for start in range(0, len(order) if places else 0, _BLOCK):
             block = order[start : start + _BLOCK]
             pairs = [*zip(one[block].tolist(), other[block].tolist(), strict=True)]
-            # The one image of a pair is compared mirrored, too.
-            looks = {(row, False) for pair in pairs for row in pair}
-            looks |= {(row, True) for row, _ in pairs}
+            rows = {row for pair in pairs for row in pair}
             if len(kept) > _MAX_KEPT:
-                kept = {look: kept[look] for look in looks & kept.keys()}
-            new = sorted(looks - kept.keys())
-            sketches = pool.map(partial(_draw, places), new)
-            kept.update(zip(new, sketches, strict=True))
+                kept = {row: kept[row] for row in rows & kept.keys()}
+            new = sorted(rows - kept.keys())
+            kept.update(zip(new, pool.map(partial(_draw, places), new), strict=True))
             found[block] = [*pool.map(partial(_compare, kept), pairs)]
             progress.advance(start + len(block), len(order), "pairs")
     return found
@@ -99,9 +108,8 @@ def _find_places(examples: str, index_dir: str, rows: Array) -> dict[int, _Place
     return places
 
 
-def _draw(places: Mapping[int, _Place], look: tuple[int, bool]) -> Sketch | None:
-    """Returns the sketch of a record's image, mirrored or not; None if it cannot be read."""
-    row, mirrored = look
+def _draw(places: Mapping[int, _Place], row: int) -> _Looks | None:
+    """Returns the sketches of a record's image; None if it cannot be read."""
     with suppress(OSError, DarkroomError, LookupError, ValueError, SyntaxError):
         place = places[row]
         with storage.open_read(place.path) as file:
@@ -111,14 +119,13 @@ def _draw(places: Mapping[int, _Place], look: tuple[int, bool]) -> Sketch | None
         with Image.open(io.BytesIO(encode_stored(record)), formats=["JPEG", "PNG"]) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
             image.draft("L", (SIDE, SIDE))
-            return make_sketch(np.asarray(image.convert("L")), mirrored=mirrored)
+            gray = np.asarray(image.convert("L"))
+        return _Looks(make_sketch(gray), make_sketch(gray, mirrored=True))
     return None
 
 
-def _compare(sketches: Mapping[tuple[int, bool], Sketch | None], pair: tuple[int, int]) -> float:
-    one, other = pair
-    looks = [sketches[look] for look in ((one, False), (one, True), (other, False))]
-    plain, mirrored, second = looks
-    if plain is None or mirrored is None or second is None:
+def _compare(kept: Mapping[int, _Looks | None], pair: tuple[int, int]) -> float:
+    one, other = (kept[row] for row in pair)
+    if one is None or other is None:
         return np.nan
-    return float(np.fmax(compare(plain, second), compare(mirrored, second)))
+    return float(np.fmax(compare(one.plain, other.plain), compare(one.mirrored, other.plain)))
