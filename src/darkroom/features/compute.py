@@ -136,7 +136,7 @@ def _read_index(dataset: Dataset, folders: Folders, names: Sequence[str]) -> Ite
 
 
 def _read_contents(dataset: Dataset, folders: Folders) -> Iterator[bytes | None]:
-    """Yields the key of each image in the cache, 32 bytes; None where a record has no image."""
+    """Yields the cache key of each record's image, 32 bytes; None for a record without one."""
     names = ("sha256", "format", "height", "width", "channels")
     for table in _read_index(dataset, folders, names):
         for sha256, form, *shape in zip(*table.select(names).to_pydict().values(), strict=True):

@@ -74,7 +74,7 @@ def check_placement(schema: Schema, options: ManifestOptions) -> None:
     """Checks that the rows of a source can be placed.
 
     Raises:
-        DataError: It has no such column, or already the column that is added.
+        DataError: The group column is missing, or there is already a column of folds.
         UsageError: It has no classes.
     """
     names, column = [name for name, _ in schema.inputs], options.group_column
