@@ -8,7 +8,8 @@ enough. The limits are two processes without Beam that do the necessary work on 
 a warm page cache:
 
     header  read, header check, SHA-256 of image and shard, CRC32C, write, fsync
-    full    the same, decoding every image completely, xxh3-128 of its pixels, mean luminance
+    full    the same, decoding every image completely, xxh3-128 of its pixels, mean luminance,
+            perceptual hash
     resize  the same, decoding, reducing the short side to 256 and encoding again
 
 darkroom and the limit run in turn, and the table shows medians. Time is fitted as t = a + b * n, so
@@ -34,6 +35,7 @@ from input_rows.processes import time_processes
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.tfrecord import RecordWriter
+from darkroom.images.perceptual_hash import hash_look
 from darkroom.images.pixels import encode, hash_pixels, measure_luminance, shrink
 from darkroom.options import ConversionOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
@@ -99,6 +101,7 @@ def _prepare(data: bytes, row: str) -> bytes:
     pixels = simplejpeg.decode_jpeg(data, fastdct=True)
     hash_pixels(pixels)
     measure_luminance(pixels)
+    hash_look(pixels)
     if row == "full":
         return data
     return encode(shrink(pixels, _SHORT_SIDE)[0], "jpeg", DEFAULT_JPEG_QUALITY)

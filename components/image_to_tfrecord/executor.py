@@ -93,9 +93,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         output.check()
         attempt = output.make_attempt("TFX", {}, in_place=True)
         old = open_old_dataset(read_manifest(folders.manifest).find_base(), options, recheck)
-        write = plan_job(folders, attempt, options, old=old)
-        output.begin(attempt, write.tasks)
-        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.record.token}")
+        job = plan_job(folders, attempt, options, old=old)
+        output.begin(attempt, job.tasks)
+        run_write(self._make_beam_pipeline(), job, f"darkroom-{attempt.record.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             listed = list_rejects(folders.rejects)
             check_not_all_denied(count_rejects(folders.rejects), listed)

@@ -20,7 +20,7 @@ import darkroom
 from darkroom import storage
 from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.errors import DarkroomError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.parquet import KeptTables
@@ -46,16 +46,16 @@ def write_table(folder: str) -> str:
     return f"{folder}/rows.csv"
 
 
-def run_here(write: WriteDataset, *_: object) -> None:
+def run_here(write: WriteJob, *_: object) -> None:
     """Does what an engine would, in this thread."""
-    write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
+    write.commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
 
 def begin_job(patch: pytest.MonkeyPatch, source: str, output: str) -> Callable[[], None]:
     """Starts the first run, and interrupts its client; returns its job."""
-    jobs: list[WriteDataset] = []
+    jobs: list[WriteJob] = []
 
-    def submit(write: WriteDataset, *_: object) -> None:
+    def submit(write: WriteJob, *_: object) -> None:
         jobs.append(write)
         raise InterruptedClientError
 

@@ -172,7 +172,7 @@ def test_a_full_disk_is_told_without_the_step_of_beam(jpeg_set, tmp_path, capsys
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("darkroom.conversion.beam.transforms.write_shard", fail)
+    monkeypatch.setattr("darkroom.conversion.beam.writing.write_shard", fail)
     arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 3
     error = _json(capsys)["error"]
@@ -238,7 +238,7 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
-    image_set, tmp_path, number, code, light_beam
+    image_set, tmp_path, number, code
 ):
     for copy in range(800):
         name = f"copy-{copy}.png"

@@ -19,7 +19,6 @@ def run(arguments: str, streams: str, folder: Path) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.usefixtures("light_beam")
 def test_a_conversion_is_done(tmp_path):
     write_label_folders(tmp_path / "photos", 1)
     done = run("convert photos --output-dir out", ">&- 2>&- <&-", tmp_path)

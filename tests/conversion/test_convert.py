@@ -20,6 +20,7 @@ from apache_beam.pipeline import PipelineVisitor
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
+from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.convert import convert
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
@@ -114,8 +115,15 @@ def reference(converted_jpegs) -> dict[str, bytes]:
     return _fixed_files(converted_jpegs)
 
 
+def test_a_conversion_on_this_machine_loads_no_beam(jpeg_set, tmp_path, reference, monkeypatch):
+    for name in ("apache_beam", "darkroom.runtime.plain_beam"):
+        monkeypatch.setitem(sys.modules, name, None)
+    convert(jpeg_set.csv, tmp_path / "out")
+    assert _fixed_files(tmp_path / "out") == reference
+
+
 @pytest.mark.long
-def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference, light_beam):
+def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference):
     environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
     code = (
         "import sys\nfrom darkroom.cli import main\nassert main(sys.argv[1:]) == 0\n"
@@ -155,12 +163,12 @@ class _Counts(PlainProgress):
 
 
 def test_a_run_after_one_that_failed_counts_from_the_start(jpeg_set, tmp_path, monkeypatch):
-    def fail(self, collected):
+    def fail(self, reports):
         raise OSError("no more")
 
     options = {"num_shards": {"train": 4, "eval": 1}}
     with monkeypatch.context() as patch, progress.use(_Counts()) as first:
-        patch.setattr("darkroom.conversion.beam.transforms.CommitFn.process", fail)
+        patch.setattr("darkroom.conversion.output.commit.Commit.__call__", fail)
         with pytest.raises(OSError, match="no more"):
             convert(jpeg_set.csv, tmp_path / "out", **options)
     with progress.use(_Counts()) as second:
@@ -405,7 +413,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
                 seen.extend(transform_node.outputs.values())
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        pipeline | write
+        pipeline | WriteDataset(write)
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)

@@ -17,7 +17,7 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Record
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
@@ -43,7 +43,7 @@ def flink():
 def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **options) -> None:
     """Converts until one shard of three is finished; then the client ends."""
 
-    def write_one(write: WriteDataset, *_: object) -> None:
+    def write_one(write: WriteJob, *_: object) -> None:
         write_shard(write.tasks[0], None, KeptTables())
         raise KeyboardInterrupt
 
@@ -179,9 +179,9 @@ def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, c
 def test_an_engine_may_run_the_last_step_twice(source, tmp_path, monkeypatch):
     """A worker may be lost just after the commit; the engine then starts the job again."""
 
-    def run_twice(write: WriteDataset, *_: object) -> None:
+    def run_twice(write: WriteJob, *_: object) -> None:
         for _ in range(2):
-            write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
+            write.commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
     monkeypatch.setattr(job, "run_job", run_twice)
     result = darkroom.convert(source, tmp_path / "out", columns=COLUMNS)
@@ -190,7 +190,7 @@ def test_an_engine_may_run_the_last_step_twice(source, tmp_path, monkeypatch):
 
 
 def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
-    def lose_output(write: WriteDataset, *_: object) -> None:
+    def lose_output(write: WriteJob, *_: object) -> None:
         monkeypatch.undo()
         shutil.move(f"{tmp_path}/out/.attempt", tmp_path / "taken")
         write_shard(write.tasks[0], None, KeptTables())

@@ -17,7 +17,7 @@ from tests.pictures import write_label_folders
 
 from darkroom.cli import main
 from darkroom.cli.process import Signal
-from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam import writing
 from darkroom.conversion.beam.runners import build_options
 from darkroom.engines.job_server import ENGINES
 from darkroom.errors import DarkroomError, StorageError, UsageError
@@ -74,7 +74,7 @@ def fail(monkeypatch):
             ended.wait(60)
             raise InterruptedError
 
-        monkeypatch.setattr(transforms, "write_shard", write_shard)
+        monkeypatch.setattr(writing, "write_shard", write_shard)
 
     yield use
     ended.set()

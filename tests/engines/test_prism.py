@@ -35,13 +35,13 @@ OTHER_CODEC = "import simplejpeg; simplejpeg.__version__ = '0.5'"
 # A worker that writes two shards, and then waits for ever.
 TWO_SHARDS = """
 import itertools, threading
-from darkroom.conversion.beam import transforms
-write, begun = transforms.write_shard, itertools.count()
+from darkroom.conversion.beam import writing
+write, begun = writing.write_shard, itertools.count()
 def wait(task, *rest):
     if next(begun) >= 2:
         threading.Event().wait()
     return write(task, *rest)
-transforms.write_shard = wait
+writing.write_shard = wait
 """
 
 Start = Callable[..., subprocess.Popen]

@@ -16,7 +16,7 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
@@ -50,17 +50,17 @@ def fingerprint(source, made) -> str:
     return read_dataset(OUTPUT).fingerprint
 
 
-def _write(write: WriteDataset) -> None:
-    write._commit([write_shard(task, None, KeptTables()) for task in write.tasks])
+def _write(write: WriteJob) -> None:
+    write.commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
 
 def _interrupt(
     source: str, monkeypatch: pytest.MonkeyPatch, shards: int, **options: object
 ) -> Callable[[], None]:
     """Begins a conversion, and ends its client after some shards; returns the rest of its job."""
-    begun: list[WriteDataset] = []
+    begun: list[WriteJob] = []
 
-    def run_job(write: WriteDataset, *_: object) -> None:
+    def run_job(write: WriteJob, *_: object) -> None:
         begun.append(write)
         for task in write.tasks[:shards]:
             write_shard(task, None, KeptTables())

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam import writing
 from darkroom.conversion.convert import convert
 from darkroom.runtime.process import report_interrupts
 
@@ -83,7 +83,7 @@ def test_another_thread_runs_the_function_as_it_is():
 def test_an_interrupted_conversion_is_not_an_error_of_beam_and_is_resumed(
     jpeg_set, tmp_path, monkeypatch, caplog, capfd
 ):
-    write_shard = transforms.write_shard
+    write_shard = writing.write_shard
 
     def write_and_interrupt(task, *others):
         if task.range.number:
@@ -92,7 +92,7 @@ def test_an_interrupted_conversion_is_not_an_error_of_beam_and_is_resumed(
         return write_shard(task, *others)
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(transforms, "write_shard", write_and_interrupt)
+        patch.setattr(writing, "write_shard", write_and_interrupt)
         with pytest.raises(KeyboardInterrupt, match="run it again: finished shards") as caught:
             convert(jpeg_set.csv, tmp_path / "out", num_shards=2)
     assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 7

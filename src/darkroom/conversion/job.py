@@ -44,7 +44,7 @@ from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
-    from darkroom.conversion.beam.transforms import WriteDataset
+    from darkroom.conversion.beam.writing import WriteJob
     from darkroom.conversion.output.attempts import Attempt
 
 
@@ -133,8 +133,8 @@ class ConversionJob:
             if done := self._find_finished(output, manifest):
                 return self._judge(done)
             output.check()
-            attempt, write = self._begin(output, old)
-            job_id = dataflow.submit(write, scratch, wait)
+            attempt, job = self._begin(output, old)
+            job_id = dataflow.submit(job, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
         return self._collect(attempt, manifest)
@@ -186,19 +186,19 @@ class ConversionJob:
             return found and self._judge(self._describe(*found, manifest))
         return None
 
-    def _begin(self, output: Output, old: OldDataset | None) -> tuple[Attempt, WriteDataset]:
+    def _begin(self, output: Output, old: OldDataset | None) -> tuple[Attempt, WriteJob]:
         attempt = output.make_attempt(self.runner, self.beam_options)
-        write = plan_job(output.folders, attempt, self.conversion, self._limit, old)
-        output.begin(attempt, write.tasks)
-        return attempt, write
+        job = plan_job(output.folders, attempt, self.conversion, self._limit, old)
+        output.begin(attempt, job.tasks)
+        return attempt, job
 
     def _convert(
         self, output: Output, manifest: Manifest, old: OldDataset | None
     ) -> ConversionResult:
-        attempt, write = self._begin(output, old)
+        attempt, job = self._begin(output, old)
         with progress.step("Converting"):
             try:
-                run_job(write, self.runner, self.beam_options, attempt.record.job)
+                run_job(job, self.runner, self.beam_options, attempt.record.job)
             except OutputError:
                 # An engine that restarts a job may run its last step again, after the commit.
                 found = None

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from darkroom import storage
 from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.beam.shard import ShardRange, ShardTask
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.leaves import UNKNOWN_BYTES, cut_leaves
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.commit import Commit, describe_options
@@ -41,9 +41,6 @@ from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 from darkroom.version import hash_code
 
-if TYPE_CHECKING:
-    from darkroom.conversion.beam.transforms import WriteDataset
-
 
 def plan_job(
     folders: Folders,
@@ -51,7 +48,7 @@ def plan_job(
     options: RecordOptions,
     max_rejects: float | None = None,
     old: OldDataset | None = None,
-) -> WriteDataset:
+) -> WriteJob:
     """Returns the job that writes a dataset.
 
     Args:
@@ -64,8 +61,6 @@ def plan_job(
     Raises:
         DataError: There is no manifest, or it has no rows.
     """
-    from darkroom.conversion.beam.transforms import WriteDataset
-
     tasks = plan_tasks(folders, attempt, options, old)
     seen: list[str] = []
     if attempt.record.runner != LOCAL_RUNNER and tasks[0].has_images:
@@ -73,7 +68,7 @@ def plan_job(
         rows = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
         local = [storage.local_path(row.uri) for row in rows if not storage.is_remote(row.uri)]
         seen = list(filter(os.path.exists, local))
-    return WriteDataset(tasks, Commit(attempt, options, max_rejects), seen)
+    return WriteJob(tasks, Commit(attempt, options, max_rejects), seen)
 
 
 def plan_tasks(

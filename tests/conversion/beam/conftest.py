@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.conversion.beam.shard import ShardRange, ShardTask
-from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.dataset.layout import Folders
 from darkroom.options.image import ImageOptions
@@ -16,7 +16,7 @@ ROWS = (10, 20, 30)
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> WriteDataset:
+def write(tmp_path: Path) -> WriteJob:
     """A job of three shards, whose work folder is empty."""
     work = tmp_path / ".attempt/0123abcd/plan"
     work.mkdir(parents=True)
@@ -37,4 +37,4 @@ def write(tmp_path: Path) -> WriteDataset:
         )
         for number, num_rows in enumerate(ROWS)
     ]
-    return WriteDataset(tasks, lambda reports: None)
+    return WriteJob(tasks, lambda reports: None)

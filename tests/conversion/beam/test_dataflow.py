@@ -21,7 +21,8 @@ from darkroom import storage
 from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
-from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
+from darkroom.conversion.beam.transforms import WriteShardFn
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.conversion.output.commit import Commit
@@ -66,7 +67,7 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     options = RecordOptions(num_shards={"train": num_shards})
     attempt = Attempt(replace(folders, token="0123abcd"), output, Record("0123abcd"))
     tasks = plan_tasks(folders, attempt, options)
-    return folders, WriteDataset(tasks, Commit(attempt, options, 0.01))
+    return folders, WriteJob(tasks, Commit(attempt, options, 0.01))
 
 
 REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(2_000)]

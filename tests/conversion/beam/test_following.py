@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam import writing
 from darkroom.conversion.beam.following import Follower, follow_shards
-from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.dataset.commit import Shard
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
@@ -39,7 +39,7 @@ def lines(clock):
         yield lambda: stream.getvalue().splitlines()
 
 
-def _leave(write: WriteDataset, *names: str) -> None:
+def _leave(write: WriteJob, *names: str) -> None:
     for name in names:
         Path(write.tasks[0].work, name).touch()
 
@@ -82,7 +82,7 @@ def test_the_end_is_shown_though_the_commit_removes_the_reports(write, clock, li
 
 
 def test_a_worker_in_this_process_shows_its_rows_alone(write, clock, lines, monkeypatch):
-    monkeypatch.setitem(transforms._done, write.run, 7)
+    monkeypatch.setitem(writing._done, write.run, 7)
     follower = Follower(write, clock)
     clock.now = 50
     _leave(write, "shard-00000.json")
@@ -135,7 +135,7 @@ def test_slow_listings_make_looks_rarer(write, clock, monkeypatch):
     assert pauses == [5, 5, 20, 5]
 
 
-def _fail_while_followed(write: WriteDataset) -> None:
+def _fail_while_followed(write: WriteJob) -> None:
     with follow_shards(write):
         assert "darkroom-follow" in [thread.name for thread in threading.enumerate()]
         raise RuntimeError("lost")

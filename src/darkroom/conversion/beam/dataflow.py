@@ -27,7 +27,7 @@ from darkroom.version import PACKAGE_FOLDER, __version__
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from darkroom.conversion.beam.transforms import WriteDataset
+    from darkroom.conversion.beam.writing import WriteJob
 
 _TEMP, _STAGING = "temp", "staging"
 _SHOWN_IMAGES = 5
@@ -136,12 +136,13 @@ class DataflowJob:
         beam_options.view_as(SetupOptions).save_main_session = False
         return beam_options
 
-    def build_pipeline(self, write: WriteDataset, scratch: str) -> beam.Pipeline:
+    def build_pipeline(self, job: WriteJob, scratch: str) -> beam.Pipeline:
         """Returns the job's graph, not yet submitted.
 
         Raises:
             UsageError: Beam does not accept an option.
         """
+        from darkroom.conversion.beam.transforms import WriteDataset
         from darkroom.runtime.plain_beam import apply_transform, beam
 
         try:
@@ -150,10 +151,10 @@ class DataflowJob:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(f"Dataflow cannot run this: {error}") from error
-        apply_transform(pipeline, "WriteDataset", write)
+        apply_transform(pipeline, "WriteDataset", WriteDataset(job))
         return pipeline
 
-    def submit(self, write: WriteDataset, scratch: str, wait: bool) -> str:
+    def submit(self, job: WriteJob, scratch: str, wait: bool) -> str:
         """Starts the job and returns its id; waits for its end if asked to.
 
         The dataset is complete when the job is, waited for or not: the commit is its last step.
@@ -166,8 +167,8 @@ class DataflowJob:
         # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
-        with follow_shards(write) if wait else nullcontext():
-            result = self.build_pipeline(write, scratch).run()
+        with follow_shards(job) if wait else nullcontext():
+            result = self.build_pipeline(job, scratch).run()
             job_id = str(result.job_id())
             if wait:
                 self._wait(result, job_id)

@@ -19,7 +19,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
-    from darkroom.conversion.beam.transforms import WriteDataset
+    from darkroom.conversion.beam.writing import WriteJob
 
 _LOOK_SECONDS, _LOG_SECONDS = 5.0, 30.0
 # A listing of many shards may take long; this share of the time is spent in it.
@@ -31,18 +31,18 @@ class Follower:
     """Looks at a job from outside, again and again.
 
     Args:
-        write: The job.
+        job: The job.
         clock: Seconds that only grow.
     """
 
-    def __init__(self, write: WriteDataset, clock: Callable[[], float] = time.monotonic) -> None:
-        self._write, self._clock = write, clock
-        self._work = write.tasks[0].work
+    def __init__(self, job: WriteJob, clock: Callable[[], float] = time.monotonic) -> None:
+        self._job, self._clock = job, clock
+        self._work = job.tasks[0].work
         self._rows = {
             task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
-            for task in write.tasks
+            for task in job.tasks
         }
-        names = zip(self._rows, write.tasks, strict=True)
+        names = zip(self._rows, job.tasks, strict=True)
         linked = {name for name, task in names if task.linked}
         self._done = self._before = self._list() | linked
         self._started = self._logged = clock()
@@ -74,7 +74,7 @@ class Follower:
         return set()
 
     def _show(self) -> None:
-        if self._write.has_reported:  # a worker in this process counts single rows
+        if self._job.has_reported:  # a worker in this process counts single rows
             return
         total, before = sum(self._rows.values()), sum(map(self._rows.__getitem__, self._before))
         done = sum(map(self._rows.__getitem__, self._done))
@@ -89,13 +89,13 @@ class Follower:
 
 
 @contextmanager
-def follow_shards(write: WriteDataset) -> Iterator[None]:
+def follow_shards(job: WriteJob) -> Iterator[None]:
     """Shows how far a job is while the block runs.
 
     Args:
-        write: The job.
+        job: The job.
     """
-    follower, stop = Follower(write), threading.Event()
+    follower, stop = Follower(job), threading.Event()
     thread = threading.Thread(
         target=follower.follow, args=(stop,), name="darkroom-follow", daemon=True
     )

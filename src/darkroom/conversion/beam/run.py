@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.engine import Engine
 from darkroom.conversion.beam.following import follow_shards
-from darkroom.conversion.beam.runners import build_options, find_engine
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
+from darkroom.conversion.beam.writing import WriteJob
 from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.process import collect_less_garbage
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from darkroom.conversion.beam.transforms import WriteDataset
 
-
-def run_job(
-    write: WriteDataset, runner: str, beam_options: Mapping[str, Any], job_name: str
-) -> None:
-    """Runs the job to its end.
+def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_name: str) -> None:
+    """Runs the job to its end; here it needs Beam only where options of Beam are given.
 
     Args:
-        write: Its function.
+        job: The shards and the commit.
         runner: Beam's name of the runner.
         beam_options: Beam's options by name.
         job_name: Name of the job on an engine, which no other job may have. A name in the options
@@ -33,27 +30,32 @@ def run_job(
     Raises:
         DarkroomError: It failed.
     """
+    if runner == LOCAL_RUNNER and not beam_options:
+        with collect_less_garbage():
+            job.run_here()
+        return
     from darkroom.runtime.plain_beam import beam
 
-    run_write(beam.Pipeline(options=build_options(runner, beam_options)), write, job_name)
+    run_write(beam.Pipeline(options=build_options(runner, beam_options)), job, job_name)
 
 
-def run_write(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> None:
+def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
     """Runs the job in a pipeline that holds nothing else.
 
     Args:
         pipeline: An empty pipeline.
-        write: As of `run_job`.
+        job: As of `run_job`.
         job_name: As of `run_job`.
 
     Raises:
         DarkroomError: It failed.
     """
+    from darkroom.conversion.beam.transforms import WriteDataset
     from darkroom.runtime.plain_beam import apply_transform
 
-    apply_transform(pipeline, "WriteDataset", write)
-    followed = follow_shards(write) if _get_engine(pipeline) else nullcontext()
-    with _find_unshared(write), followed, collect_less_garbage():
+    apply_transform(pipeline, "WriteDataset", WriteDataset(job))
+    followed = follow_shards(job) if _get_engine(pipeline) else nullcontext()
+    with _find_unshared(job), followed, collect_less_garbage():
         run_pipeline(pipeline, job_name)
 
 
@@ -80,7 +82,7 @@ def _get_engine(pipeline: beam.Pipeline) -> Engine | None:
 
 
 @contextmanager
-def _find_unshared(write: WriteDataset) -> Iterator[None]:
+def _find_unshared(job: WriteJob) -> Iterator[None]:
     """Tells an output that workers do not see from one that a later run has taken.
 
     To a worker both look the same, but the client sees the attempt's folder.
@@ -88,7 +90,7 @@ def _find_unshared(write: WriteDataset) -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        attempt = write.tasks[0].attempt
+        attempt = job.tasks[0].attempt
         if f"attempt {attempt.folders.token} ends" not in error.message:
             raise
         attempt.check_current()
