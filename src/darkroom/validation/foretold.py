@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from darkroom.features.components import find_axes, measure_scatter, project
+from darkroom.features.neighbours import find_nearest, scale
 from darkroom.targets.suspects import Array, Suspecting
 
 NUM_FOLDS = 5
@@ -21,7 +23,7 @@ _STEPS = 100
 _SEARCHED, _VOTERS = 30, 20
 # Cosine from which two images may be copies: neither teaches the other.
 _SAME = 0.9
-# Images that are compared at once, and those that may be neighbours of the others: they bound the
+# Images that are foretold at once, and those that may be neighbours of the others: they bound the
 # memory, and the time for a million images.
 _BLOCK, _MOST_VOTERS = 1_024, 100_000
 
@@ -51,32 +53,26 @@ def compare_looks(values: Array, contents: Array, seed: int = 0) -> Looks:
         seed: For the folds.
     """
     random = np.random.default_rng(seed)
-    starts = range(0, len(values), _BLOCK)
-    mean = values.mean(0, dtype=np.float64).astype(np.float32)
-    scatter = np.zeros((values.shape[1],) * 2)
-    for start in starts:
-        block = values[start : start + _BLOCK] - mean
-        scatter += block.T @ block
+    mean, scatter = measure_scatter(values)
     spread = np.sqrt(np.diag(scatter) / len(values))
     spread[spread == 0] = np.inf
-    _, axes = np.linalg.eigh(scatter / np.outer(spread, spread))
-    head = axes[:, : -_HEAD_AXES - 1 : -1] / spread[:, None]
-    look = np.linalg.eigh(scatter)[1][:, : -_LOOK_AXES - 1 : -1]
-    both = np.column_stack([head, look]).astype(np.float32)
-    seen = np.concatenate([(values[start : start + _BLOCK] - mean) @ both for start in starts])
-    looks = seen[:, head.shape[1] :]
-    looks = looks / np.maximum(np.linalg.norm(looks, axis=1, keepdims=True), 1e-12)
-    neighbours, cosines = _find_neighbours(looks, random)
+    head = find_axes(scatter / np.outer(spread, spread), _HEAD_AXES) / spread[:, None]
+    both = np.column_stack([head, find_axes(scatter, _LOOK_AXES)])
+    axes, looks = np.split(project(values, mean, both), [head.shape[1]], axis=1)
+    pool = all_images = np.arange(len(values))
+    if len(pool) > _MOST_VOTERS:
+        pool = np.sort(random.choice(pool, _MOST_VOTERS, replace=False))
+    neighbours, cosines = find_nearest(scale(looks), all_images, pool, _SEARCHED)
     same = (cosines >= _SAME) | (contents[neighbours] == contents[:, None])
     votes = np.where(same, 0, np.maximum(cosines, 0) ** 3)
     votes[np.cumsum(~same, 1) > _VOTERS] = 0
     # Images of one group are in one fold: those of one content, and those that look like its first.
     _, groups = np.unique(contents, return_inverse=True)
     closest = np.where(same, groups[neighbours], groups[:, None]).min(1, initial=len(values))
-    first = np.arange(len(values))
+    first = all_images.copy()
     np.minimum.at(first, groups, closest)
     folds = random.permutation(len(values))[first[groups]] % NUM_FOLDS
-    return Looks(seen[:, : head.shape[1]], neighbours, votes, folds.astype(np.uint8))
+    return Looks(axes, neighbours, votes, folds.astype(np.uint8))
 
 
 def foretell(looks: Looks, given: Array, kind: Suspecting) -> Array:
@@ -130,22 +126,3 @@ def _fit(axes: Array, given: Array, known: Array, kind: Suspecting) -> Array:
         ahead = moved + np.float32((pace - 1) / faster) * (moved - weights)
         weights, pace = moved, faster
     return weights
-
-
-def _find_neighbours(looks: Array, random: np.random.Generator) -> tuple[Array, Array]:
-    """Returns the numbers of the nearest others of each image, nearest first, and their cosines."""
-    pool = np.arange(len(looks))
-    if len(pool) > _MOST_VOTERS:
-        pool = np.sort(random.choice(pool, _MOST_VOTERS, replace=False))
-    count = min(_SEARCHED, len(looks) - 1)
-    numbers, found = np.empty((len(looks), count), np.int64), np.empty((len(looks), count), "f4")
-    others = np.ascontiguousarray(looks[pool].T)
-    for start in range(0, len(looks), _BLOCK):
-        several = np.arange(start, min(start + _BLOCK, len(looks)))
-        cosines = looks[several] @ others
-        cosines[several[:, None] == pool] = -1
-        near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-        near = np.take_along_axis(near, np.argsort(-np.take_along_axis(cosines, near, 1), 1), 1)
-        numbers[several] = pool[near]
-        found[several] = np.take_along_axis(cosines, near, 1)
-    return numbers, found

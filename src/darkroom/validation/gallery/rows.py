@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
+from darkroom.features.components import find_axes, measure_scatter, project
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,7 +24,6 @@ MAP_SIDE = 4095
 # Of the rows, those outside are drawn at the edge of the map.
 _MAP_QUANTILES = (0.002, 0.998)
 _FIT_ROWS = 20_000
-_BLOCK_ROWS = 65_536
 
 
 class Rows(NamedTuple):
@@ -108,14 +108,8 @@ def place_on_map(count: int, places: Numbers, values: Numbers) -> Numbers:
     result = np.full((count, 2), MAP_SIDE, np.uint16)
     if len(places) < 2:
         return result
-    some = values[:: -(-len(values) // _FIT_ROWS)].astype(np.float64)
-    mean = some.mean(0)
-    _, axes = np.linalg.eigh((some - mean).T @ (some - mean))
-    axes = axes[:, :-3:-1]
-    # The sign of an axis is arbitrary, and differs between versions of LAPACK.
-    axes = axes * np.sign(axes[abs(axes).argmax(0), range(axes.shape[1])])
-    starts = range(0, len(values), _BLOCK_ROWS)
-    points = np.concatenate([(values[at : at + _BLOCK_ROWS] - mean) @ axes for at in starts])
+    mean, scatter = measure_scatter(values[:: -(-len(values) // _FIT_ROWS)])
+    points = project(values, mean, find_axes(scatter, 2))
     low, high = np.quantile(points, _MAP_QUANTILES, axis=0)
     shares = ((points - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
     result[places, : shares.shape[1]] = (shares * (MAP_SIDE - 1)).round()
