@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -173,6 +174,6 @@ def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
 def test_tensorflow_is_loaded_without_its_lines_about_this_machine(monkeypatch):
     # A notebook shows all that is written to the standard error of its process.
     asked = []
-    monkeypatch.setattr(streams, "quiet_tensorflow", lambda: asked.append("quiet"))
+    monkeypatch.setattr(streams, "quiet_tensorflow", lambda: nullcontext(asked.append("quiet")))
     load_tensorflow()
     assert asked == ["quiet"]

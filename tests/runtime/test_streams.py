@@ -19,8 +19,8 @@ def test_errors_of_tensorflow_are_shown_where_a_gpu_may_fail(monkeypatch, has_gp
         monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
     monkeypatch.delitem(streams.sys.modules, "tensorflow", raising=False)
     monkeypatch.setattr(streams, "may_have_gpu", lambda: has_gpu)
-    streams.quiet_tensorflow()
-    assert streams.os.environ["TF_CPP_MIN_LOG_LEVEL"] == expected
+    with streams.quiet_tensorflow():
+        assert streams.os.environ["TF_CPP_MIN_LOG_LEVEL"] == expected
 
 
 def test_what_a_signal_interrupts_is_written_once(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from darkroom.data.open import OpenedData, find_roots, open_data
 from darkroom.data.splits import RecordSplit, fetch_records
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
-from darkroom.errors import MissingExtraError, MissingKeyError, UsageError, find_missing_extra
+from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
@@ -203,13 +203,8 @@ def load_tensorflow() -> None:
     Raises:
         MissingExtraError: It is not installed.
     """
-    streams.quiet_tensorflow()
-    try:
+    with streams.quiet_tensorflow():
         import tensorflow  # noqa: F401
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
 
 
 def _open_source(

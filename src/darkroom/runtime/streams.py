@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO
 
-from darkroom.errors import StorageError
+from darkroom.errors import StorageError, find_missing_extra
 from darkroom.runtime.gpus import may_have_gpu
 
 _NAMES = ("stdin", "stdout", "stderr")
@@ -143,15 +143,25 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield terminal
 
 
-def quiet_tensorflow() -> None:
-    """Keeps the start of TensorFlow to errors, if it is not imported yet.
+@contextmanager
+def quiet_tensorflow() -> Iterator[None]:
+    """Keeps the start of TensorFlow to errors, if the block is the first one that imports it.
 
     Without a GPU, its errors are only about GPUs: that none is found, and that parts of CUDA are
     registered twice. There, it is silent. A level that the user has set stays. No file descriptor
     is redirected: a library must not take the output of others.
+
+    Raises:
+        MissingExtraError: What the block imports is of an extra that is not installed.
     """
     if "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if may_have_gpu() else "3")
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
 
 
 def _flush() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.index import find_index_files
-from darkroom.errors import UsageError, find_missing_extra
+from darkroom.errors import UsageError
+from darkroom.runtime import streams
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.statistics import list_splits, write_statistics
 
@@ -31,12 +32,8 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
         UsageError: The file is not a schema.
         OSError: It cannot be read.
     """
-    try:
+    with streams.quiet_tensorflow():
         import tensorflow_data_validation as tfdv
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
     schema = read_schema(schema_path)
     files = find_index_files(index_dir)
     found: list[Anomaly] = []

@@ -6,7 +6,7 @@ import hashlib
 import os
 
 from darkroom import storage
-from darkroom.errors import UsageError, build_missing_extra_error, find_missing_extra
+from darkroom.errors import UsageError, build_missing_extra_error
 from darkroom.features.networks.network import Network
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import streams
@@ -43,13 +43,8 @@ def open_network(model: str) -> Network:
         from darkroom.features.networks.onnx_models import open_onnx
 
         return open_onnx(path, name, identity)
-    streams.quiet_tensorflow()
-    try:
+    with streams.quiet_tensorflow():
         from darkroom.features.networks import keras_models
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
     if not path:
         return keras_models.build_pretrained()
     return keras_models.open_keras(path, name, identity)
