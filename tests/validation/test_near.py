@@ -16,12 +16,17 @@ from PIL import Image, ImageOps
 import darkroom
 from darkroom.cli import main
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import list_index_files, read_index
-from darkroom.features.table import write_features
+from darkroom.features.cache import FeatureCache
+from darkroom.features.kept import IDENTITY
+from darkroom.features.table import read_features, write_features
 from darkroom.images import near_pairs
 from darkroom.images.alignment import can_align
-from darkroom.options import ConversionOptions
+from darkroom.options import ConversionOptions, ValidationOptions
+from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.pictures import Records
 from darkroom.validation.validate import format_validation
 
 from ..pictures import encode, make_drawing, make_noise, make_scene
@@ -225,6 +230,31 @@ def test_features_find_crops_and_turned_copies_and_pixels_decide(embedded, monke
     leaked = findings[0]
     assert leaked.count <= 2
     assert "likeliest candidates were compared on pixels." in leaked.message
+
+
+@needs_opencv
+def test_features_that_the_cache_has_are_used_by_validate_alone(embedded, tmp_path, monkeypatch):
+    records, policies = tmp_path / "records", {**MILD, "missing_classes": "off"}
+    shutil.copytree(embedded, records)
+    index = str(records / "index")
+    values = read_features(str(records / "features.parquet"), index).values
+    (records / "features.parquet").unlink()
+    monkeypatch.setattr("darkroom.features.kept.WIDTH", 64)
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
+    cache = FeatureCache(f"{tmp_path}/cache/features/{IDENTITY}-stretch")
+    cache.add([bytes.fromhex(each) for each in read_index(index)["sha256"].to_pylist()], values)
+    result = darkroom.validate(records, policies=policies)
+    assert result.findings == darkroom.validate(embedded, policies=policies).findings
+    scope = "crops and turned copies (by features that the cache has of 13 images)."
+    assert scope in format_validation(result)
+    # A pipeline gives the same report on every machine.
+    files = JudgedFiles(
+        index,
+        str(records / "rejects.parquet"),
+        read_dataset(str(records)),
+        records=Records(str(records), index),
+    )
+    assert not judge_dataset(files, ValidationOptions(policies=policies)).has_features
 
 
 @needs_opencv

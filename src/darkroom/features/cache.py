@@ -86,7 +86,9 @@ class FeatureCache:
         if self._folder is None or not storage.is_folder(self._folder):
             return found
         for name in sorted(filter(_FILE.fullmatch, storage.list_folder(self._folder))):
-            found |= _load_file(storage.join(self._folder, name), rows, features, found)
+            path = storage.join(self._folder, name)
+            if storage.is_remote(path) or _may_have(path, rows):
+                found |= _load_file(path, rows, features, found)
         return found
 
     def add(self, keys: Sequence[bytes], features: Array) -> None:
@@ -114,6 +116,23 @@ def _name_file(keys: Array) -> str:
     return f"features-{hashlib.sha256(keys.tobytes()).hexdigest()[:32]}.npz"
 
 
+def _may_have(path: str, rows: Mapping[bytes, Sequence[int]]) -> bool:
+    """Reads the keys of a file alone, 1 % of it; a damaged one may have any."""
+    try:
+        with storage.open_read(path) as file, np.load(file, allow_pickle=False) as stored:
+            return any(key in rows for key in _read_keys(path, stored))
+    except Exception:  # noqa: BLE001  reading it as a whole tells whose fault it is
+        return True
+
+
+def _read_keys(path: str, stored: Mapping[str, Array]) -> list[bytes]:
+    keys = stored["keys"]
+    is_right = (keys.dtype, keys.shape[1:]) == (np.uint8, (_KEY_BYTES,))
+    if not is_right or not path.endswith(_name_file(keys)):
+        raise ValueError("its keys are not those of its name")
+    return [key.tobytes() for key in keys]
+
+
 def _load_file(
     path: str, rows: Mapping[bytes, Sequence[int]], features: Array, known: set[bytes]
 ) -> set[bytes]:
@@ -126,11 +145,7 @@ def _load_file(
         # From memory: all that is raised here is the file's fault.
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             # The cache may be that of many datasets: features are read where a key is wanted.
-            joined = stored["keys"]
-            is_right = (joined.dtype, joined.shape[1:]) == (np.uint8, (_KEY_BYTES,))
-            if not is_right or not path.endswith(_name_file(joined)):
-                raise ValueError("its keys are not those of its name")
-            keys = [key.tobytes() for key in joined]
+            keys = _read_keys(path, stored)
             wanted = [n for n, key in enumerate(keys) if key in rows and key not in known]
             if not wanted:
                 return set()

@@ -7,9 +7,8 @@ both finds what the other one has computed.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -35,7 +34,7 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import UsageError
 from darkroom.features.cache import Array, FeatureCache, choose_folder, make_key
 from darkroom.features.networks.network import Network
-from darkroom.features.table import write_features
+from darkroom.features.table import make_values, write_features
 from darkroom.images.views import FORMATS, RAW, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
@@ -80,14 +79,9 @@ def write_dataset_features(
         OSError: A file cannot be read.
     """
     load_opencv()
-    rows: dict[bytes, list[int]] = {}
-    for row, key in enumerate(_read_contents(dataset, folders)):
-        if key:
-            rows.setdefault(key, []).append(row)
-    # A file, so that the system can take the memory back.
-    shape = (max(1, dataset.written), network.width)
-    with tempfile.TemporaryFile(prefix="darkroom-") as scratch:
-        values: Array = np.memmap(scratch, np.float16, "w+", shape=shape)
+    files = [storage.join(folders.index, file) for file in dataset.index_files]
+    rows = number_contents(files)
+    values = make_values(dataset.written, network.width, np.float16)
     kept = choose_folder(None)
     cache = FeatureCache(kept and storage.join(kept, f"{network.identity}-{STRETCH}"))
     known = cache.load(rows, values)
@@ -111,7 +105,7 @@ def write_dataset_features(
 
     def read_rows() -> Iterator[tuple[list[str], Array]]:
         start = 0
-        for table in _read_index(dataset, folders, ("key",)):
+        for table in _read_index(files, ("key",)):
             chosen = np.flatnonzero(has[start : start + len(table)])
             found = values[start + chosen]
             if not np.isfinite(found).all():
@@ -130,21 +124,23 @@ def write_dataset_features(
     return Counts(images, done, undecodable)
 
 
-def _read_index(dataset: Dataset, folders: Folders, names: Sequence[str]) -> Iterator[pa.Table]:
-    for file in dataset.index_files:
-        yield from read_index_batches(storage.join(folders.index, file), names, BATCH_ROWS)
+def _read_index(files: Iterable[str], names: Sequence[str]) -> Iterator[pa.Table]:
+    for file in files:
+        yield from read_index_batches(file, names, BATCH_ROWS)
 
 
-def _read_contents(dataset: Dataset, folders: Folders) -> Iterator[bytes | None]:
-    """Yields the cache key of each record's image, 32 bytes; None for a record without one."""
+def number_contents(files: Iterable[str]) -> dict[bytes, list[int]]:
+    """Returns the places in the files of an index where each image is, by its key in the cache."""
     names = ("sha256", "format", "height", "width", "channels")
-    for table in _read_index(dataset, folders, names):
+    found: dict[bytes, list[int]] = {}
+    place = -1
+    for table in _read_index(files, names):
         for sha256, form, *shape in zip(*table.select(names).to_pydict().values(), strict=True):
-            if sha256 is None:
-                yield None
-            else:
-                is_raw = form == FORMATS[RAW]
-                yield make_key(bytes.fromhex(sha256), shape if is_raw else None)
+            place += 1
+            if sha256 is not None:
+                key = make_key(bytes.fromhex(sha256), shape if form == FORMATS[RAW] else None)
+                found.setdefault(key, []).append(place)
+    return found
 
 
 def _read_records(

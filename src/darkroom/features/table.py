@@ -36,11 +36,19 @@ class Features(NamedTuple):
         model: Name and hash of the model that made them; only those of one model are comparable.
         rows: The column `row` of the index for each, int64 [N], in the order of the index.
         values: float32 [N, D].
+        is_kept: Whether they come from the cache, and not from a table of the dataset.
     """
 
     model: str
     rows: Array
     values: Array
+    is_kept: bool = False
+
+
+def make_values(count: int, width: int, dtype: Any = np.float32) -> Array:
+    """Returns zeros [count, width] in a temporary file: the system can take their memory back."""
+    with tempfile.TemporaryFile(prefix="darkroom-") as scratch:
+        return np.memmap(scratch, dtype, "w+", shape=(max(1, count), width))[:count]
 
 
 def write_features(
@@ -103,10 +111,7 @@ def read_features(path: str, index_dir: str) -> Features | None:
             raise DataError(f"{path} is not a table of features.", _AGAIN)
         size = kind.byte_width
         width, keys, end = size // _NUMBER.itemsize, [], 0
-        values: Array = np.zeros((count, width), np.float32)
-        if count:
-            with tempfile.TemporaryFile(prefix="darkroom-") as scratch:
-                values = np.memmap(scratch, np.float32, "w+", shape=(count, width))
+        values = make_values(count, width)
         for batch in iterate_batches(parquet, None, BATCH_ROWS):
             keys += batch.column(0).to_pylist()
             column = batch.column(1)

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from darkroom.features.kept import find_kept_features
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import Features, find_features_file, read_features
 from darkroom.images.near_records import Compared, create_near_pairs
@@ -55,6 +56,7 @@ class Context:
         kind: What its images are labelled with.
         index_dir: The folder of the index.
         records: Where the records are, for checks of images; None where that is not known.
+        uses_cache: Whether features may come from the cache of this machine.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -64,6 +66,7 @@ class Context:
     kind: Kind
     index_dir: str
     records: Records | None = None
+    uses_cache: bool = False
 
     @cached_property
     def near_pairs(self) -> Compared:
@@ -75,13 +78,15 @@ class Context:
 
     @cached_property
     def features(self) -> Features | None:
-        """The features of the images, read once; None when nobody has asked for them.
+        """The features of the images, read once; None when nobody has computed them.
 
         Raises:
             DataError: The table is damaged, or belongs to another dataset.
         """
         path = find_features_file(self.index_dir)
-        return None if path is None else read_features(path, self.index_dir)
+        if path is not None:
+            return read_features(path, self.index_dir)
+        return find_kept_features(self.index_dir) if self.uses_cache else None
 
     @cached_property
     def seen(self) -> Seen | None:

@@ -50,6 +50,8 @@ class JudgedFiles:
             finished dataset, which keeps no manifest: then a lost row is counted, but not named.
         anomalies: The findings of TFDV's example validation.
         records: Where the records are, for checks of images; None where that is not known.
+        uses_cache: Whether features may come from the cache of this machine, where the dataset has
+            none.
     """
 
     index_dir: str
@@ -57,6 +59,7 @@ class JudgedFiles:
     source: str | Dataset
     anomalies: tuple[Anomaly, ...] = ()
     records: Records | None = None
+    uses_cache: bool = False
 
     def read_source(self) -> table.Manifest | Dataset:
         """Returns the facts of the manifest, or the commit."""
@@ -86,7 +89,14 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
     ):
         counts = count_dataset(connection, source)
         context = Context(
-            connection, counts, files.anomalies, options, kind, files.index_dir, files.records
+            connection,
+            counts,
+            files.anomalies,
+            options,
+            kind,
+            files.index_dir,
+            files.records,
+            files.uses_cache,
         )
         findings = list(check_accounting(context))
         checks = list_checks(kind)
@@ -95,6 +105,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             if policy != OFF:
                 findings += checks[name](context)
         is_near = any(policies[name] != OFF for name in NEAR_CHECKS)
+        features = context.features if is_near and context.near_pairs.has_neighbours else None
         return DatasetReport(
             **vars(counts),
             policies=policies,
@@ -106,7 +117,8 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             samples=fetch_samples(connection),
             excluded=source.excluded if isinstance(source, table.Manifest) else 0,
             ignored=count_ignored(connection),
-            has_features=is_near and context.near_pairs.has_neighbours,
+            has_features=features is not None,
+            num_kept=len(features.rows) if features is not None and features.is_kept else 0,
         )
 
 

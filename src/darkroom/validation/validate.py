@@ -213,6 +213,7 @@ def _judge(
         rejects_path=storage.join(root, layout.REJECTS_FILE),
         source=dataset,
         records=records,
+        uses_cache=True,
     )
     if schema is not None:
         with progress.step("Comparing with the schema"):

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from darkroom.errors import MissingExtraError, StorageError
+from darkroom.features.kept import IDENTITY
 from darkroom.features.networks import efficientnet_lite, torch_file
 from darkroom.features.networks.efficientnet_lite import build_network, find_weights, load_weights
+from darkroom.features.networks.network import DEFAULT_SIZE, identify_network, name_base
 from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model, check_model
 
@@ -45,6 +47,9 @@ def test_known_pictures_have_their_classes():
     load_weights(network, find_weights())
     images = np.stack([_cut_center(picture) for picture in pictures.images])
     logits = np.asarray(network(images, training=False))
+    # The folder of the cache where validation looks, without the weights of the classes.
+    name = name_base("efficientnet-lite0", "float32", scaled=True)
+    assert identify_network(name, DEFAULT_SIZE, network.get_weights()[:-2]) == IDENTITY
     # A palace and a daisy.
     assert np.argmax(logits, axis=1).tolist() == [698, 985]
     np.testing.assert_allclose(logits.max(axis=1), [8.270, 6.893], atol=2e-3)

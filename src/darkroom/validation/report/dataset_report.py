@@ -85,6 +85,7 @@ class DatasetReport(DatasetCounts):
         ignored: How many images and pairs are not shown, because people decided so.
         title: What the report is about.
         has_features: Whether near copies were looked for by features, too.
+        num_kept: Of how many images these are from the cache; 0 where the dataset has its own.
     """
 
     policies: Mapping[str, str]
@@ -98,6 +99,7 @@ class DatasetReport(DatasetCounts):
     ignored: int = 0
     title: str = "Validation"
     has_features: bool = False
+    num_kept: int = 0
 
     @property
     def blessed(self) -> bool:
@@ -184,7 +186,8 @@ def _format_looks(report: DatasetReport) -> str:
     what = "equal pixels and small changes" if equal else "small changes"
     scope = f"Looked for: {what}; crops and turned copies need features: darkroom embed."
     if report.has_features:
-        scope = f"Looked for: {what}, also crops and turned copies (by features)."
+        kept = f" that the cache has of {report.num_kept:,} images" if report.num_kept else ""
+        scope = f"Looked for: {what}, also crops and turned copies (by features{kept})."
     if report.num_unlike:
         images = format_count(report.num_unlike, "image")
         scope += (

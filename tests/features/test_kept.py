@@ -1,0 +1,55 @@
+"""Features of a dataset without a table of them: those of its images that the cache has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.dataset.index import read_index
+from darkroom.features import kept
+from darkroom.features.cache import FeatureCache
+from darkroom.features.kept import IDENTITY, find_kept_features
+
+from ..pictures import encode, make_noise
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory):
+    """The index of ten images, and their rows and hashes."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "in" / "cat").mkdir(parents=True)
+    for number in range(10):
+        data = encode(make_noise(number, 8, 8), "PNG")
+        (folder / "in" / "cat" / f"{number}.png").write_bytes(data)
+    darkroom.convert(folder / "in", folder / "records")
+    path = str(folder / "records/index")
+    return path, read_index(path, ["row", "sha256"]).to_pylist()
+
+
+def keep(tmp_path, view, rows):
+    """Puts features into the cache: the number of each row."""
+    values = np.repeat(np.array([[row["row"]] for row in rows], np.float32), 4, axis=1)
+    keys = [bytes.fromhex(row["sha256"]) for row in rows]
+    FeatureCache(f"{tmp_path}/features/{IDENTITY}-{view}").add(keys, values)
+
+
+def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path, monkeypatch):
+    path, rows = index
+    monkeypatch.setattr(kept, "WIDTH", 4)
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path))
+    assert find_kept_features(path) is None
+    keep(tmp_path, "stretch", rows[:7])
+    assert find_kept_features(path) is None
+    keep(tmp_path, "center_crop", [*rows[:2], *rows[3:]])
+    found = find_kept_features(path)
+    assert found.model == f"efficientnet-lite0 {IDENTITY}-center_crop"
+    assert found.is_kept
+    expected = [row["row"] for row in (*rows[:2], *rows[3:])]
+    assert found.rows.tolist() == expected
+    np.testing.assert_array_equal(found.values[:, 3], expected)
+    # Those of embed come first.
+    keep(tmp_path, "stretch", rows)
+    found = find_kept_features(path)
+    assert found.model == f"efficientnet-lite0 {IDENTITY}"
+    assert found.rows.tolist() == [row["row"] for row in rows]
