@@ -12,10 +12,12 @@ from PIL import Image, ImageFilter
 
 import darkroom
 from darkroom.dataset.index import read_index
+from darkroom.features.table import write_features
 from darkroom.options import ConversionOptions
 from darkroom.validation.quality import Problem, find_outliers
 
 from ..pictures import encode, make_noise
+from .test_judge import found, judge, record  # noqa: F401  the fixture
 
 SIZE = 160, 120
 
@@ -89,6 +91,21 @@ def test_images_that_are_all_alike_are_not_marked(tmp_path):
     same = {f"{number}": shift(draw(number), 0.05, 0) for number in range(12)}
     darkroom.convert(write_images(tmp_path / "in", same), tmp_path / "records")
     assert find_quality(tmp_path / "records") == {}
+
+
+def test_images_whose_features_are_far_from_their_class_are_marked(judge, tmp_path):  # noqa: F811
+    labels = [*"ab" * 30, *"c" * 10]
+    records = [record(n + 1, "train", label, height=20) for n, label in enumerate(labels)]
+    rng = np.random.default_rng(0)
+    centers = dict(zip("abc", 5 * rng.normal(size=(3, 32)), strict=True))
+    values = np.stack([centers[label] + rng.normal(size=32) for label in labels])
+    # As an image of the other class; and one of a class with too few to say what is usual.
+    values[[6, 65]] = centers["b"] + rng.normal(size=(2, 32))
+    (tmp_path / "run").mkdir()
+    with open(tmp_path / "run/features.parquet", "wb") as file:
+        write_features(file, "drawn 1", 32, [([row["key"] for row in records], values)])
+    [row] = found(judge(records))["quality"].rows
+    assert (row["row"], row["label"], row["problem"]) == (7, "a", "far from its class")
 
 
 @pytest.mark.parametrize(
