@@ -131,6 +131,14 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("empty")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Gives a run its cache: that of the user says what an earlier run, or version, has found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DARKROOM_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_cloud(monkeypatch: pytest.MonkeyPatch, empty_folder: Path) -> None:
     """Takes away credentials, and the ways in which client libraries look for more."""

@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_computed_again(tmp_path, monkeypatch, data):
     found, features = _load(tmp_path, {KEYS[0]: [0], KEYS[1]: [1]})
     assert found == set()
     assert (features == -1).all()
-    assert notes == [f"{path} is damaged: its features are computed again."]
+    assert notes == [f"{path} is damaged: what it had is computed again."]
     # No other file of the folder is read or deleted.
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -100,7 +100,7 @@ def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
     cache.add(KEYS[:2], VALUES[:2])
     cache.add(KEYS[2:], VALUES[2:])
     (note,) = notes
-    assert note.startswith(f"Features are no longer kept. {tmp_path}/features-")
+    assert note.startswith(f"What is computed is no longer kept. {tmp_path}/features-")
 
 
 def test_features_that_are_not_finite_are_not_kept(tmp_path):
@@ -131,6 +131,7 @@ def test_a_home_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):
     notes: list[str] = []
     monkeypatch.setattr(progress, "note", notes.append)
     (tmp_path / "file").touch()
+    monkeypatch.delenv("DARKROOM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", f"{tmp_path}/file")
     assert choose_folder(None) is None
     assert notes[0].startswith(f"Features are not kept. {tmp_path}/file")

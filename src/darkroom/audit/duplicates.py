@@ -36,6 +36,7 @@ from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
+from darkroom.features.alike import compare_once
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import find_features_file, read_features
 from darkroom.images.near_records import MAX_COMPARED, create_near_groups
@@ -212,7 +213,7 @@ def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, st
     table = find_features_file(records[1])
     features = None if table is None else read_features(table, records[1])
     neighbours = None if features is None else find_neighbours(features)
-    compared = create_near_groups(connection, records, neighbours)
+    compared = create_near_groups(connection, records, neighbours, compare_once)
     if not compared.has_all_hashes:
         progress.note("So many images look alike that not all of them were compared.")
     if not compared.has_all_pixels:

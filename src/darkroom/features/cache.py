@@ -1,7 +1,8 @@
 """Features of images, kept on disk by the contents of the images.
 
-Each view of each base has a folder, with a file for each group of images that was computed. A file
-appears complete or not at all, and is never changed, so several trainings may use a cache at once.
+Each view of each base has a folder, with a file for each group of images that was computed; so have
+comparisons of pairs (`features.alike`). A file appears complete or not at all, and is never
+changed, so several trainings may use a cache at once.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import hashlib
 import io
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from darkroom import storage
-from darkroom.errors import describe_os_error
+from darkroom.errors import StorageError, describe_os_error
 from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 from darkroom.storage.user_cache import find_cache
@@ -48,6 +50,13 @@ def choose_folder(feature_cache: str | None) -> str | None:
         progress.note(f"Features are not kept. {describe_os_error(error)}")
         return None
     return folder
+
+
+def find_kept(name: str) -> str | None:
+    """Returns a folder of the default cache, which may not exist; None where there is no home."""
+    with suppress(StorageError):
+        return storage.join(find_cache(), "features", name)
+    return None
 
 
 def make_key(sha256: bytes, shape: Sequence[int] | None = None) -> bytes:
@@ -108,7 +117,7 @@ class FeatureCache:
             storage.write_bytes(storage.join(self._folder, _name_file(joined)), file.getvalue())
         except OSError as error:
             # A full disk, for example: the training does not need it.
-            progress.note(f"Features are no longer kept. {describe_os_error(error)}")
+            progress.note(f"What is computed is no longer kept. {describe_os_error(error)}")
             self._folder = None
 
 
@@ -155,7 +164,7 @@ def _load_file(
             raise ValueError("its features are not those of its keys")
     except Exception:  # noqa: BLE001  numpy, zipfile and zlib raise whatever they meet
         # Without its deletion, it would be computed again each time.
-        progress.note(f"{path} is damaged: its features are computed again.")
+        progress.note(f"{path} is damaged: what it had is computed again.")
         storage.delete_file(path)
         return set()
     for n in wanted:

@@ -6,14 +6,12 @@ import numpy as np
 
 from darkroom import storage
 from darkroom.dataset.index import find_index_files, read_index
-from darkroom.errors import StorageError
-from darkroom.features.cache import FeatureCache
+from darkroom.features.cache import FeatureCache, find_kept
 from darkroom.features.compute import number_contents
 from darkroom.features.table import Features, make_values
 from darkroom.options.input import RESIZES, STRETCH
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.storage.user_cache import find_cache
 
 # Of EfficientNet-Lite0 with the weights of ImageNet, as its network has them: TensorFlow, which
 # could tell, takes seconds to load.
@@ -37,23 +35,20 @@ def find_kept_features(index_dir: str) -> Features | None:
         DataError: The index is damaged.
         OSError: It cannot be read, or the cache.
     """
-    try:
-        folder = storage.join(find_cache(), "features")
-    except StorageError:  # there is no home folder
-        return None
-    names = [f"{IDENTITY}-{resize}" for resize in RESIZES]
-    names = [name for name in names if storage.is_folder(storage.join(folder, name))]
-    places = number_contents(find_index_files(index_dir)) if names else {}
-    for name in names if places else ():
+    folders = {resize: find_kept(f"{IDENTITY}-{resize}") for resize in RESIZES}
+    folders = {resize: each for resize, each in folders.items() if each and storage.is_folder(each)}
+    places = number_contents(find_index_files(index_dir)) if folders else {}
+    for resize, folder in folders.items() if places else ():
         rows = read_index(index_dir, ["row"])["row"].to_numpy()
         values = make_values(len(rows), WIDTH)
-        known = FeatureCache(storage.join(folder, name)).load(places, values)
+        known = FeatureCache(folder).load(places, values)
         found = np.sort([place for key in known for place in places[key]])
         if len(found) < _LEAST_SHARE * sum(map(len, places.values())):
             continue
         for start in range(0, len(found), BATCH_ROWS):
             block = found[start : start + BATCH_ROWS]
             values[start : start + len(block)] = values[block]  # A place is never before its row.
-        model = f"{EFFICIENTNET_LITE} {name.removesuffix(f'-{STRETCH}')}"
+        # Only those of one view are comparable, too; `embed` has that without a name.
+        model = f"{EFFICIENTNET_LITE} {IDENTITY}" + (f"-{resize}" if resize != STRETCH else "")
         return Features(model, rows[found], values[: len(found)], is_kept=True)
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -99,6 +99,7 @@ def create_near_pairs(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None = None,
     neighbours: tuple[Array, Array] | None = None,
+    compare: Callable[[str, str, Array, Array], Array] = compare_records,
 ) -> Compared:
     """Creates the tables `near` and `near_looks`.
 
@@ -110,8 +111,9 @@ def create_near_pairs(
         connection: Has the view `matched`.
         records: The folders of the dataset and of its index, to compare pixels.
         neighbours: More candidates, the likeliest first: the columns `row` of the index.
+        compare: Compares pixels.
     """
-    looks, pairs, compared = _find_pairs(connection, records, neighbours)
+    looks, pairs, compared = _find_pairs(connection, records, neighbours, compare)
     columns = {
         "one": pairs.one,
         "other": pairs.other,
@@ -133,12 +135,13 @@ def create_near_groups(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None = None,
     neighbours: tuple[Array, Array] | None = None,
+    compare: Callable[[str, str, Array, Array], Array] = compare_records,
 ) -> Compared:
     """Creates the table `near_looks` of the records in groups, of which all are near one of them.
 
     Its `number` is that of the group. The arguments are those of `create_near_pairs`.
     """
-    looks, pairs, compared = _find_pairs(connection, records, neighbours)
+    looks, pairs, compared = _find_pairs(connection, records, neighbours, compare)
     numbers = np.full(looks.num_hashes + len(looks.first), -1)
     is_shared = pairs.one == pairs.other
     numbers[pairs.one[is_shared]] = pairs.one[is_shared]
@@ -153,6 +156,7 @@ def _find_pairs(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None,
     neighbours: tuple[Array, Array] | None,
+    compare: Callable[[str, str, Array, Array], Array],
 ) -> tuple[_Looks, _Pairs, Compared]:
     looks = _find_looks(connection)
     has_all = looks.pairs.is_complete
@@ -172,7 +176,7 @@ def _find_pairs(
     has_all_pixels = num_spread == len(hashed.one) and len(candidates.one) <= MAX_COMPARED
     candidates = candidates.take(slice(MAX_COMPARED))
     rows = [looks.row[looks.first[ends]] for ends in candidates[:2]]
-    correlation = compare_records(*records, *rows)
+    correlation = compare(*records, *rows)
     # Of a pair by features alone nothing is known if its pixels do not tell.
     is_unsure = np.isnan(correlation) & (candidates.difference >= 0)
     found = candidates._replace(correlation=correlation).take((correlation > 0) | is_unsure)

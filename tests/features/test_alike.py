@@ -1,0 +1,57 @@
+"""Pairs of images are compared once, also after an update and in another dataset."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.dataset.index import read_index
+from darkroom.features import alike
+from darkroom.features.alike import compare_once
+
+from ..pictures import encode, make_noise
+
+pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "in" / "cat").mkdir(parents=True)
+    for number in range(4):
+        data = encode(make_noise(number, 8, 8), "PNG")
+        (folder / "in" / "cat" / f"{number}.png").write_bytes(data)
+    darkroom.convert(folder / "in", folder / "records")
+    return str(folder / "records/index")
+
+
+def test_what_was_found_of_a_pair_is_kept_by_its_contents(index, tmp_path, monkeypatch):
+    asked = []
+
+    def compare(examples, index_dir, one, other):
+        asked.extend(zip(one.tolist(), other.tolist(), strict=True))
+        # Of the third row nothing can be told.
+        return np.where((one == 3) | (other == 3), np.nan, one + other / 10).astype(np.float32)
+
+    def ask(*pairs):
+        asked.clear()
+        return compare_once("records", index, *np.array(pairs).T).round(3).tolist()
+
+    monkeypatch.setattr(alike, "compare_records", compare)
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
+    assert ask((1, 2), (1, 3), (2, 4))[::2] == pytest.approx([1.2, 2.4])
+    assert asked == [(1, 2), (1, 3), (2, 4)]
+    # The mirror image of the first one is compared, too: the order counts.
+    found = ask((2, 4), (1, 3), (2, 1), (1, 2))
+    assert asked == [(1, 3), (2, 1)]
+    assert found == pytest.approx([2.4, np.nan, 2.1, 1.2], nan_ok=True)
+    # Other rows with these contents are the same images.
+    rows = read_index(index)
+    rows = rows.set_column(rows.column_names.index("row"), "row", (rows["row"].to_numpy() + 7,))
+    monkeypatch.setattr(alike, "read_index", lambda folder, names: rows.select(names))
+    assert ask((9, 11), (8, 9)) == pytest.approx([2.4, 1.2])
+    assert asked == []
+    monkeypatch.setattr(alike, "_FORM", "another")
+    ask((8, 9))
+    assert asked == [(8, 9)]
