@@ -11,22 +11,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from PIL import Image
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DarkroomError
 from darkroom.images.alignment import SIDE, Sketch, compare, make_sketch
 from darkroom.images.pixels import encode_stored
+from darkroom.images.records import find_records
 from darkroom.runtime import progress
-from darkroom.storage.parquet import BATCH_ROWS
 
-_COLUMNS = ("row", "split", "shard", "position", "offset", "length")
 _MAX_THREADS = 8
 # Pairs at once, and images whose sketches are kept for the next ones, of 100 kB each.
 _BLOCK, _MAX_KEPT = 2_048, 4_096
@@ -78,7 +73,13 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
     places: dict[int, _Place] = {}
     with suppress(OSError, DarkroomError, LookupError):
         if len(one):
-            places = _find_places(examples, index_dir, np.union1d(one, other))
+            records = find_records(examples, index_dir, np.union1d(one, other).tolist())
+            # Records of compressed files have no offset.
+            places = {
+                row["row"]: _Place(*(row[name] for name in _Place._fields))
+                for row in records
+                if row["offset"] is not None
+            }
     order = np.lexsort((other, one))
     kept: dict[int, _Looks | None] = {}
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
@@ -93,19 +94,6 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
             found[block] = [*pool.map(partial(_compare, kept), pairs)]
             progress.advance(start + len(block), len(order), "pairs")
     return found
-
-
-def _find_places(examples: str, index_dir: str, rows: Array) -> dict[int, _Place]:
-    dataset, places, wanted = read_dataset(examples), {}, pa.array(rows)
-    for path in find_index_files(index_dir):
-        for table in read_index_batches(path, _COLUMNS, BATCH_ROWS):
-            # Records of compressed files have no offset.
-            chosen = table.filter(pc.is_in(table["row"], value_set=wanted)).drop_null()
-            for each in chosen.to_pylist():
-                file = dataset.splits[each["split"]].shards[each["shard"]].file
-                place = (each[name] for name in _COLUMNS[3:])
-                places[each["row"]] = _Place(storage.join(examples, file), *place)
-    return places
 
 
 def _draw(places: Mapping[int, _Place], row: int) -> _Looks | None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from darkroom.dataset.commit import read_dataset
 from darkroom.features.table import find_features_file, read_features
 from darkroom.runtime import progress
-from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.page import encode_findings, encode_page
 from darkroom.validation.gallery.rows import Numbers, pack_map, place_on_map, read_rows
 from darkroom.validation.gallery.tiles import choose_tiles, make_tiles
@@ -40,8 +39,7 @@ def encode_gallery(report: DatasetReport, records: Records) -> str:
     findings = encode_findings(report.findings, rows)
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
-        kind, places = find_kind(dataset.target.kind), choose_tiles(rows, named)
-        tiles = make_tiles(records, dataset, kind, places, find_room(arrays))
+        tiles = make_tiles(records, dataset, rows, choose_tiles(rows, named), find_room(arrays))
     return encode_page(report, dataset, rows, arrays, findings, tiles)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from itertools import chain, islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import find_index_files, read_index_batches
-from darkroom.dataset.tfrecord import read_record_at, read_some_records
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.pixels import encode_stored
+from darkroom.images.records import find_records, read_record_images
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
-from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Rows
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.thumbnails import make_thumbnail
@@ -31,8 +27,7 @@ CLASS_TILES = 8
 # Pairs are compared in detail, so the first images, which are those of findings, are large.
 LARGE_PIXELS, SMALL_PIXELS = 288, 112
 MAX_LARGE = 320
-_PLACE = ("shard", "position", "offset", "length")
-_COLUMNS = ("row", "uri", "split", "label", "height", "width", *_PLACE)
+_COLUMNS = ("uri", "label", "height", "width")
 
 
 class Tile(NamedTuple):
@@ -80,14 +75,14 @@ def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]]) -> list[int]:
 
 
 def make_tiles(
-    records: Records, dataset: Dataset, kind: Kind, places: Sequence[int], max_bytes: int
+    records: Records, dataset: Dataset, rows: Rows, places: Sequence[int], max_bytes: int
 ) -> list[Tile]:
     """Makes tiles from records, the first ones large.
 
     Args:
         records: Where the records are.
         dataset: Their commit.
-        kind: What they are labelled with.
+        rows: All its rows.
         places: Their places in the index, the most important first.
         max_bytes: Limit of all pictures together; tiles above it have none.
 
@@ -95,22 +90,20 @@ def make_tiles(
         DataError: The index or a record is damaged.
         OSError: A file cannot be read.
     """
-    found = dict(_find_rows(records.index_dir, places))
-    files: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for place, row in found.items():
-        file = dataset.splits[row["split"]].shards[row["shard"]].file
-        files.setdefault(file, {})[place] = row
+    place_of = {int(rows.row[place]): place for place in places}
+    listed = find_records(*records, [*place_of], _COLUMNS)
+    found = {place_of[row["row"]]: row for row in listed}
     pictures: dict[int, str] = {}
     large = set(places[:MAX_LARGE])
     has_images = example.IMAGE_ENCODED in dataset.features
     with closing(ImagePreparer(ImageOptions())) as preparer:
-        for file, rows in files.items() if has_images else ():
-            for place, data in _read_images(storage.join(records.examples, file), rows):
-                pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
-                with suppress(ValueError):
-                    pictures[place] = make_thumbnail(data, preparer, pixels)
-                progress.advance(len(pictures), len(places), "images")
-    tiles = []
+        for number, data in read_record_images(found.values()) if has_images else ():
+            place = place_of[number]
+            pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
+            with suppress(ValueError):
+                pictures[place] = make_thumbnail(data, preparer, pixels)
+            progress.advance(len(pictures), len(places), "images")
+    tiles, kind = [], find_kind(dataset.target.kind)
     for place in filter(found.__contains__, places):
         row, picture = found[place], pictures.get(place, "")
         max_bytes -= len(picture)
@@ -118,28 +111,3 @@ def make_tiles(
         label, shown = kind.show(row["label"]), picture if max_bytes > 0 else ""
         tiles.append(Tile(place, row["row"], row["uri"] or "", label, size, shown))
     return tiles
-
-
-def _find_rows(index_dir: str, places: Sequence[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields places and rows of the index, in its order."""
-    wanted = np.sort(np.asarray(places, np.int64))
-    start = 0
-    for path in find_index_files(index_dir):
-        for table in read_index_batches(path, _COLUMNS, BATCH_ROWS):
-            inside = wanted[slice(*np.searchsorted(wanted, [start, start + len(table)]))]
-            yield from zip(inside.tolist(), table.take(inside - start).to_pylist(), strict=True)
-            start += len(table)
-
-
-def _read_images(path: str, rows: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
-    """Yields places and images of records of a file: by their offsets, if these are known."""
-    if any(row["offset"] is None for row in rows.values()):
-        numbers = {row["position"]: place for place, row in rows.items()}
-        for number, record in read_some_records(path, numbers.keys()):
-            yield numbers[number], encode_stored(example.decode_example(record))
-        return
-    with storage.open_read(path) as file:
-        for place, row in rows.items():
-            file.seek(row["offset"])
-            record = read_record_at(path, file.read(row["length"]), row["position"])
-            yield place, encode_stored(example.decode_example(record))

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from darkroom import storage
-from darkroom.dataset import example
-from darkroom.dataset.commit import Dataset, read_dataset
-from darkroom.dataset.index import find_index_files, read_index_batches
-from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError
-from darkroom.images.pixels import encode_stored
-from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.images.records import find_records, read_record_images
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnails
 
 MAX_THUMBNAILS = 40
-_COLUMNS = ("row", "uri", "split", "shard", "position")
 
 
 class Records(NamedTuple):
@@ -93,25 +83,6 @@ def read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int
     """Yields the rows and the images of records, file by file, as long as they can be read."""
     # Other commands report the problems of a dataset.
     with suppress(OSError, DarkroomError, LookupError):
-        dataset = read_dataset(records.examples)
-        for file, numbers in _find_places(dataset, records.index_dir, uris).items():
-            path = storage.join(records.examples, file)
-            for number, record in read_some_records(path, numbers.keys()):
-                yield numbers[number], encode_stored(example.decode_example(record))
-
-
-def _find_places(
-    dataset: Dataset, index: str, uris: Mapping[int, str]
-) -> dict[str, dict[int, int]]:
-    """Returns the rows of records by file, then by number in the file."""
-    found: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    wanted = pa.array(sorted(uris), pa.int64())
-    for path in find_index_files(index):
-        for table in read_index_batches(path, _COLUMNS, BATCH_ROWS):
-            chosen = table.filter(pc.is_in(table["row"], value_set=wanted))
-            for each in chosen.to_pylist():
-                if each["uri"] != uris[each["row"]]:
-                    continue  # The row is one of another dataset, with which this is compared.
-                file = dataset.splits[each["split"]].shards[each["shard"]].file
-                found[file][each["position"]] = each["row"]
-    return found
+        found = find_records(*records, [*uris], ["uri"])
+        # Other rows are those of another dataset, with which this is compared.
+        yield from read_record_images(row for row in found if row["uri"] == uris[row["row"]])
