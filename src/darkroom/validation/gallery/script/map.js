@@ -1,126 +1,55 @@
-// The map of the features: a point for each row, drawn by WebGL2, else a sample of them on a canvas.
-// A lasso, or what is in view, becomes a filter.
+// The map of the features: a point for each row, in the pixels of a canvas. A lasso, or what is in
+// view, becomes a filter.
 
 import { count, facts, mapColors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
 import { fill, format, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 
-// A million points would hide each other: of the rows that are shown and hidden, so many are drawn.
-const mostShown = 150_000, mostHidden = 50_000;
-const hiddenColor = mapColors.length;
-const allColors = [...mapColors, "#9a9a9a"];
+const hiddenColor = "#9a9a9a";
 const lassoMaskSide = 1024;
 const moveShare = 0.15;
 
-const vertexShader = `#version 300 es
-in vec2 place; in float color;
-uniform vec3 view; uniform float size; uniform vec3 colors[${allColors.length}];
-out vec4 tint;
-void main() {
-  vec2 at = (place - view.xy) * view.z * 2.0;
-  gl_Position = vec4(at.x, -at.y, 0.0, 1.0);
-  gl_PointSize = size;
-  tint = vec4(colors[int(color)], color < ${hiddenColor}.0 ? 0.85 : 0.3);
-}`;
-const fragmentShader = `#version 300 es
-precision mediump float;
-in vec4 tint; out vec4 color;
-void main() {
-  if (length(gl_PointCoord - 0.5) > 0.5) discard;
-  color = vec4(tint.rgb * tint.a, tint.a);
-}`;
+// A color as a number, of which the lowest byte is red.
+function mixInk(color, alpha) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  return (alpha << 24 | blue << 16 | green << 8 | red) >>> 0;
+}
 
-// The rows to draw: places on the map, two numbers of 16 bits each, and colours; hidden ones first.
-function chooseDrawn(found, isWanted) {
-  const onMap = points.x, total = Math.min(found[0], mostHidden) + Math.min(found[1], mostShown) + 2;
-  const steps = [Math.max(1, found[0] / mostHidden), Math.max(1, found[1] / mostShown)];
-  const drawn = { places: new Uint16Array(2 * total), colors: new Uint8Array(total), count: 0 };
-  for (const isShownPass of [0, 1]) {
-    let next = 0, seen = 0;
-    for (let i = 0; i < count; i++) {
-      if (onMap[i] === offMap || isWanted[i] !== isShownPass || seen++ < next) continue;
-      next += steps[isShownPass];
-      const at = drawn.count++;
-      drawn.places[2 * at] = points.x[i] * 16;
-      drawn.places[2 * at + 1] = points.y[i] * 16;
-      // The colour of a row is that of its first label.
-      drawn.colors[at] = isShownPass ? (facts.sets[setOf[i]][0] ?? 0) % hiddenColor : hiddenColor;
+// Draws all points, those of rows that are shown above the others; returns how many these are. A
+// million are drawn in tens of milliseconds, which neither WebGL nor shapes are without a graphics card.
+function drawPoints(context, view, size) {
+  const { width, height } = context.canvas;
+  const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const disc = [], reach = Math.floor(size / 2);
+  for (let y = -reach; y <= reach; y++) {
+    for (let x = -reach; x <= reach; x++) if (Math.hypot(x, y) < size / 2 - 0.3) disc.push(y * width + x);
+  }
+  // The color of a row is that of its first label.
+  const inks = facts.sets.map((labels) => mixInk(mapColors[(labels[0] ?? 0) % mapColors.length], 230));
+  const hiddenInk = mixInk(hiddenColor, 90), scale = [width, height].map((each) => view.scale * each);
+  const { x: across, y: down } = points;
+  let found = 0;
+  for (let i = 0; i < count; i++) {
+    if (across[i] === offMap) continue;
+    const isOn = isShown(i), ink = isOn ? inks[setOf[i]] : hiddenInk;
+    if (isOn) found++;
+    const x = Math.round((across[i] / 4096 - view.x) * scale[0] + width / 2);
+    const y = Math.round((down[i] / 4096 - view.y) * scale[1] + height / 2);
+    if (x < reach || y < reach || x >= width - reach || y >= height - reach) continue;
+    for (const step of disc) {
+      const at = y * width + x + step;
+      if (isOn || pixels[at] === 0) pixels[at] = ink;
     }
   }
-  return drawn;
-}
-
-// Draws with WebGL2; null where a browser has none.
-function makePainter(canvas) {
-  const gl = canvas.getContext("webgl2", { antialias: false });
-  if (!gl) return null;
-  const program = gl.createProgram();
-  for (const [type, text] of [[gl.VERTEX_SHADER, vertexShader], [gl.FRAGMENT_SHADER, fragmentShader]]) {
-    const shader = gl.createShader(type);
-    gl.shaderSource(shader, text);
-    gl.compileShader(shader);
-    gl.attachShader(program, shader);
-  }
-  gl.linkProgram(program);
-  if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
-  gl.useProgram(program);
-  const buffers = [["place", 2, gl.UNSIGNED_SHORT, true], ["color", 1, gl.UNSIGNED_BYTE, false]].map(
-    ([name, size, type, isNormal]) => {
-      const buffer = gl.createBuffer(), place = gl.getAttribLocation(program, name);
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.enableVertexAttribArray(place);
-      gl.vertexAttribPointer(place, size, type, isNormal, 0, 0);
-      return buffer;
-    },
-  );
-  const find = (name) => gl.getUniformLocation(program, name);
-  gl.uniform3fv(find("colors"), allColors.flatMap((each) =>
-    [1, 3, 5].map((at) => parseInt(each.slice(at, at + 2), 16) / 255)));
-  gl.enable(gl.BLEND);
-  gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-  let drawn = null;
-  return {
-    update(now) {
-      drawn = now;
-      [now.places, now.colors].forEach((values, at) => {
-        gl.bindBuffer(gl.ARRAY_BUFFER, buffers[at]);
-        gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
-      });
-    },
-    draw(view, size) {
-      gl.viewport(0, 0, canvas.width, canvas.height);
-      gl.clear(gl.COLOR_BUFFER_BIT);
-      gl.uniform3f(find("view"), view.x, view.y, view.scale);
-      gl.uniform1f(find("size"), size);
-      gl.drawArrays(gl.POINTS, 0, drawn.count);
-    },
-  };
-}
-
-function makeCanvasPainter(canvas) {
-  const context = canvas.getContext("2d");
-  let drawn = null;
-  return {
-    update(now) { drawn = now; },
-    draw(view, size) {
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      for (let i = 0; i < drawn.count; i++) {
-        context.fillStyle = allColors[drawn.colors[i]];
-        const x = ((drawn.places[2 * i] / 65536 - view.x) * view.scale + 0.5) * canvas.width;
-        const y = ((drawn.places[2 * i + 1] / 65536 - view.y) * view.scale + 0.5) * canvas.height;
-        context.fillRect(x - size / 2, y - size / 2, size, size);
-      }
-    },
-  };
+  context.putImageData(image, 0, 0);
+  return found;
 }
 
 export function makeMap() {
   const canvas = h("canvas", { "aria-hidden": "true" }), overlay = h("canvas", { "aria-hidden": "true" });
   const peek = h("figure", { class: "peek", hidden: true });
   const view = { x: 0.5, y: 0.5, scale: 0.94 };
-  const shown = new Uint8Array(count);
-  const painter = makePainter(canvas) ?? makeCanvasPainter(canvas);
-  let lasso = null, isWaiting = false, coming = 0, isDrawable = false;
+  let lasso = null, isWaiting = false, coming = 0;
 
   // Once before the next picture, whatever happened until then.
   function draw() {
@@ -130,14 +59,15 @@ export function makeMap() {
   }
 
   function drawNow() {
-    if (!frame.clientWidth || !isDrawable) return;
+    if (!frame.clientWidth) return;
     const ratio = devicePixelRatio || 1;
     const width = Math.round(frame.clientWidth * ratio), height = Math.round(frame.clientHeight * ratio);
     for (const each of [canvas, overlay]) {
       if (each.width !== width || each.height !== height) Object.assign(each, { width, height });
     }
     const size = ratio * (count > 100_000 ? 2 : count > 5_000 ? 3.5 : 6) * Math.min(3, Math.sqrt(view.scale));
-    painter.draw(view, size);
+    const found = drawPoints(canvas.getContext("2d"), view, size);
+    fill(note, `${format(found)} images, draw around some to see only them`);
   }
 
   // From a place in the frame, 0 to 1, to one on the map, 0 to 1.
@@ -268,19 +198,7 @@ export function makeMap() {
     node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
     // After the images, for which the reader waits.
     clearTimeout(coming);
-    if (!node.hidden) coming = setTimeout(choose, 30);
-  }
-
-  function choose() {
-    const found = [0, 0];
-    for (let i = 0; i < count; i++) {
-      shown[i] = isShown(i) ? 1 : 0;
-      if (points.x[i] !== offMap) found[shown[i]]++;
-    }
-    fill(note, `${format(found[1])} images, draw around some to see only them`);
-    painter.update(chooseDrawn(found, shown));
-    isDrawable = true;
-    draw();
+    if (!node.hidden) coming = setTimeout(draw, 30);
   }
   return { node, paint };
 }
