@@ -42,17 +42,19 @@ CLICKS = {
     "finding": ".findings button",
     "split": "#splits ~ ul button",
     "label": "#labels ~ ul button",
+    "mistake": "#mistakes ~ ul button",
 }
 ROUNDS = 5
 
 
 def make_page(count: int) -> str:
-    """Returns the page of a dataset of random numbers, with three findings of a thousand rows."""
+    """Returns the page of random numbers: three findings of a thousand rows, and predictions."""
     rng = np.random.default_rng(39)
     labels = tuple(f"class {number:03d}" for number in range(CLASSES))
     shares = rng.dirichlet(np.ones(CLASSES))
     split = rng.choice(len(SPLITS), count, p=[0.8, 0.1, 0.1])
-    group = rng.choice(CLASSES, count, p=shares) * len(SPLITS) + split
+    own = rng.choice(CLASSES, count, p=shares)
+    group = own * len(SPLITS) + split
     side = rng.normal(400, 60, count).clip(32, 5_000)
     side[:: count // 50] = 20_000
     rows = Rows(
@@ -63,13 +65,15 @@ def make_page(count: int) -> str:
         tuple((label,) for label in labels),
     )
     centers = rng.integers(500, 3_500, (CLASSES, 2))
-    points = centers[group // len(SPLITS)] + rng.normal(0, 150, (count, 2))
+    points = centers[own] + rng.normal(0, 150, (count, 2))
     arrays = {
         "group": rows.group,
         "side": rows.side,
         "brightness": rows.brightness,
         "map": pack_map(points.clip(0, 4_094).astype(np.uint16)),
+        "told": np.where(rng.random(count) < 0.9, own, rng.integers(0, CLASSES, count)) + 1,
     }
+    arrays["told"] = arrays["told"].astype(np.min_scalar_type(CLASSES))
     findings = []
     for check in ("near_leakage", "near_conflicts", "quality"):
         chosen = rng.choice(count, 2_000, replace=False) + 1
@@ -88,17 +92,17 @@ def make_page(count: int) -> str:
         policies={},
         findings=tuple(findings),
     )
-    shown = encode_findings(findings, rows)
-    named = [[place for item in each["items"] for place in item["places"]] for each in shown]
+    encoded = encode_findings(findings, rows)
+    named = [[place for item in each["items"] for place in item["places"]] for each in encoded]
     room, tiles = find_room(arrays), []
     for number, place in enumerate(choose_tiles(rows, named)[:MAX_TILES]):
         picture = draw_picture(rng, LARGE_PIXELS if number < MAX_LARGE else SMALL_PIXELS)
         room -= len(picture)
         uri = f"s3://bucket/photographs/class/{place:032x}.jpg"
-        label = labels[int(group[place]) // len(SPLITS)]
-        tiles.append(Tile(place, place + 1, uri, label, (640, 480), picture if room > 0 else ""))
+        shown = picture if room > 0 else ""
+        tiles.append(Tile(place, place + 1, uri, labels[own[place]], (640, 480), shown, 0.9876))
     dataset = Dataset(1, "0" * 64, {}, "full", {}, labels, count, count, 0, 0, {})
-    return encode_page(report, dataset, rows, arrays, shown, tiles)
+    return encode_page(report, dataset, rows, arrays, encoded, tiles)
 
 
 def draw_picture(rng: np.random.Generator, pixels: int) -> str:

@@ -49,6 +49,7 @@ def main() -> None:
                 wide = "document.documentElement.scrollWidth - innerWidth"
                 seen["wider"][name] = page.evaluate(wide)
         use(page, seen)
+        correct(page, seen)
         with page.expect_download() as download:
             page.get_by_role("button", name="Save decisions").click()
         download.value.save_as(folder / "saved.json")
@@ -104,6 +105,46 @@ def use(page: Page, seen: dict[str, object]) -> None:
         page.mouse.up()
         seen["lasso"] = read_count(page)
         page.get_by_role("button", name="Show all images").click()
+
+
+def correct(page: Page, seen: dict[str, object]) -> None:
+    """Looks at mistakes of the model and takes what it says, enlarges, moves and finds images."""
+    mistake = page.locator("#mistakes ~ ul button").first
+    seen["mistake"] = mistake.inner_text()
+    mistake.click()
+    seen["mistakes"] = read_count(page)
+    first = page.locator(".tile").first
+    seen["first mistake"] = first.inner_text()
+    first.focus()
+    page.keyboard.press("e")
+    seen["enlarged"] = page.locator("dialog").inner_text()
+    seen["wide"] = page.locator("dialog img").bounding_box()["width"]
+    seen["axe, enlarged"] = find_faults(page)
+    page.keyboard.press("d")  # not of the page behind it
+    page.keyboard.press("Escape")
+    seen["focused"] = page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("a")
+    page.keyboard.press("t")
+    seen["taken"] = page.locator(".tile .fate").all_inner_texts()
+    page.keyboard.press("u")
+    seen["taken back"] = page.locator(".tile .fate").all_inner_texts()
+    first.focus()
+    page.keyboard.press("t")
+    page.keyboard.press("m")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    seen["moved"] = page.locator(".tile .fate").all_inner_texts()
+    mistake.click()
+    page.get_by_label("Name of a file, or a row").fill("COPY")
+    seen["named"] = read_count(page)
+    page.get_by_role("button", name="Show all images").click()
+    page.get_by_role("button", name="Labels that are probably wrong").last.click()
+    seen["suspect"] = first.inner_text()
+    first.focus()
+    page.keyboard.press("t")
+    seen["corrected"] = first.locator(".fate").inner_text()
+    page.keyboard.press("u")
+    page.get_by_role("button", name="Show all images").click()
 
 
 main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from darkroom.cli import main
 from darkroom.dataset.index import read_index
 from darkroom.features.table import write_features
 from darkroom.options import ConversionOptions
-from darkroom.validation.browse import write_gallery
+from darkroom.validation.gallery.encode import encode_gallery
+from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.pictures import Records
 
 from ..environments import make_environment
 from ..pictures import encode, make_scene
@@ -57,7 +60,18 @@ def folder(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
     folder = tmp_path_factory.mktemp("seen")
-    write_gallery(records, folder / "gallery.html")
+    predictions = records.parent / "told.csv"
+    # Of three images, all of train, the model says another label.
+    wrong = {12: "cat", 14: "cat", 13: SCRIPT}
+    labels = [wrong.get(number, "cat" if number % 2 else SCRIPT) for number in range(20)]
+    lines = [f"{number:02d}.jpg,{label},0.{90 - number}" for number, label in enumerate(labels)]
+    predictions.write_text("\n".join(["image_uri,label,score", *lines]))
+    report = darkroom.validate(records).report
+    doubt = {"row": 16, "suggested": SCRIPT, "probability": 0.1}
+    doubts = Finding("suspect_labels", "warn", 1, "One label is wrong.", rows=(doubt,))
+    report = replace(report, findings=(*report.findings, doubts))
+    page = encode_gallery(report, Records(str(records), f"{records}/index"), predictions)
+    (folder / "gallery.html").write_text(page)
     python = make_environment("browser", ["playwright", "axe-playwright-python"]) / "python"
     script = Path(__file__).with_name("browse.py")
     done = subprocess.run(
@@ -99,18 +113,40 @@ def test_filters_show_the_rows_that_the_dataset_has(seen: dict):
     assert rest == "of 22 images"
 
 
+def test_mistakes_of_a_model_are_taken_enlarged_and_found(seen: dict):
+    assert seen["mistake"] == f"{SCRIPT} taken for cat\n2"
+    assert seen["mistakes"] == "2 of 22 images"
+    assert seen["first mistake"] == f"{SCRIPT}\ntrain\nmodel: cat 0.78\n12.jpg"
+    assert seen["enlarged"] == f"{seen['first mistake']}\nClose"
+    assert seen["wide"] > 288
+    assert seen["axe, enlarged"] == []
+    # Closed by Escape, the page has the focus where it was, and nothing is decided.
+    assert seen["focused"] == seen["first mistake"]
+    # Both are taken, and taken back, in one step.
+    assert (seen["taken"], seen["taken back"]) == (["now cat"] * 2, ["", ""])
+    assert seen["moved"] == ["now cat, to eval", ""]
+    assert seen["named"] == "2 of 22 images"
+    # What a finding suggests comes before what the model says.
+    suspect = f"cat\ntrain\nmodel: cat 0.75\n15.jpg\nsuggested {SCRIPT}\nprobability 0.100"
+    assert seen["suspect"] == suspect
+    assert seen["corrected"] == f"now {SCRIPT}"
+
+
 def test_decisions_become_a_file_for_the_next_conversion(
     seen: dict, folder: Path, records: Path, capsys
 ):
     assert "drop" in seen["after keep left"][0]
     assert seen["relabelled"] == ["now cat", "now cat"]
-    assert seen["reopened"] == "5 decisions"
+    assert seen["reopened"] == "6 decisions"
     output = folder / "decisions.jsonl"
     saved = folder / "saved.json"
     assert main(["gallery", str(records), "--resolve", str(saved), "--output", str(output)]) == 0
     assert "drop 2" in capsys.readouterr().out
     found = [json.loads(line) for line in output.read_text().splitlines()]
-    assert sorted(each["action"] for each in found) == ["drop"] * 2 + ["ignore"] + ["relabel"] * 2
+    actions = ["drop"] * 2 + ["ignore", "move"] + ["relabel"] * 3
+    assert sorted(each["action"] for each in found) == actions
+    [move] = [each for each in found if each["action"] == "move"]
+    assert (Path(move["uri"]).name, move["split"]) == ("12.jpg", "eval")
     names = {Path(each["uri"]).name for each in found if each["action"] == "drop"}
     assert names == {"copy10.jpg", "11.jpg"}
 

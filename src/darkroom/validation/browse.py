@@ -13,6 +13,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
+from darkroom.validation.gallery.predictions import open_predictions
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import GALLERY_FILE
 from darkroom.validation.validate import validate
@@ -45,6 +46,7 @@ def write_gallery(
     directory: str | os.PathLike[str],
     output: str | os.PathLike[str] = GALLERY_FILE,
     *,
+    predictions: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Gallery:
     """Checks a dataset, and writes its findings and images as one page to look through.
@@ -52,20 +54,24 @@ def write_gallery(
     Args:
         directory: A dataset; local or remote.
         output: The page, outside of the dataset.
+        predictions: What a model says of the images: the file of `darkroom predict`.
         overwrite: Whether a file that exists is replaced.
 
     Raises:
-        DataError: The folder is not a dataset, or it is damaged.
+        DataError: The folder is not a dataset, or it is damaged; or the predictions are of others.
+        UsageError: There are predictions, and images do not have one label.
         OutputError: `output` exists and may not be replaced, is a folder, or in the dataset.
         OSError: Something cannot be read or written.
     """
     path = storage.absolute(output)
     ledger.check_output_file(path, overwrite=overwrite)
+    if predictions is not None:
+        open_predictions(predictions)  # The checks take a while.
     result = validate(directory)
     check_outside(result.directory, path, "The gallery")
     records = Records(result.directory, storage.join(result.directory, INDEX_FOLDER))
     with progress.step("Gallery"):
-        page = encode_gallery(result.report, records).encode()
+        page = encode_gallery(result.report, records, predictions).encode()
         storage.write_bytes(path, page)
     return Gallery(path, len(page), result.report.written, len(result.findings))
 

@@ -19,6 +19,7 @@ def add(commands: Any) -> None:
         page="guides/gallery",
         examples=(
             "darkroom gallery records",
+            "darkroom gallery records --predictions photos/predicted.csv",
             "darkroom gallery records --resolve decisions.json --output decisions.jsonl",
         ),
     )
@@ -28,7 +29,13 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="The file to write (default: gallery.html; with --resolve decisions.jsonl)",
     )
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--predictions",
+        metavar="FILE",
+        help="What a model says of the images: the file of darkroom predict",
+    )
+    either.add_argument(
         "--resolve",
         metavar="SAVED",
         help="Write decisions, which the page saved, for --decisions of a conversion instead",

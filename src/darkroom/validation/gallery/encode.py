@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from darkroom.dataset.commit import read_dataset
 from darkroom.features.table import find_features_file, read_features
 from darkroom.runtime import progress
 from darkroom.validation.gallery.page import encode_findings, encode_page
+from darkroom.validation.gallery.predictions import read_predictions
 from darkroom.validation.gallery.rows import Numbers, pack_map, place_on_map, read_rows
 from darkroom.validation.gallery.tiles import choose_tiles, make_tiles
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -18,15 +20,19 @@ MAX_BYTES = 25_000_000
 _TEXT_BYTES = 1_500_000
 
 
-def encode_gallery(report: DatasetReport, records: Records) -> str:
+def encode_gallery(
+    report: DatasetReport, records: Records, predictions: str | os.PathLike[str] | None = None
+) -> str:
     """Returns the gallery of a dataset, a page of at most 25 MB for a million images.
 
     Args:
         report: The verdict about it, with the findings to show.
         records: Where its records are.
+        predictions: What a model says of its images: the file of `darkroom predict`.
 
     Raises:
-        DataError: The index or a record is damaged.
+        DataError: The index or a record is damaged, or the predictions are of other images.
+        UsageError: There are predictions, and images do not have one label.
         OSError: A file cannot be read.
     """
     dataset = read_dataset(records.examples)
@@ -36,10 +42,17 @@ def encode_gallery(report: DatasetReport, records: Records) -> str:
     if path and (features := read_features(path, records.index_dir)):
         points = place_on_map(len(rows.row), rows.find_places(features.rows), features.values)
         arrays["map"] = pack_map(points)
-    findings = encode_findings(report.findings, rows)
+    shown = [*report.findings]
+    told = predictions and read_predictions(predictions, records.index_dir, rows, dataset)
+    if told:
+        arrays["told"] = told.label
+        shown.append(told.finding)
+    findings = encode_findings(shown, rows)
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
         tiles = make_tiles(records, dataset, rows, choose_tiles(rows, named), find_room(arrays))
+    if told:
+        tiles = [tile._replace(score=told.find_score(tile.place)) for tile in tiles]
     return encode_page(report, dataset, rows, arrays, findings, tiles)
 
 

@@ -24,6 +24,7 @@ SCRIPTS = (
     "dom.js",
     "filters.js",
     "decisions.js",
+    "describe.js",
     "tiles.js",
     "pairs.js",
     "sidebar.js",

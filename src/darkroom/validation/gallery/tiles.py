@@ -40,6 +40,7 @@ class Tile(NamedTuple):
         label: What it is labelled with, as text.
         size: Width and height in pixels; None where that is not known.
         picture: `data:image/jpeg` URI; empty when the image could not be read.
+        score: Probability of the label that a model says; None without one.
     """
 
     place: int
@@ -48,6 +49,7 @@ class Tile(NamedTuple):
     label: str
     size: tuple[int, int] | None
     picture: str
+    score: float | None = None
 
 
 def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]]) -> list[int]:

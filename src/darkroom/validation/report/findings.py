@@ -23,6 +23,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "near_conflicts": "Images that look alike with different labels",
     "near_duplicates": "Images that look alike in a split",
     "suspect_labels": "Labels that are probably wrong",
+    "mistakes": "Images of which a model says another label",
     "drift": "Splits or datasets that differ",
     "location_data": "Places and numbers of cameras in images",
     "quality": "Images that differ from the others in quality",
@@ -73,7 +74,7 @@ class Finding:
 
     Attributes:
         check: Name of the check.
-        policy: "fail" (stops the run) or "warn".
+        policy: "fail" (stops the run) or "warn"; "model" where a model says it.
         count: How many images, rows or classes it is about; `message` says which.
         message: The finding, in one sentence.
         hint: What to do about it.

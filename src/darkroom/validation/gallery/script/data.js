@@ -45,6 +45,34 @@ for (let i = 0; i < count; i++) {
   splitOf[i] = group[i] % facts.splits.length;
 }
 
+// The label that a model says, by its number from 1; 0 where it says nothing.
+export const told = readArray("told");
+
+export function tellLabel(place) {
+  return facts.labels[(told?.[place] ?? 0) - 1];
+}
+
+// The confusions of a model: which label it takes for which, and the number of that of each row. The
+// first one is that of all other rows.
+export const confusions = [null];
+export const confusionOf = told && new Uint32Array(count);
+if (told) {
+  const numbers = new Map();
+  for (let i = 0; i < count; i++) {
+    const own = facts.sets[setOf[i]][0], key = setOf[i] * (facts.labels.length + 1) + told[i];
+    if (own === undefined || !told[i] || own === told[i] - 1) continue;
+    if (!numbers.has(key)) numbers.set(key, confusions.push([own, told[i] - 1]) - 1);
+    confusionOf[i] = numbers.get(key);
+  }
+}
+
+// What a finding suggests for some of its rows, by their places.
+for (const finding of facts.findings) {
+  const judged = finding.items.filter((item) => facts.labels.length && "suggested" in item.facts);
+  finding.suggested = new Map(judged.map(({ places, facts: { suggested } }) =>
+    [places[0], facts.kind === "labels" ? JSON.parse(suggested) : suggested]));
+}
+
 const packedMap = readArray("map");
 export const points = packedMap && unpackMap(packedMap);
 export const offMap = 4095;

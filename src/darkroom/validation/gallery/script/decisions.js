@@ -4,48 +4,49 @@
 import { count, facts } from "./data.js";
 import { changed, countOf, h, say } from "./dom.js";
 
-const storageKey = `darkroom decisions ${facts.fingerprint}`;
-const UNDECIDED = 0, DROP = 1, IGNORE = 2, RELABEL = 3;
-const fateNames = ["", "drop", "ignore", "relabel"];
+const storageKey = `darkroom decided ${facts.fingerprint}`;
+const UNDECIDED = 0, DROP = 1, IGNORE = 2, CHANGE = 3;
+const fateNames = ["", "drop", "ignore", "change"];
 
+// A list of steps, each a list of decisions that are undone together.
 let log = [];
 const fates = new Uint8Array(count);
-const newLabels = new Map();
+// The new label or split of rows; in the file these values have names.
+const changes = { relabel: new Map(), move: new Map() };
+const valueNames = { relabel: "label", move: "split" };
 const pairFates = new Map();
-const losers = new Map();
+// The rows of pairs that go: "keep left" drops the right one.
+const losers = new Set();
 
-function pairKey(pair) {
-  return `${pair[0]} ${pair[1]}`;
-}
-
-// The row of a pair that goes, if one does: "keep left" drops the right one.
-function findLoser(pair, action) {
-  return { left: pair[1], right: pair[0] }[action];
-}
-
-function apply(entry) {
-  if (entry.pair) {
-    const key = pairKey(entry.pair), before = pairFates.get(key);
-    const lost = before && findLoser(entry.pair, before);
-    if (lost !== undefined) losers.set(lost, losers.get(lost) - 1);
-    pairFates.set(key, entry.action);
-    const loser = findLoser(entry.pair, entry.action);
-    if (loser !== undefined) losers.set(loser, (losers.get(loser) ?? 0) + 1);
-    if (entry.action === "undecided") pairFates.delete(key);
+function apply(decision) {
+  if (decision.pair) {
+    const key = decision.pair.join(" ");
+    if (decision.action === "undecided") pairFates.delete(key);
+    else pairFates.set(key, decision.action);
     return;
   }
-  const fate = Math.max(0, fateNames.indexOf(entry.action));
-  for (const place of entry.places) {
+  const changed = changes[decision.action];
+  const fate = changed ? CHANGE : Math.max(0, fateNames.indexOf(decision.action));
+  for (const place of decision.places) {
     fates[place] = fate;
-    if (fate === RELABEL) newLabels.set(place, entry.label);
-    else newLabels.delete(place);
+    if (changed) changed.set(place, decision.value);
+    else for (const each of Object.values(changes)) each.delete(place);
+  }
+}
+
+function applyStep(step) {
+  step.forEach(apply);
+  losers.clear();
+  for (const [key, action] of pairFates) {
+    const [left, right] = key.split(" ").map(Number);
+    if (action !== "ignore") losers.add(action === "left" ? right : left);
   }
 }
 
 function replay() {
   fates.fill(UNDECIDED);
-  for (const each of [newLabels, pairFates, losers]) each.clear();
-  log.forEach(apply);
+  for (const each of [...Object.values(changes), pairFates]) each.clear();
+  applyStep(log.flat());
 }
 
 function keep() {
@@ -56,27 +57,40 @@ function keep() {
   }
 }
 
-function record(entry) {
-  log.push(entry);
-  apply(entry);
+function record(step) {
+  log.push(step);
+  applyStep(step);
   keep();
   changed("decision");
 }
 
-// Decides about rows. `action`: drop, ignore, relabel (with a label) or undecided.
-export function decide(action, places, label) {
-  const entry = { action, places: Array.from(places) };
-  if (!entry.places.length) return say("Select images first.");
-  if (action === "relabel") entry.label = label;
-  record(entry);
-  const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${[label].flat().join(", ")}` }[action];
-  say(`${countOf(entry.places.length, "row")}: ${what ?? "no decision"}.`);
+// Places by a value of each, as a list of values and their places; rows without a value are left out.
+export function groupPlaces(places, findValue) {
+  const groups = new Map();
+  for (const place of places) {
+    const value = findValue(place), key = JSON.stringify(value);
+    if (value === undefined) continue;
+    if (!groups.has(key)) groups.set(key, [value, []]);
+    groups.get(key)[1].push(place);
+  }
+  return [...groups.values()];
+}
+
+// Decides about groups of rows in one step. `action`: drop, ignore, undecided; or relabel or move, with
+// the label or split of each group.
+export function decide(action, groups) {
+  const number = groups.reduce((sum, [, places]) => sum + places.length, 0);
+  if (!number) return;
+  record(groups.map(([value, places]) => ({ action, places, value })));
+  const to = groups.length > 1 ? "as suggested" : showValue(groups[0][0]);
+  const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${to}`, move: `moved to ${to}` };
+  say(`${countOf(number, "row")}: ${what[action] ?? "no decision"}.`);
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.
 export function decidePair(action, pair) {
-  const isSame = pairFates.get(pairKey(pair)) === action;
-  record({ action: isSame ? "undecided" : action, pair });
+  const isSame = pairFates.get(pair.join(" ")) === action;
+  record([{ action: isSame ? "undecided" : action, pair }]);
   const what = { left: "kept left", right: "kept right", ignore: "ignored" }[action];
   say(isSame ? "Pair: no decision." : `Pair: ${what}.`);
 }
@@ -91,43 +105,47 @@ export function undo() {
 }
 
 export function findPairFate(pair) {
-  return pairFates.get(pairKey(pair)) ?? "";
+  return pairFates.get(pair.join(" ")) ?? "";
+}
+
+function showValue(value) {
+  return [value].flat().join(", ") || "no label";
 }
 
 // What happens to a row, in words; empty where nothing does.
 export function describeFate(place) {
-  if (fates[place] === DROP || losers.get(place) > 0) return "drop";
-  if (fates[place] === RELABEL) return `now ${[newLabels.get(place)].flat().join(", ")}`;
-  return fateNames[fates[place]];
+  if (fates[place] === DROP || losers.has(place)) return "drop";
+  if (fates[place] !== CHANGE) return fateNames[fates[place]];
+  const { relabel, move } = changes, words = [];
+  if (relabel.has(place)) words.push(`now ${showValue(relabel.get(place))}`);
+  if (move.has(place)) words.push(`to ${move.get(place)}`);
+  return words.join(", ");
 }
 
 export function isDecided(place) {
-  return fates[place] !== UNDECIDED || losers.get(place) > 0;
+  return fates[place] !== UNDECIDED || losers.has(place);
 }
 
 export function countDecided() {
   let found = [...pairFates.values()].filter((each) => each === "ignore").length;
-  for (const [place, times] of losers) if (times > 0 && !fates[place]) found++;
+  for (const place of losers) if (!fates[place]) found++;
   for (let i = 0; i < count; i++) if (fates[i]) found++;
   return found;
 }
 
 // The file. A place is the number of a row in the index of this very dataset.
 export function encodeDecisions() {
-  const drops = [], ignored = [], relabelled = new Map();
+  const drops = [], ignored = [], decisions = [];
   for (let i = 0; i < count; i++) {
-    if (fates[i] === DROP || losers.get(i) > 0) drops.push(i);
+    if (fates[i] === DROP || losers.has(i)) drops.push(i);
     else if (fates[i] === IGNORE) ignored.push(i);
-    else if (fates[i] === RELABEL) {
-      const key = JSON.stringify(newLabels.get(i));
-      if (!relabelled.has(key)) relabelled.set(key, []);
-      relabelled.get(key).push(i);
-    }
   }
-  const decisions = [];
   if (drops.length) decisions.push({ action: "drop", places: drops });
-  for (const [key, places] of relabelled) {
-    decisions.push({ action: "relabel", label: JSON.parse(key), places });
+  for (const [action, values] of Object.entries(changes)) {
+    const kept = [...values.keys()].filter((place) => !losers.has(place));
+    for (const [value, places] of groupPlaces(kept, (place) => values.get(place))) {
+      decisions.push({ action, [valueNames[action]]: value, places });
+    }
   }
   if (ignored.length) decisions.push({ action: "ignore", places: ignored });
   for (const [key, action] of pairFates) {

@@ -31,6 +31,12 @@ export function fill(node, ...children) {
   );
 }
 
+// A button that says its key.
+export function keyButton(name, key, act, attributes = {}) {
+  const hint = h("kbd", { "aria-hidden": "true" }, key);
+  return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": key }, name, hint);
+}
+
 // An image of the page's own data. Its name says nothing that the text beside it does not say.
 export function picture(tile) {
   if (!tile || !tile.picture) return h("span", { class: "none" }, "no picture");

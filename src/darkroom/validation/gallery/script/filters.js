@@ -1,15 +1,19 @@
 // Which rows are shown. Each filter has a bit in `misses` of every row that it hides, so a change
-// of one filter is one pass over its column, and one pass counts everything again.
+// of one filter is one pass over its column, and one pass a part counts again.
 
-import { brightness, count, facts, setOf, side, splitOf } from "./data.js";
+import { brightness, confusionOf, confusions, count, facts, setOf, side, splitOf } from "./data.js";
 import { changed } from "./dom.js";
 
-const filterBits = { finding: 1, split: 2, label: 4, side: 8, brightness: 16, map: 32, decided: 64 };
-const misses = new Uint8Array(count);
+const filterNames = [
+  "finding", "split", "label", "mistake", "side", "brightness", "map", "decided", "name",
+];
+const filterBits = Object.fromEntries(filterNames.map((name, at) => [name, 1 << at]));
+const misses = new Uint16Array(count);
 
 // The value of each filter, as its part of the page understands it; absent where all rows pass.
 export const filters = {};
-export const tallies = { shown: 0, split: null, set: null, side: null, brightness: null };
+// How many rows are shown; and of each part the rows by their values.
+export const tallies = { shown: 0 };
 
 // A histogram ends where all but one in 200 values are; what is beyond has bars "less" and "more".
 function makeBins(values, unknown, most = 24) {
@@ -67,30 +71,24 @@ export function listShown() {
   return places;
 }
 
+// The values of all rows that each part counts, and how many values there are.
+const columns = {
+  split: [splitOf, facts.splits.length],
+  label: [setOf, facts.sets.length],
+  side: [bins.side.binOf, bins.side.bars.length + 1],
+  brightness: [bins.brightness.binOf, bins.brightness.bars.length + 1],
+  ...(confusionOf && { mistake: [confusionOf, confusions.length] }),
+};
+
 // Each part counts the rows that all filters but its own let pass.
 function tally() {
-  const bySplit = new Uint32Array(facts.splits.length);
-  const bySet = new Uint32Array(facts.sets.length);
-  const bySide = new Uint32Array(bins.side.bars.length + 1);
-  const byBrightness = new Uint32Array(bins.brightness.bars.length + 1);
-  const sideBins = bins.side.binOf, brightnessBins = bins.brightness.binOf;
-  let shown = 0;
-  for (let i = 0; i < count; i++) {
-    const miss = misses[i];
-    if (miss === 0) {
-      shown++;
-      bySplit[splitOf[i]]++;
-      bySet[setOf[i]]++;
-      bySide[sideBins[i]]++;
-      byBrightness[brightnessBins[i]]++;
-    } else if (miss === filterBits.split) bySplit[splitOf[i]]++;
-    else if (miss === filterBits.label) bySet[setOf[i]]++;
-    else if (miss === filterBits.side) bySide[sideBins[i]]++;
-    else if (miss === filterBits.brightness) byBrightness[brightnessBins[i]]++;
+  for (const [name, [values, size]] of Object.entries(columns)) {
+    const found = new Uint32Array(size), bit = filterBits[name];
+    for (let i = 0; i < count; i++) if (misses[i] === 0 || misses[i] === bit) found[values[i]]++;
+    tallies[name] = found;
   }
-  Object.assign(tallies, {
-    shown, split: bySplit, set: bySet, side: bySide, brightness: byBrightness,
-  });
+  tallies.shown = 0;
+  for (let i = 0; i < count; i++) if (misses[i] === 0) tallies.shown++;
 }
 
 tally();

@@ -2,20 +2,21 @@
 
 import { count, facts, points, tileAt, tiles } from "./data.js";
 import { openDecisions, undo } from "./decisions.js";
+import { enlarge } from "./describe.js";
 import { countOf, fill, format, h, showInSteps, when } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
-import { makeBar, startRelabel } from "./bar.js";
+import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
 import { makeMap } from "./map.js";
 import { actOnPair, makePairs, paintPairs, setPairMode } from "./pairs.js";
 import { countLabels, filterByLabel, makeSidebar, nameLabel } from "./sidebar.js";
-import { clearSelection, decideSelected, makeGrid, paintTiles, selectShown } from "./tiles.js";
+import { clearSelection, decideSelected, makeGrid, paintTiles, selectShown, takeSuggested } from "./tiles.js";
 
 const eachClass = 8;
 const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
-  ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["k", "undecide"], ["u", "undo"],
-  ["1", "keep left"], ["2", "keep right"], ["f", "flicker"], ["x", "difference"],
+  ["e", "enlarge"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
+  ["k", "undecide"], ["u", "undo"], ["1", "keep left"], ["2", "keep right"], ["f", "flicker"], ["x", "difference"],
 ];
 
 function makeFindingHeader(finding) {
@@ -39,7 +40,7 @@ function makeOverview() {
     if (!byLabel.has(key)) byLabel.set(key, []);
     byLabel.get(key).push(tile.place);
   }
-  const found = countLabels(tallies.set);
+  const found = countLabels(tallies.label);
   const labels = found.map((_, label) => label).filter((label) => byLabel.has(nameLabel(label)));
   if (labels.length < 2) return makeGrid(tiles.map((tile) => tile.place));
   const list = h("div");
@@ -84,7 +85,7 @@ function makeView() {
 }
 
 function actByKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, dialog")) return;
   const card = event.target.closest(".pair"), tile = event.target.closest("button.tile");
   const place = tile ? Number(tile.dataset.place) : undefined;
   const { key } = event;
@@ -93,13 +94,17 @@ function actByKey(event) {
   if (card && pairKeys[key]) {
     actOnPair(card, pairKeys[key]);
     card.nextElementSibling?.querySelector("[data-action]").focus();
-  } else if (key === "f") setPairMode("flicker");
+  } else if (card && "et".includes(key)) card.querySelector(`[aria-keyshortcuts=${key}]`)?.click();
+  else if (tile && key === "e") enlarge([place]);
+  else if (key === "f") setPairMode("flicker");
   else if (key === "x") setPairMode("difference");
   else if (key === "u") undo();
   else if (key === "a") selectShown();
   else if (key === "Escape") clearSelection();
   else if (rowKeys[key]) decideSelected(rowKeys[key], place);
-  else if (key === "r") startRelabel(place);
+  else if (key === "t") takeSuggested(place);
+  else if (key === "r") ask("relabel", place);
+  else if (key === "m") ask("move", place);
   else if (key.startsWith("Arrow")) return moveFocus(event, card, tile);
   else return;
   event.preventDefault();

@@ -2,8 +2,8 @@
 
 import { facts, showLabel, tileAt } from "./data.js";
 import { decide, decidePair, describeFate, findPairFate } from "./decisions.js";
-import { fill, h, picture, showInSteps } from "./dom.js";
-import { describeFact, describeRow } from "./tiles.js";
+import { describeFact, describeRow, enlarge } from "./describe.js";
+import { fill, h, keyButton, picture, showInSteps } from "./dom.js";
 
 const pairModes = { side: "Side by side", flicker: "Flicker", difference: "Difference" };
 const pairActions = {
@@ -37,25 +37,17 @@ function makePair(item, number, total) {
     ),
   );
   const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
-    h(
-      "button",
-      {
-        "data-action": action,
-        "aria-pressed": "false",
-        "aria-keyshortcuts": key,
-        onclick: () => decidePair(action, item.places),
-      },
-      name,
-      h("kbd", { "aria-hidden": "true" }, key),
-    ),
-  );
+    keyButton(name, key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
   if (facts.kind === "label" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
     const labels = [[left, right], [right, left]].map(([from, to]) =>
-      h("button", { onclick: () => decide("relabel", [to], showLabel(from)) }, `Both ${showLabel(from)}`),
+      h("button", { onclick: () => decide("relabel", [[showLabel(from), [to]]]) }, `Both ${showLabel(from)}`),
     );
     buttons.splice(2, 0, labels);
   }
+  const split = item.facts.move_to;
+  if (split) buttons.push(keyButton(`Left to ${split}`, "t", () => decide("move", [[split, [left]]])));
+  buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
   const said = Object.entries(item.facts).filter(([, value]) => value !== null);
   const card = h(
     "li",

@@ -1,11 +1,11 @@
 // What is on the left: findings, splits, labels and decisions, each with its count and a filter.
 
-import { count, facts, mapColors, points, setOf, splitOf } from "./data.js";
+import { confusionOf, confusions, count, facts, mapColors, points, setOf, splitOf, tiles } from "./data.js";
 import { countDecided, isDecided } from "./decisions.js";
 import { fill, format, h } from "./dom.js";
 import { filters, setFilter, tallies } from "./filters.js";
 
-const mostLabels = 40;
+const mostChoices = 40;
 const noLabel = facts.labels.length;
 const labelNames = [...facts.labels, "no label"];
 // The labels of each set; an image without labels has the last one.
@@ -33,8 +33,8 @@ export function filterByLabel(label) {
   });
 }
 
-function filterBySplit(split) {
-  toggleValue("split", split, (chosen) => (place) => chosen.has(splitOf[place]));
+function filterByValue(name, value, valueOf) {
+  toggleValue(name, value, (chosen) => (place) => chosen.has(valueOf[place]));
 }
 
 export function nameLabel(label) {
@@ -69,7 +69,7 @@ function makeChoice(name, act, pill, color) {
     button.setAttribute("aria-pressed", String(isChosen));
     button.classList.toggle("empty", value === 0);
   };
-  return { item: h("li", {}, button), paint, name };
+  return { item: h("li", {}, button), paint };
 }
 
 function makeSection(title, id, ...content) {
@@ -89,45 +89,72 @@ function makeFindings() {
   return { paint, node: makeSection("Findings", "findings", choices.length ? list : none) };
 }
 
-function makeSplits() {
-  const choices = facts.splits.map((split, at) => makeChoice(split, () => filterBySplit(at)));
-  const paint = () => {
-    const largest = Math.max(...tallies.split);
-    choices.forEach((each, at) => each.paint(tallies.split[at], largest, Boolean(filters.split?.has(at))));
+// A section with the values of a filter, those with most rows first where they are ranked.
+function makeFilter(title, filter, { values, name, count, toggle, color, isRanked }) {
+  const choices = new Map(), list = h("ul", { class: "choices" }), more = h("p", { class: "note" });
+  const what = `Find in ${title.toLowerCase()}`;
+  const search = h("input", { type: "search", placeholder: what, "aria-label": what, oninput: () => paint() });
+  const find = (value) => {
+    if (!choices.has(value)) choices.set(value, makeChoice(name(value), () => toggle(value), "", color?.(value)));
+    return choices.get(value);
   };
-  const list = h("ul", { class: "choices" }, choices.map((each) => each.item));
-  return { paint, node: makeSection("Splits", "splits", list) };
+  const paint = () => {
+    const found = count(), text = search.value.toLowerCase(), focused = document.activeElement;
+    const isChosen = (value) => Boolean(filters[filter]?.has(value));
+    const hasRows = (value) => !isRanked || found[value] > 0 || isChosen(value);
+    const matching = values.filter((value) => hasRows(value) && (!text || name(value).toLowerCase().includes(text)));
+    const isCut = matching.length > mostChoices;
+    matching.sort((a, b) =>
+      (isCut && isChosen(b) - isChosen(a)) || (isRanked && found[b] - found[a]) || a - b);
+    const shown = matching.slice(0, mostChoices);
+    const largest = Math.max(...shown.map((value) => found[value]), 1);
+    list.replaceChildren(...shown.map((value) => find(value).item));
+    if (list.contains(focused)) focused.focus({ preventScroll: true });
+    for (const value of shown) find(value).paint(found[value], largest, isChosen(value));
+    fill(more, isCut ? `and ${format(matching.length - mostChoices)} more` : "");
+  };
+  const hasSearch = values.length > mostChoices && !isRanked;
+  return { paint, node: makeSection(title, `${filter}s`, hasSearch ? search : null, list, more) };
+}
+
+function makeSplits() {
+  return makeFilter("Splits", "split", {
+    values: [...facts.splits.keys()], name: (split) => facts.splits[split], count: () => tallies.split,
+    toggle: (split) => filterByValue("split", split, splitOf),
+  });
 }
 
 function makeLabels() {
-  const all = countLabels(tallies.set);
-  const labels = labelNames.map((_, at) => at).filter((at) => all[at] > 0);
-  const choices = new Map(
-    labels.map((label) => {
-      const color = points && mapColors[label % mapColors.length];
-      return [label, makeChoice(labelNames[label], () => filterByLabel(label), "", color)];
-    }),
-  );
-  const list = h("ul", { class: "choices" }), more = h("p", { class: "note" });
-  const search = h("input", {
-    type: "search", placeholder: "Find a label", "aria-label": "Find a label", oninput: () => paint(),
+  const all = countLabels(tallies.label);
+  const values = [...labelNames.keys()].filter((label) => all[label] > 0);
+  return values.length < 2 ? null : makeFilter("Labels", "label", {
+    values, name: nameLabel, count: () => countLabels(tallies.label), toggle: filterByLabel,
+    color: (label) => points && mapColors[label % mapColors.length],
   });
-  const paint = () => {
-    const found = countLabels(tallies.set), text = search.value.toLowerCase();
-    const matching = labels.filter((label) => labelNames[label].toLowerCase().includes(text));
-    const isChosen = (label) => Boolean(filters.label?.has(label));
-    matching.sort((a, b) => isChosen(b) - isChosen(a) || a - b);
-    const shown = matching.slice(0, mostLabels);
-    const largest = Math.max(...shown.map((label) => found[label]), 1);
-    if (list.childElementCount !== shown.length || labels.length > mostLabels) {
-      list.replaceChildren(...shown.map((label) => choices.get(label).item));
-    }
-    for (const label of shown) choices.get(label).paint(found[label], largest, isChosen(label));
-    fill(more, matching.length > shown.length ? `and ${format(matching.length - shown.length)} more` : "");
-  };
-  const isLong = labels.length > mostLabels;
-  if (labels.length < 2) return { paint: () => {}, node: null };
-  return { paint, node: makeSection("Labels", "labels", isLong ? search : null, list, more) };
+}
+
+// Which labels a model takes for which.
+function makeMistakes() {
+  const show = (label) => h("span", {}, facts.labels[label]);
+  return confusions.length < 2 ? null : makeFilter("Mistakes of the model", "mistake", {
+    values: [...confusions.keys()].slice(1), count: () => tallies.mistake, isRanked: true,
+    name: (number) => [show(confusions[number][0]), " taken for ", show(confusions[number][1])],
+    toggle: (number) => filterByValue("mistake", number, confusionOf),
+  });
+}
+
+// Only images with a tile have a name here.
+function makeNames() {
+  const what = "Name of a file, or a row";
+  const input = h("input", { type: "search", placeholder: what, "aria-label": what, oninput: search });
+  function search() {
+    const text = input.value.trim().toLowerCase();
+    const found = tiles.filter((tile) => tile.uri.toLowerCase().includes(text) || String(tile.row) === text);
+    const places = new Set(found.map((tile) => tile.place));
+    setFilter("name", text, text ? (place) => places.has(place) : undefined);
+  }
+  const paint = () => { if (!filters.name) input.value = ""; };
+  return { paint, node: makeSection("Names", "names", input) };
 }
 
 function makeDecided() {
@@ -142,5 +169,5 @@ function makeDecided() {
 
 // Returns the parts of the side bar: each has a `node`, and `paint` for when counts change.
 export function makeSidebar() {
-  return [makeFindings(), makeDecided(), makeSplits(), makeLabels()];
+  return [makeFindings(), makeDecided(), makeMistakes(), makeSplits(), makeLabels(), makeNames()].filter(Boolean);
 }

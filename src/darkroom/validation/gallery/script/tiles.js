@@ -1,15 +1,15 @@
 // Images in a grid, which are selected by click or key, and decided about together.
 
-import { count, showLabel, showSplit, tileAt } from "./data.js";
-import { decide, describeFate } from "./decisions.js";
+import { count, showLabel, tellLabel, tileAt } from "./data.js";
+import { decide, describeFate, groupPlaces } from "./decisions.js";
+import { describeFact, describeRow, enlarge, nameFile } from "./describe.js";
 import { changed, fill, format, h, picture, say, showInSteps } from "./dom.js";
-import { listShown } from "./filters.js";
+import { filters, listShown } from "./filters.js";
 
 const selectedRows = new Uint8Array(count);
 export const selection = { size: 0 };
 
-export function select(place, isSelected) {
-  if (selectedRows[place] === Number(isSelected)) return;
+function select(place, isSelected) {
   selectedRows[place] = Number(isSelected);
   selection.size += isSelected ? 1 : -1;
   changed("selection");
@@ -30,36 +30,35 @@ export function clearSelection() {
   changed("selection");
 }
 
-export function listSelected() {
+// The selected rows; or one, when none is selected.
+function listChosen(place) {
+  if (!selection.size && place !== undefined) return [place];
   const places = [];
   for (let i = 0; i < count; i++) if (selectedRows[i]) places.push(i);
+  if (!places.length) say("Select images first.");
   return places;
 }
 
-// Decides about the selected rows, or about one when none is selected.
-export function decideSelected(action, place, label) {
-  const places = selection.size || place === undefined ? listSelected() : [place];
-  decide(action, places, label);
+export function decideSelected(action, place, value) {
+  decide(action, [[value, listChosen(place)]]);
   if (selection.size) clearSelection();
 }
 
-export function nameFile(tile) {
-  return tile ? tile.uri.split(/[\\/]/).pop() || `row ${format(tile.row)}` : "no name";
-}
-
-// Split, label and file of a row, as a list of elements.
-export function describeRow(place) {
-  const tile = tileAt.get(place) ?? null;
-  return [
-    h("span", { class: "label" }, showLabel(place)),
-    h("span", { class: `split ${showSplit(place)}` }, showSplit(place)),
-    h("span", { class: "file", title: tile && `${tile.uri}${tile.size ? `, ${tile.size.join(" × ")}` : ""}` }, nameFile(tile)),
-  ];
+// Gives rows the label that is probably right: that of the finding that is shown, else the model's.
+export function takeSuggested(place) {
+  const chosen = listChosen(place);
+  const groups = groupPlaces(chosen, (each) => {
+    const label = filters.finding?.suggested.get(each) ?? tellLabel(each);
+    return label === showLabel(each) ? undefined : label;
+  });
+  if (chosen.length && !groups.length) return say("No other label is suggested.");
+  decide("relabel", groups);
+  if (selection.size) clearSelection();
 }
 
 function makeTile(place, facts) {
   const known = Object.entries(facts ?? {}).filter(([, value]) => value !== null);
-  const button = h(
+  const tile = h(
     "button",
     {
       class: "tile",
@@ -71,14 +70,13 @@ function makeTile(place, facts) {
     h("span", { class: "caption" }, describeRow(place), known.map(describeFact)),
     h("span", { class: "fate" }),
   );
-  paintTile(button);
-  return h("li", {}, button);
-}
-
-export function describeFact([name, value]) {
-  const isFraction = typeof value === "number" && !Number.isInteger(value);
-  const shown = isFraction ? value.toPrecision(3) : typeof value === "number" ? format(value) : value;
-  return h("span", { class: "fact" }, `${name.replaceAll("_", " ")} ${shown}`);
+  // By keys it is reached from the tile: with "e".
+  const large = h("button", {
+    class: "large", tabindex: "-1", "aria-label": `Enlarge ${nameFile(tileAt.get(place))}`,
+    onclick: () => { tile.focus(); enlarge([place]); },
+  }, "⤢");
+  paintTile(tile);
+  return h("li", {}, tile, large);
 }
 
 function paintTile(button) {

@@ -1,0 +1,161 @@
+"""What a model says of the images of a dataset: the file of `darkroom predict`, beside labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.index import read_index
+from darkroom.dataset.rejects import Reject
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError, UsageError
+from darkroom.manifest.rows import parse_rows
+from darkroom.manifest.sources import Source, open_sources
+from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime.text import format_count, make_visible
+from darkroom.validation.gallery.rows import Numbers, Rows
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
+
+_COLUMNS = {"image_uri": "image", "label": "string_label", "score": "float"}
+_OPTIONS = ManifestOptions(schema=Schema.parse(_COLUMNS))
+_HINT = (
+    "Predict the files of the dataset by a model of one label an image: darkroom predict MODEL "
+    "IMAGES --output FILE."
+)
+
+
+class _Line(NamedTuple):
+    """A line of the file: the image, its most likely label, and the probability of that."""
+
+    uri: str
+    label: str
+    score: float
+
+
+class Predictions(NamedTuple):
+    """What a model says of all rows, in the order of the index.
+
+    Attributes:
+        label: Number of the label in the label map, from 1, of the smallest unsigned type, [N]; 0
+            where nothing is said.
+        score: Its probability, float64 [N]; NaN where nothing is said.
+        finding: The images that it takes for others, the most certain mistakes first.
+    """
+
+    label: Numbers
+    score: Numbers
+    finding: Finding
+
+    def find_score(self, place: int) -> float | None:
+        """Returns the probability for a row by its place, to four digits."""
+        return round(float(self.score[place]), 4) if self.label[place] else None
+
+
+def read_predictions(
+    path: str | os.PathLike[str], index_dir: str, rows: Rows, dataset: Dataset
+) -> Predictions:
+    """Reads what a model says of the images of a dataset, which are named by their URIs.
+
+    Args:
+        path: The file of `darkroom predict`.
+        index_dir: The folder of the index.
+        rows: All rows of the index.
+        dataset: The commit.
+
+    Raises:
+        DataError: The file says nothing of these images, or lacks a column.
+        UsageError: The images do not have one label each.
+        OSError: Something cannot be read.
+    """
+    if dataset.target.kind != "label":
+        raise UsageError(
+            f"The images are labelled with {dataset.target.kind}, and the gallery shows "
+            "predictions of one label an image only.",
+            "Make it without predictions.",
+        )
+    labels = dataset.labels
+    lines, faults = _read_lines(open_predictions(path))
+    uris = pa.array([line.uri for line in lines], pa.string())
+    listed = read_index(index_dir, ["uri"])["uri"]
+    names = pa.array([line.label for line in lines], pa.string())
+    numbers = pc.fill_null(pc.index_in(names, pa.array(labels, pa.string())), -1).to_numpy()
+    # The last place is for rows that the file does not name.
+    found = pc.fill_null(pc.index_in(listed, uris), -1).to_numpy()
+    label = np.append(numbers + 1, 0)[found]
+    score = np.where(label > 0, np.append([line.score for line in lines], np.nan)[found], np.nan)
+    missing = uris.filter(pc.invert(pc.is_in(uris, listed))).to_pylist()
+    strange = names.filter(pa.array(numbers < 0)).to_pylist()
+    left_out = _list_left_out(faults, missing, strange)
+    if not label.any():
+        raise DataError(f"{path} says nothing of the images of this dataset.{left_out}", _HINT)
+    mistakes = _find_mistakes(label, score, rows, labels)
+    worst = rows.row[mistakes[:MAX_RANKED_ROWS]]
+    finding = Finding(
+        "mistakes",
+        "model",
+        len(mistakes),
+        f"The model says another label for {len(mistakes):,} of "
+        f"{format_count(int(np.count_nonzero(label)), 'image')}.{left_out}",
+        "The most certain mistakes come first: wrong labels are often among them.",
+        tuple({"row": row} for row in worst.tolist()),
+    )
+    return Predictions(label.astype(np.min_scalar_type(len(labels))), score, finding)
+
+
+def _find_mistakes(label: Numbers, score: Numbers, rows: Rows, labels: Sequence[str]) -> Numbers:
+    """Returns the places of rows of which the model says another label, the most certain first."""
+    number = {name: place for place, name in enumerate(labels, 1)}
+    # Sets have one label at most; 0 is that of an image without one.
+    own = np.array([sum(number.get(name, -1) for name in each) for each in rows.sets])
+    own = own[rows.group // len(SPLITS)]
+    mistakes = np.flatnonzero((label > 0) & (own != 0) & (label != own))
+    ranked: Numbers = mistakes[np.argsort(-score[mistakes], kind="stable")]
+    return ranked
+
+
+def open_predictions(path: str | os.PathLike[str]) -> list[Source]:
+    """Opens a file of predictions, or a pattern of them.
+
+    Raises:
+        DataError: It lacks a column.
+        OSError: It cannot be read.
+    """
+    try:
+        return open_sources(path, _OPTIONS.columns)
+    except DataError as error:
+        raise DataError(error.message, _HINT) from error
+
+
+def _read_lines(sources: Sequence[Source]) -> tuple[list[_Line], list[str]]:
+    """Returns the lines of files, and what is wrong with the damaged ones."""
+    lines, faults = [], []
+    for each in parse_rows(sources, _OPTIONS):
+        score = each.extra.get("score")
+        if isinstance(each, Reject):
+            faults.append(f"row {each.row}: {each.detail}")
+        elif score is None or not 0 <= score <= 1:
+            faults.append(f"row {each.row}: the score is {score}")
+        else:
+            lines.append(_Line(each.uri, each.label, score))
+    return lines, faults
+
+
+def _list_left_out(faults: Sequence[str], missing: Sequence[str], strange: Sequence[str]) -> str:
+    """Returns a sentence on lines that say nothing of the dataset, after a space."""
+    parts = [
+        f"{format_count(len(each), noun)}{where} ({make_visible(each[0])})"
+        for each, noun, where in (
+            (faults, "damaged line", ""),
+            (missing, "image", " outside the dataset"),
+            (strange, "label", " outside the label map"),
+        )
+        if each
+    ]
+    return f" Left out: {', '.join(parts)}." if parts else ""

@@ -1,0 +1,41 @@
+// What the page says of a row, beside its picture or over the page.
+
+import { showLabel, showSplit, tellLabel, tileAt } from "./data.js";
+import { format, h, picture } from "./dom.js";
+
+export function nameFile(tile) {
+  return tile ? tile.uri.split(/[\\/]/).pop() || `row ${format(tile.row)}` : "no name";
+}
+
+// Label, split, what a model says, and file of a row, as a list of elements.
+export function describeRow(place) {
+  const tile = tileAt.get(place) ?? null, told = tellLabel(place), own = showLabel(place);
+  return [
+    h("span", { class: "label" }, own),
+    h("span", { class: `split ${showSplit(place)}` }, showSplit(place)),
+    told === undefined ? null : h(
+      "span", { class: told === own ? "fact" : "fact wrong" },
+      "model: ", h("span", {}, told), ` ${tile?.score ?? ""}`,
+    ),
+    h("span", { class: "file", title: tile && `${tile.uri}${tile.size ? `, ${tile.size.join(" × ")}` : ""}` }, nameFile(tile)),
+  ];
+}
+
+export function describeFact([name, value]) {
+  const isFraction = typeof value === "number" && !Number.isInteger(value);
+  const shown = isFraction ? value.toPrecision(3) : typeof value === "number" ? format(value) : value;
+  return h("span", { class: "fact" }, `${name.replaceAll("_", " ")} ${shown}`);
+}
+
+// Shows one or two images as large as the page allows. The browser closes a dialog at Escape, and gives
+// the focus back.
+export function enlarge(places) {
+  const figures = places.map((place) =>
+    h("figure", {}, picture(tileAt.get(place)), h("figcaption", { class: "caption" }, describeRow(place))));
+  const dialog = h(
+    "dialog", { "aria-label": "Enlarged", onclick: () => dialog.close(), onclose: () => dialog.remove() },
+    figures, h("button", {}, "Close"),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+}
