@@ -262,6 +262,7 @@ def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
     ("arguments", "code", "level"),
     [
         ("compile --target=kubeflow --output=p.yaml --set=epochs=0", 2, "3"),
+        ("convert no --output-dir out", 3, "3"),
         ("verify no", 3, "1"),
     ],
 )

@@ -14,6 +14,8 @@ from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.targets import EngineFields
 from darkroom.options.validation import ValidationFields
 
+QUIET = True
+
 
 def add(commands: Any) -> None:
     """Adds the command."""
