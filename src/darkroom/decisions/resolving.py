@@ -76,7 +76,11 @@ def resolve(
     """
     root, path = find_data(find_named(directory)), storage.absolute(output)
     check_outside(root, path, "The list")
-    ledger.check_output_file(path, overwrite=overwrite)
+    ledger.check_output_file(
+        path,
+        overwrite=overwrite,
+        otherwise=f"Files can be joined: cat NEW >> {os.path.basename(path)}.",
+    )
     source = storage.absolute(saved)
     content = parse_saved(storage.read_bytes(source, MAX_BYTES), source)
 

@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
         examples=(
             "darkroom gallery records",
             "darkroom gallery records --predictions photos/predicted.csv",
-            "darkroom gallery records --resolve decisions.json --output decisions.jsonl",
+            "darkroom gallery records --resolve decisions-9f86d081.json --output decisions.jsonl",
         ),
     )
     parser.add_argument("directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
