@@ -134,7 +134,7 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
         alike = [row.get("correlation", 1) for row in finding.rows]
         assert alike == sorted(alike, reverse=True)
     assert found["near_leakage"].message == (
-        "2 pairs of images look alike and are in different splits (verified on pixels)."
+        "2 pairs of images look alike, in different splits (verified on pixels)."
     )
     assert (result.blessed, result.verdict) == (True, "passed with warnings")
 

@@ -92,7 +92,7 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
             new = sorted(rows - kept.keys())
             kept.update(zip(new, pool.map(partial(_draw, places), new), strict=True))
             found[block] = [*pool.map(partial(_compare, kept), pairs)]
-            progress.advance(start + len(block), len(order), "pairs")
+            progress.advance(start + len(block), len(order), "compared pairs")
     return found
 
 

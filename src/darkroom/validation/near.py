@@ -50,7 +50,7 @@ def _check_near(
             name,
             WARN if is_lowered else policy,
             count,
-            f"{images} alike {where} ({how} on pixels).{''.join(remarks)}",
+            f"{images} alike, {where} ({how} on pixels).{''.join(remarks)}",
             hint + ("" if compared.is_verified else _INSTALL),
             fetch_rows(context.connection, first, [MAX_RANKED_ROWS]),
         )
@@ -61,7 +61,7 @@ check_near_leakage = partial(
     _check_near,
     name="near_leakage",
     condition="a.split <> b.split",
-    where="and are in different splits",
+    where="in different splits",
     hint="Look at the pairs: if they are copies, keep each image in one split, or scores on eval "
     f"or test are too high. {_LIST}",
 )
@@ -70,14 +70,14 @@ check_near_conflicts = partial(
     name="near_conflicts",
     # A record without a label conflicts with no other.
     condition="a.label <> b.label",
-    where="and have different labels",
+    where="with different labels",
     hint=f"Look at the pairs: if they are copies, one of the labels is wrong. {_LIST}",
 )
 check_near_duplicates = partial(
     _check_near,
     name="near_duplicates",
     condition="a.split = b.split AND a.label IS NOT DISTINCT FROM b.label",
-    where="in one split and with one label",
+    where="in one split with one label",
     hint="Look at the pairs: copies count several times in training or in the scores. " + _LIST,
 )
 

@@ -138,11 +138,11 @@ def test_findings_name_their_rows_by_place(page: Page, records: Path):
 
 def test_a_single_image_of_a_finding_is_shown_with_its_problem(records: Path):
     rows = read_rows(str(records / "index"))
-    odd = {"row": int(rows.row[7]), "uri": "/a.jpg", "split": "train", "problem": "blurred"}
+    odd = {"row": int(rows.row[7]), "uri": "/a.jpg", "split": "train", "difference": 17}
     found = encode_findings(
         [Finding(check, "warn", 1, "", rows=(odd,)) for check in ("quality", "accounting")], rows
     )
-    assert found[0]["items"] == [{"places": [7], "facts": {"problem": "blurred"}}]
+    assert found[0]["items"] == [{"places": [7], "facts": {"hash difference (of 256 bits)": 17}}]
     assert (found[1]["items"], len(found[1]["lines"])) == ([], 1)
 
 

@@ -16,7 +16,12 @@ from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.gate import GateError, check_blessed
-from darkroom.validation.report.dataset_report import DatasetReport, Histogram, format_table
+from darkroom.validation.report.dataset_report import (
+    DatasetReport,
+    Histogram,
+    format_accounting,
+    format_table,
+)
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.sources import SourceImages
@@ -189,7 +194,27 @@ def test_programs_get_all_ranked_rows_and_people_the_first_ten():
     for text in (format_table(report), encode_markdown(report), encode_html(report, {})):
         assert "/10.jpg" in text
         assert "/11.jpg" not in text
-        assert "and 4 more" in text
+        assert "and 4 more: the first 12 are in report.json, --json and the gallery" in text
+
+
+def test_values_of_rows_have_names_that_say_what_of():
+    row = {**side(1, "/a.png"), "suggested": "dog", "probability": 0.012}
+    report = make_report(findings=(Finding("suspect_labels", "warn", 1, "found", "", (row,)),))
+    assert "<th>probability of its label</th>" in encode_html(report, {})
+    assert "| probability of its label |" in encode_markdown(report)
+
+
+@pytest.mark.parametrize(
+    ("deduplicated", "excluded", "said"),
+    [
+        (0, 0, "0 deduplicated."),
+        (5, 0, "5 deduplicated or excluded."),
+        (5, 3, "2 deduplicated, 3 excluded."),
+    ],
+)
+def test_excluded_rows_are_not_called_deduplicated_alone(deduplicated, excluded, said):
+    report = make_report(deduplicated=deduplicated, excluded=excluded)
+    assert format_accounting(report).endswith(f"4 rejected, {said}")
 
 
 def test_each_hint_has_a_line_of_its_own():

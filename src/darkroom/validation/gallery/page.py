@@ -15,7 +15,7 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.gallery.tiles import Tile
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row
+from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row, name_value
 
 SCRIPT_FOLDER = Path(__file__).parent / "script"
 # Each file uses only those above it.
@@ -142,6 +142,6 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
         if pair[0] < 0 or "reason" in row or finding.check == "accounting":
             lines.append(format_row(row))
             continue
-        facts = {name: value for name, value in row.items() if name not in _RECORD}
+        facts = {name_value(name): value for name, value in row.items() if name not in _RECORD}
         items.append({"places": [place for place in pair if place >= 0], "facts": facts})
     return {"items": items, "lines": lines}

@@ -12,7 +12,7 @@ from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.runtime.class_table import align_rows, format_class_table
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.validation.report.findings import Finding, Row, format_row
+from darkroom.validation.report.findings import Finding, Row, format_more, format_row
 
 REPORT_FORMAT_VERSION = 1
 _EQUAL = ("leakage", "label_conflicts", "duplicates")
@@ -163,9 +163,14 @@ def format_verdict(report: DatasetReport) -> str:
 
 def format_accounting(report: DatasetReport) -> str:
     """Returns where the rows of the source went, in one sentence."""
+    dropped = f"{report.deduplicated - report.excluded:,} deduplicated"
+    if report.excluded:
+        dropped += f", {report.excluded:,} excluded"
+    elif report.deduplicated:
+        dropped += " or excluded"  # without a manifest, nobody knows which
     return (
         f"{format_count(report.rows, 'row')} in the source: {report.written:,} written, "
-        f"{report.num_rejected:,} rejected, {report.deduplicated:,} deduplicated."
+        f"{report.num_rejected:,} rejected, {dropped}."
     )
 
 
@@ -235,10 +240,9 @@ def format_table(report: DatasetReport) -> str:
     for finding in report.findings:
         head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "
         lines += ["", head + make_visible(finding.message, max_characters=1000)]
-        rows = finding.first_rows
-        lines += [f"      {format_row(row)}" for row in rows]
-        if finding.count > len(rows) > 0:
-            lines.append(f"      and {finding.count - len(rows):,} more")
+        lines += [f"      {format_row(row)}" for row in finding.first_rows]
+        if more := format_more(finding):
+            lines.append(f"      {more}")
         if finding.hint:
             lines += [f"      {line}" for line in f"What to do: {finding.hint}".splitlines()]
     return "\n".join(lines)

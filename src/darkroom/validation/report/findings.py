@@ -47,6 +47,13 @@ CHECK_TITLES: Mapping[str, str] = {
 }
 
 Row = Mapping[str, Any]
+# What people read for values that their names alone do not explain.
+_VALUE_NAMES = {
+    "difference": "hash difference (of 256 bits)",
+    "correlation": "correlation of pixels",
+    "probability": "probability of its label",
+    "z": "distance (standard deviations)",
+}
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,23 @@ class Finding:
     def first_rows(self) -> tuple[Row, ...]:
         """The rows that pages and texts show."""
         return self.rows[:MAX_LISTED_ROWS]
+
+
+def name_value(name: str) -> str:
+    """Returns the name of a value of a row as people read it."""
+    return _VALUE_NAMES.get(name, name.replace("_", " "))
+
+
+def format_more(finding: Finding) -> str:
+    """Returns how many rows follow the first ones, and where they are; empty for none."""
+    shown, listed = len(finding.first_rows), len(finding.rows)
+    if not shown or finding.count <= shown:
+        return ""
+    more = f"and {finding.count - shown:,} more"
+    if listed == shown:
+        return more
+    which = "all" if listed == finding.count else f"the first {listed:,}"
+    return f"{more}: {which} are in report.json, --json and the gallery"
 
 
 def format_row(row: Row) -> str:

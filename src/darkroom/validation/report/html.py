@@ -16,7 +16,7 @@ from darkroom.validation.report.dataset_report import (
     format_verdict,
     round_summary,
 )
-from darkroom.validation.report.findings import CHECK_TITLES, Row
+from darkroom.validation.report.findings import CHECK_TITLES, Row, format_more, name_value
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 from darkroom.validation.report.style import STYLE
 
@@ -87,7 +87,10 @@ def _make_tiles(report: DatasetReport) -> Html:
         ("rows in the source", report.rows),
         ("written", report.written),
         ("rejected", report.num_rejected),
-        ("deduplicated", report.deduplicated),
+        (
+            "deduplicated or excluded" if report.deduplicated else "deduplicated",
+            report.deduplicated,
+        ),
     )
     tiles = (
         element("div", element("b", f"{number:,}"), element("span", name), class_="tile")
@@ -108,7 +111,6 @@ def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html
             element("code", finding.check),
         )
         rows = finding.first_rows
-        more = finding.count - len(rows)
         what_to_do = join_html(element("b", "What to do: "), join_lines(finding.hint))
         card = element(
             "article",
@@ -116,7 +118,7 @@ def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html
             element("p", finding.message),
             element("p", what_to_do) if finding.hint else None,
             _make_rows(rows, thumbnails) if rows else None,
-            make_more(f"and {more:,} more") if more > 0 and rows else None,
+            make_more(more) if (more := format_more(finding)) else None,
             class_=f"finding {finding.policy}",
         )
         cards.append(card)
@@ -142,7 +144,7 @@ def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
         names = list(dict.fromkeys(name for row in rows for name in row))
         has_pictures = any(row.get("uri") in thumbnails for row in rows)
         header = [""] if has_pictures else []
-        header += [name.replace("_", " ") for name in names]
+        header += map(name_value, names)
         body = [
             ([_make_picture(row, "uri", thumbnails)] if has_pictures else [])
             + [_make_cell(name, row.get(name)) for name in names]

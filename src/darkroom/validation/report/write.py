@@ -21,7 +21,7 @@ from darkroom.validation.report.dataset_report import (
     format_verdict,
     round_summary,
 )
-from darkroom.validation.report.findings import CHECK_TITLES, Finding, Row
+from darkroom.validation.report.findings import CHECK_TITLES, Finding, Row, format_more, name_value
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
 from darkroom.validation.report.pictures import Records, make_pictures
 from darkroom.validation.report.sources import SourceImages
@@ -105,8 +105,8 @@ def _encode_finding(finding: Finding) -> str:
         parts += map(escape_markdown, f"What to do: {finding.hint}".splitlines())
     rows = finding.first_rows
     parts.append(_encode_rows(rows))
-    if finding.count > len(rows) > 0:
-        parts.append(f"… and {finding.count - len(rows):,} more.")
+    if more := format_more(finding):
+        parts.append(f"… {more}.")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -115,7 +115,7 @@ def _encode_rows(rows: Sequence[Row]) -> str:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return make_markdown_table(
-        [name.replace("_", " ") for name in names],
+        [*map(name_value, names)],
         ([row.get(name) for name in names] for row in rows),
     )
 
