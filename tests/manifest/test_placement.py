@@ -175,6 +175,11 @@ def test_a_move_of_decisions_is_a_split_that_a_row_says(plan, tmp_path):
     }
 
 
+@pytest.mark.fault(
+    81,
+    "a class with one image, and `--stratify`",
+    "in train, and said",
+)
 @pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.5, 0.0), (0.34, 0.33, 0.33)])
 def test_each_class_has_its_share_within_one_image(plan, ratios):
     labels = "a" * 200 + "b" * 40 + "c" * 7 + "d" * 3 + "ef"
@@ -268,6 +273,16 @@ def test_what_cannot_be_placed_is_an_error(plan, tmp_path):
         ManifestOptions(folds=1)
 
 
+@pytest.mark.fault(
+    79,
+    "empty cells in the column of groups",
+    "each such row is alone, and counted",
+)
+@pytest.mark.fault(
+    80,
+    "a group larger than its split",
+    "stays together, with a warning that names it",
+)
 def test_what_does_not_hold_is_said(plan):
     plan([*make_lines(40, ["big"]), ",x.jpg,a,small", ",y.jpg,a,"], group_column="patient")
     assert plan.notes[0] == "1 row without patient: each is a group of its own."

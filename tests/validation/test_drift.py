@@ -87,6 +87,13 @@ def embed(records: Path, model: str, shift: float = 0.0) -> None:
         write_features(file, model, 32, [(keys, values)])
 
 
+@pytest.mark.fault(
+    82,
+    "features of another model than those of the baseline",
+    "not compared",
+    code="finding",
+    hint="compute both with one model",
+)
 def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, capsys):
     old, new = (convert(tmp_path, name, level) for name, level in (("old", 0), ("new", 120)))
 
@@ -127,7 +134,8 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
     _, _, drift = validate("--baseline", str(old))
     assert drift["rows"][1] == {
         "what": "features",
-        "detail": "they are of two models, net 2 and net 1, and cannot be compared",
+        "detail": "they are of two models, net 2 and net 1, and cannot be compared: run darkroom "
+        "embed with one model on both datasets",
     }
 
 

@@ -589,6 +589,12 @@ def make_looks(num_records: int, num_contents: int, num_looks: int) -> list[dict
     ]
 
 
+@pytest.mark.fault(
+    75,
+    "the same image very often",
+    "compared once",
+    code="finding",
+)
 def test_many_equal_images_are_one_finding_and_no_near_copies(judge):
     policies = {"leakage": "warn", "quality": "off"}
     report = judge(make_looks(5_000, 1, 1), policies=policies, with_looks=True)

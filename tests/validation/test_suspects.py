@@ -67,6 +67,12 @@ def test_copies_with_one_wrong_label_do_not_vouch_for_each_other():
     assert set(doubts.suggested) == {"a"}
 
 
+@pytest.mark.fault(
+    83,
+    "a label that features do not tell",
+    "named; none of its images is called wrong",
+    code="finding",
+)
 def test_labels_that_images_do_not_tell_are_named_and_not_listed():
     true = np.arange(240) % 4
     given = true.copy()

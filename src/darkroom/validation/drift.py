@@ -194,7 +194,10 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
             return
         contents = fetch_in_order(connection, _CONTENTS, old.rows)["content"].to_numpy()
     if old.model != new.model or old.values.shape[1] != new.values.shape[1]:
-        detail = f"they are of two models, {old.model} and {new.model}, and cannot be compared"
+        detail = (
+            f"they are of two models, {old.model} and {new.model}, and cannot be compared: run "
+            "darkroom embed with one model on both datasets"
+        )
         yield {"what": "features", "detail": detail}
         return
     random = np.random.default_rng(0)
