@@ -29,7 +29,7 @@ from convert import draw_noise
 from PIL import Image
 
 import darkroom
-from darkroom.conversion.beam import encode
+from darkroom.conversion.shards import encode
 from darkroom.options.conversion import ConversionOptions
 from darkroom.validation.diff import diff
 

@@ -19,8 +19,8 @@ from tests.remote.conftest import hurry, s3, s3_server  # noqa: F401  fixtures
 import darkroom
 from darkroom import storage
 from darkroom.conversion import job
-from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.writing import WriteJob
+from darkroom.conversion.shards.shard import write_shard
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.parquet import KeptTables

@@ -172,7 +172,7 @@ def test_a_full_disk_is_told_without_the_step_of_beam(jpeg_set, tmp_path, capsys
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("darkroom.conversion.beam.writing.write_shard", fail)
+    monkeypatch.setattr("darkroom.conversion.shards.writing.write_shard", fail)
     arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 3
     error = _json(capsys)["error"]

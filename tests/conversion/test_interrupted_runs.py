@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import verify
-from darkroom.conversion.beam.shard import ShardReport
+from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 

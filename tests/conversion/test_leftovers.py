@@ -16,9 +16,9 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
-from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Record
+from darkroom.conversion.shards.shard import write_shard
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from darkroom import storage
-from darkroom.conversion.beam import encode
-from darkroom.conversion.beam.encode import ImageReaders, cut_batches
+from darkroom.conversion.shards import encode
+from darkroom.conversion.shards.encode import ImageReaders, cut_batches
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
 from darkroom.manifest.table import ManifestRow

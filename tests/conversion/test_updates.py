@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import darkroom
-from darkroom.conversion.beam import encode
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.conversion.shards import encode
 from darkroom.dataset.keys import make_key
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError

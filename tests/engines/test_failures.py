@@ -199,7 +199,7 @@ def test_a_store_that_fails_for_workers_alone_has_a_hint():
 
 
 def test_a_defect_of_darkroom_on_a_worker_has_no_cause():
-    said = TRACEBACK.format("darkroom/conversion/beam/shard.py") + "TypeError: 'int' object"
+    said = TRACEBACK.format("darkroom/conversion/shards/shard.py") + "TypeError: 'int' object"
     assert _find(said) is None
 
 

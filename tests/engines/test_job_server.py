@@ -17,8 +17,8 @@ from tests.pictures import write_label_folders
 
 from darkroom.cli import main
 from darkroom.cli.process import Signal
-from darkroom.conversion.beam import writing
 from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.shards import writing
 from darkroom.engines.job_server import ENGINES
 from darkroom.errors import DarkroomError, StorageError, UsageError
 from darkroom.runtime.process import find_explanation
@@ -273,7 +273,7 @@ def test_the_reason_of_a_job_server_that_does_not_start_is_in_its_lines():
 def test_a_defect_of_darkroom_on_a_worker_is_raised_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     pipeline = Pipeline()
-    trace = 'File "/site-packages/darkroom/conversion/beam/shard.py", line 3, in run\n    go()\n'
+    trace = 'File "/site-packages/darkroom/conversion/shards/shard.py", line 3, in run\n    go()\n'
     pipeline.end = RuntimeError(f"job-1 FAILED: {trace}TypeError: 'int' object")
     with pytest.raises(RuntimeError, match="job-1"):
         PORTABLE.run(pipeline, NAME)

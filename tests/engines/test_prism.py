@@ -35,7 +35,7 @@ OTHER_CODEC = "import simplejpeg; simplejpeg.__version__ = '0.5'"
 # A worker that writes two shards, and then waits for ever.
 TWO_SHARDS = """
 import itertools, threading
-from darkroom.conversion.beam import writing
+from darkroom.conversion.shards import writing
 write, begun = writing.write_shard, itertools.count()
 def wait(task, *rest):
     if next(begun) >= 2:

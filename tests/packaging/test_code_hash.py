@@ -34,7 +34,7 @@ def test_a_copy_has_the_same_hash(hash_copy):
 @pytest.mark.parametrize(
     "changed",
     [
-        "conversion/beam/encode.py",
+        "conversion/shards/encode.py",
         "dataset/example.py",
         "images/prepare.py",
         "manifest/rows.py",

@@ -15,9 +15,9 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
-from darkroom.conversion.beam.shard import write_shard
-from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.shards.shard import write_shard
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
 from darkroom.storage.parquet import KeptTables

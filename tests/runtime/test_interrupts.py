@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from darkroom.conversion.beam import writing
 from darkroom.conversion.convert import convert
+from darkroom.conversion.shards import writing
 from darkroom.runtime.process import report_interrupts
 
 _SAID = "It was interrupted."

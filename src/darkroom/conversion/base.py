@@ -12,9 +12,9 @@ from operator import itemgetter
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.output.commit import find_codecs
 from darkroom.conversion.planned_rows import write_planned_rows
+from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import (
     find_index_files,

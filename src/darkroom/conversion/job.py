@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.base import find_base, open_base, open_old_dataset
-from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
+from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.labels import describe_lookalikes
@@ -44,8 +44,8 @@ from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
-    from darkroom.conversion.beam.writing import WriteJob
     from darkroom.conversion.output.attempts import Attempt
+    from darkroom.conversion.shards.writing import WriteJob
 
 
 @dataclass(frozen=True)

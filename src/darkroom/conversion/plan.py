@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom import storage
-from darkroom.conversion.beam.old_records import OldDataset
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
-from darkroom.conversion.beam.shard import ShardRange, ShardTask
-from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.leaves import UNKNOWN_BYTES, cut_leaves
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.commit import Commit, describe_options
+from darkroom.conversion.shards.old_records import OldDataset
+from darkroom.conversion.shards.shard import ShardRange, ShardTask
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import Shard, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects

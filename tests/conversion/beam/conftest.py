@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.conversion.beam.shard import ShardRange, ShardTask
-from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output.attempts import Attempt, Record
+from darkroom.conversion.shards.shard import ShardRange, ShardTask
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.layout import Folders
 from darkroom.options.image import ImageOptions
 

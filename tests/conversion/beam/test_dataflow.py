@@ -22,12 +22,12 @@ from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
 from darkroom.conversion.beam.transforms import WriteShardFn
-from darkroom.conversion.beam.writing import WriteJob
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.conversion.output.commit import Commit
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_tasks
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
@@ -306,7 +306,7 @@ def test_the_source_package_holds_the_core_only(tmp_path):
         (text,) = (archive.extractfile(m).read() for m in archive if m.name.endswith(".toml"))
     assert {
         "pyproject.toml",
-        "src/darkroom/conversion/beam/shard.py",
+        "src/darkroom/conversion/shards/shard.py",
         "src/darkroom/manifest/sources/csv.py",
     } <= names
     assert "src/darkroom/py.typed" in names

@@ -148,6 +148,6 @@ def test_an_error_on_a_worker_keeps_its_class(engine, source, monkeypatch):
     def fail(*_: object) -> None:
         raise MissingPathError("s3://in/a.jpg does not exist.", "Check the list.")
 
-    monkeypatch.setattr("darkroom.conversion.beam.writing.write_shard", fail)
+    monkeypatch.setattr("darkroom.conversion.shards.writing.write_shard", fail)
     with pytest.raises(MissingPathError, match=r"s3://in/a\.jpg does not exist\. Check the list"):
         _convert(source)

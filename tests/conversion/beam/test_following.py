@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.conversion.beam import writing
 from darkroom.conversion.beam.following import Follower, follow_shards
-from darkroom.conversion.beam.writing import WriteJob
+from darkroom.conversion.shards import writing
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import Shard
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress

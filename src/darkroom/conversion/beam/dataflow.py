@@ -27,7 +27,7 @@ from darkroom.version import PACKAGE_FOLDER, __version__
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from darkroom.conversion.beam.writing import WriteJob
+    from darkroom.conversion.shards.writing import WriteJob
 
 _TEMP, _STAGING = "temp", "staging"
 _SHOWN_IMAGES = 5

@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion.beam.shard import REPORT_SUFFIX
+from darkroom.conversion.shards.shard import REPORT_SUFFIX
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
-    from darkroom.conversion.beam.writing import WriteJob
+    from darkroom.conversion.shards.writing import WriteJob
 
 _LOOK_SECONDS, _LOG_SECONDS = 5.0, 30.0
 # A listing of many shards may take long; this share of the time is spent in it.

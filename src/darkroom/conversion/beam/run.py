@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom.conversion.beam.engine import Engine
 from darkroom.conversion.beam.following import follow_shards
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
-from darkroom.conversion.beam.writing import WriteJob
+from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.process import collect_less_garbage
 

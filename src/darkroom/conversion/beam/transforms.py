@@ -10,9 +10,9 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from darkroom.conversion.beam.shard import ShardReport, ShardTask
 from darkroom.conversion.beam.versions import check_versions, find_versions
-from darkroom.conversion.beam.writing import ShardWriters, WriteJob, name_errors
+from darkroom.conversion.shards.shard import ShardReport, ShardTask
+from darkroom.conversion.shards.writing import ShardWriters, WriteJob, name_errors
 from darkroom.errors import StorageError
 from darkroom.runtime.plain_beam import beam
 

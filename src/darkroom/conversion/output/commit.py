@@ -15,9 +15,9 @@ import PIL
 import simplejpeg
 
 from darkroom import storage
-from darkroom.conversion.beam.shard import ShardReport
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
+from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit

@@ -11,7 +11,6 @@ from typing import Any
 from darkroom import storage
 from darkroom.conversion.beam.engine import EngineJob
 from darkroom.conversion.beam.runners import find_engine
-from darkroom.conversion.beam.shard import REPORT_SUFFIX
 from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
@@ -21,6 +20,7 @@ from darkroom.conversion.output.attempts import (
     read_version,
     take,
 )
+from darkroom.conversion.shards.shard import REPORT_SUFFIX
 from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders

@@ -10,7 +10,6 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, find_engine
-from darkroom.conversion.beam.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
@@ -23,6 +22,7 @@ from darkroom.conversion.output.attempts import (
 )
 from darkroom.conversion.output.commit import describe_options
 from darkroom.conversion.output.leftovers import note_running_jobs
+from darkroom.conversion.shards.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
 from darkroom.dataset.checksums import list_sidecars as list_written_sidecars
 from darkroom.dataset.commit import Dataset, read_dataset, read_output

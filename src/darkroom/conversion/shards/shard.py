@@ -21,14 +21,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.conversion.beam.encode import (
+from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.shards.encode import (
     EncodedRows,
     ImageReaders,
     cut_batches,
     encode_rows,
 )
-from darkroom.conversion.beam.old_records import OldDataset, OldRecords
-from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.shards.old_records import OldDataset, OldRecords
 from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from darkroom import storage
-from darkroom.conversion.beam.encode import ImageReaders
-from darkroom.conversion.beam.shard import ShardReport, ShardTask, write_shard
+from darkroom.conversion.shards.encode import ImageReaders
+from darkroom.conversion.shards.shard import ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress

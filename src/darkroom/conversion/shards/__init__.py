@@ -1,0 +1,1 @@
+"""Writing shards: reading images, encoding records, one file after the other."""
