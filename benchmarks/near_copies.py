@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,7 +60,8 @@ def _crop(image: Image.Image, share: float) -> Image.Image:
     return image.crop((across, down, image.width - across, image.height - down))
 
 
-_EDITS = {
+Pairs = dict[tuple[str, str], float | None]
+EDITS = {
     "JPEG, quality 30": lambda image: _encode(image, 30),
     "half size": lambda image: _encode(image.resize((image.width // 2, image.height // 2))),
     "brighter by 1.4": lambda image: _encode(ImageEnhance.Brightness(image).enhance(1.4)),
@@ -90,16 +91,22 @@ def _find_pairs(hashes: np.ndarray, narrow: int) -> set[tuple[int, int]]:
     return {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
 
 
-def measure_photographs(folder: Path, num_edited: int) -> None:
-    """Prints the share of the edits that are found, and the pairs of the photographs."""
+def list_photographs(folder: Path) -> list[Path]:
+    """Returns the JPEGs in a folder, in an order that is random and always the same."""
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     random.Random(0).shuffle(files)
+    return files
+
+
+def measure_photographs(folder: Path, num_edited: int) -> None:
+    """Prints the share of the edits that are found, and the pairs of the photographs."""
+    files = list_photographs(folder)
     originals = [_hash(path.read_bytes()) for path in files]
     have = [number for number, each in enumerate(originals) if len(each)]
     hashes = np.stack([originals[number] for number in have])
     print(f"{len(files):,} photographs, {len(have):,} with a hash, {num_edited:,} edited")
     shares: list[list[float]] = []
-    for name, edit in _EDITS.items():
+    for name, edit in EDITS.items():
         edited = [_hash(edit(Image.open(path).convert("RGB"))) for path in files[:num_edited]]
         kept = [number for number, each in enumerate(edited) if len(each) and number in have]
         table = np.concatenate([hashes, np.stack([edited[number] for number in kept])])
@@ -123,55 +130,77 @@ def _timed(what: str) -> Iterator[None]:
     print(f"  {what}: {seconds:.1f} s, {used:.1f} s of processor time", flush=True)
 
 
+def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
+    """Writes photographs as `NUMBER-0.jpg`, edits of some as `NUMBER-EDIT.jpg`; returns a list."""
+    lines = ["image_uri,label"]
+    for number, path in enumerate(files):
+        edits = [*EDITS.values()] if number < num_edited else []
+        image = Image.open(path).convert("RGB")
+        for edit, data in enumerate([path.read_bytes(), *(each(image) for each in edits)]):
+            (folder / f"{number}-{edit}.jpg").write_bytes(data)
+            lines.append(f"{number}-{edit}.jpg,photograph")
+    listed = folder / "list.csv"
+    listed.write_text("\n".join(lines))
+    return listed
+
+
+def find_by_darkroom(records: Path, scratch: str) -> Pairs:
+    """Returns the correlation of each pair in a dataset, by the names of its images.
+
+    It is None where the pixels of a pair were not compared.
+    """
+    index = str(records / "index")
+    features_file = find_features_file(index)
+    features = read_features(features_file, index) if features_file else None
+    neighbours = None if features is None else find_neighbours(features)
+    with open_database(scratch) as connection:
+        paths = find_index_files(index)
+        create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
+        match_decoded_copies(connection)
+        create_near_pairs(connection, (str(records), index), neighbours)
+        shown = connection.execute(_SHOWN).fetchall()
+    return {tuple(sorted(Path(uri).stem for uri in row[:2])): row[2] for row in shown}
+
+
+def count_found(pairs: Iterable[tuple[str, str]], num_edited: int) -> tuple[list[float], list]:
+    """Returns the share of each edit that is a pair with its original, and pairs of others.
+
+    These have images of two photographs, as the numbers of photograph and edit.
+    """
+    found = [0] * len(EDITS)
+    others = []
+    for pair in pairs:
+        one, other = sorted(tuple(map(int, name.split("-"))) for name in pair)
+        if one[0] != other[0]:
+            others.append((one, other))
+        elif one[1] == 0:
+            found[other[1] - 1] += 1
+    return [count / num_edited for count in found], others
+
+
 def measure_features(folder: Path, num_edited: int) -> None:
     """Prints the share of the edits that are verified pairs, and all other pairs."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    random.Random(0).shuffle(files)
+    files = list_photographs(folder)
     print(f"{len(files):,} photographs, {num_edited:,} edited, by features and pixels")
     with tempfile.TemporaryDirectory() as scratch:
         source, records = Path(scratch, "source"), Path(scratch, "records")
         source.mkdir()
-        lines = ["image_uri,label"]
-        for number, path in enumerate(files):
-            edits = [*_EDITS.values()] if number < num_edited else []
-            image = Image.open(path).convert("RGB")
-            for edit, data in enumerate([path.read_bytes(), *(each(image) for each in edits)]):
-                (source / f"{number}-{edit}.jpg").write_bytes(data)
-                lines.append(f"{number}-{edit}.jpg,photograph")
-        (source / "list.csv").write_text("\n".join(lines))
+        listed = write_edits(files, num_edited, source)
         with _timed("conversion"):
-            darkroom.convert(source / "list.csv", records)
+            darkroom.convert(listed, records)
         with _timed("features"):
             darkroom.embed(records)
-        index = str(records / "index")
-        with _timed("candidates"):
-            features = read_features(find_features_file(index) or "", index)
-            neighbours = find_neighbours(features)
-        with open_database(scratch) as connection:
-            paths = find_index_files(index)
-            create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
-            match_decoded_copies(connection)
-            with _timed("all pairs"):
-                create_near_pairs(connection, (str(records), index), neighbours)
-            shown = connection.execute(_SHOWN).fetchall()
-    names = {tuple(sorted(Path(uri).stem for uri in row[:2])): row[2] for row in shown}
-    numbers = {pair: [tuple(map(int, name.split("-"))) for name in pair] for pair in names}
-    verified = [pair for pair, correlation in names.items() if correlation]
-    shares = []
-    for edit, name in enumerate(_EDITS, start=1):
-        found = sum(
-            {*numbers[pair]} == {(n, 0), (n, edit)}
-            for pair in verified
-            for n in [numbers[pair][0][0]]
-        )
-        shares.append(found / num_edited)
-        print(f"  {name:20} {shares[-1]:.3f}")
+        with _timed("all pairs"):
+            pairs = find_by_darkroom(records, scratch)
+    verified = {pair: correlation for pair, correlation in pairs.items() if correlation}
+    shares, others = count_found(verified, num_edited)
+    for name, share in zip(EDITS, shares, strict=True):
+        print(f"  {name:20} {share:.3f}")
     print(f"  {'mean':20} {np.mean(shares):.3f}")
-    others = [pair for pair in verified if len({number for number, _ in numbers[pair]}) == 2]
     print(f"  {len(verified):,} verified pairs, {len(others)} of them of two photographs:")
     for pair in others:
-        print(f"    {names[pair]:.3f}", *(f"{files[n]} {edit}" for n, edit in numbers[pair]))
-    print(f"  {len(names) - len(verified):,} pairs that are not verified")
+        print("   ", *(f"{files[number]} {edit}" for number, edit in pair))
+    print(f"  {len(pairs) - len(verified):,} pairs that are not verified")
 
 
 _SHOWN = """

@@ -116,7 +116,9 @@ def _find_python(name: str, arguments: argparse.Namespace) -> Path:
     environment = LOADERS[name]
     if environment is None:
         return Path(sys.executable)
-    return make_environment(environment, arguments.environments, arguments.python)
+    return make_environment(
+        _READERS / f"{environment}.txt", arguments.environments, arguments.python
+    )
 
 
 def main() -> None:

@@ -5,15 +5,13 @@
 3, 5 and 10 % of the labels are changed at random. `first 2k`: which share of the k changed ones is
 among the first 2k of the ranking; `AUROC` of the ranking; `right`: the share of the changed ones
 for which the label before is the most likely; `listed`: how many the check lists, and which share
-of these was changed. The labels of the dataset itself have errors, which count as false here. With
-cleanlab in the environment, its ranking of the same probabilities, and of those of the head of
-scikit-learn, is beside it. Then random splits: how far `drift` is from finding any.
+of these was changed. The labels of the dataset itself have errors, which count as false here. Then
+random splits: how far `drift` is from finding any.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import time
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from darkroom.dataset.index import list_index_files
 from darkroom.features.table import read_features
 from darkroom.targets.suspects import find_suspecting
 from darkroom.validation.drift import tell_apart
-from darkroom.validation.foretold import NUM_FOLDS, compare_looks, foretell
+from darkroom.validation.foretold import Looks, compare_looks, foretell
 
 
 def _measure_auroc(doubt: np.ndarray, changed: np.ndarray) -> float:
@@ -32,22 +30,55 @@ def _measure_auroc(doubt: np.ndarray, changed: np.ndarray) -> float:
     return float(np.searchsorted(others, doubt[changed]).mean() / len(others))
 
 
-def _score_by_cleanlab(values: np.ndarray, given: np.ndarray, told: np.ndarray) -> dict[str, tuple]:
-    """Returns the scores of cleanlab, and the most likely classes, by the way they were made."""
-    if importlib.util.find_spec("cleanlab") is None:
-        return {}
-    from cleanlab.rank import get_label_quality_scores
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+def read_labelled(records: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the features of a dataset, float32 [images, values], its labels, and their numbers.
 
-    head = make_pipeline(StandardScaler(), LogisticRegression(C=0.02, max_iter=1000))
-    own = cross_val_predict(head, values, given, cv=NUM_FOLDS, method="predict_proba")
-    return {
-        f"cleanlab, {name}": (get_label_quality_scores(given, each), each.argmax(1))
-        for name, each in (("same", told.astype(float)), ("its head", own))
-    }
+    Raises:
+        SystemExit: The dataset has no features.
+    """
+    index = str(records / "index")
+    features = read_features(str(records / "features.parquet"), index)
+    if features is None:
+        raise SystemExit(f"{records} has no features.parquet")
+    tables = [pq.read_table(path, columns=["row", "label"]) for path in list_index_files(index)]
+    labels = {row["row"]: row["label"] for table in tables for row in table.to_pylist()}
+    names, true = np.unique([labels[row] for row in features.rows.tolist()], return_inverse=True)
+    return features.values, names, true
+
+
+def change_labels(true: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the labels with some of them changed at random, and which were."""
+    random = np.random.default_rng(seed)
+    count = round(share * len(true))
+    places = random.choice(len(true), count, replace=False)
+    given, num_labels = true.copy(), true.max() + 1
+    given[places] = (true[places] + random.integers(1, num_labels, count)) % num_labels
+    return given, np.isin(np.arange(len(true)), places)
+
+
+def foretell_labels(
+    looks: Looks, given: np.ndarray, names: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the probability of each label, by darkroom, and the images that it lists."""
+    suspecting = find_suspecting("label")
+    known = suspecting.encode(given, names)
+    told = foretell(looks, known, suspecting)
+    return told, suspecting.judge(known, told, given, names).images
+
+
+def measure_ranking(
+    score: np.ndarray, likely: np.ndarray, listed: np.ndarray, true: np.ndarray, changed: np.ndarray
+) -> tuple[float, ...]:
+    """Returns the numbers of the table for scores that are low where a label seems wrong."""
+    count = changed.sum()
+    first = changed[np.argsort(score, kind="stable")[: 2 * count]].sum()
+    return (
+        first / max(count, 1),
+        _measure_auroc(-score, changed) if count else 0.0,
+        (likely == true)[changed].mean() if count else 0.0,
+        len(listed),
+        changed[listed].mean() if len(listed) else 0.0,
+    )
 
 
 def main() -> None:
@@ -57,50 +88,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--splits", type=int, default=100)
     arguments = parser.parse_args()
-    index = str(arguments.records / "index")
-    features = read_features(str(arguments.records / "features.parquet"), index)
-    if features is None:
-        parser.error(f"{arguments.records} has no features.parquet")
-    tables = [pq.read_table(path, columns=["row", "label"]) for path in list_index_files(index)]
-    labels = {row["row"]: row["label"] for table in tables for row in table.to_pylist()}
-    names, true = np.unique([labels[row] for row in features.rows.tolist()], return_inverse=True)
+    values, names, true = read_labelled(arguments.records)
     started = time.process_time()
-    looks = compare_looks(features.values, np.arange(len(true)))
-    suspecting = find_suspecting("label")
+    looks = compare_looks(values, np.arange(len(true)))
     print(
         f"{len(true):,} images, {len(names)} labels; {time.process_time() - started:.1f} s of CPU"
     )
-    print("changed  ranking             first 2k  AUROC  right  listed, changed of these")
+    print("changed  first 2k  AUROC  right  listed, changed of these")
     for share in (0.0, 0.03, 0.05, 0.1):
-        found: dict[str, list[tuple[float, ...]]] = {}
+        rows = []
         for seed in range(arguments.seeds):
-            random = np.random.default_rng(seed)
-            count = round(share * len(true))
-            places = random.choice(len(true), count, replace=False)
-            given = true.copy()
-            given[places] = (true[places] + random.integers(1, len(names), count)) % len(names)
-            changed = np.isin(np.arange(len(true)), places)
-            known = suspecting.encode(given, names)
-            told = foretell(looks, known, suspecting)
-            listed = suspecting.judge(known, told, given, names).images
-            rankings = {"darkroom": (told[np.arange(len(true)), given], told.argmax(1))}
-            rankings |= _score_by_cleanlab(features.values, given, told) if count else {}
-            for name, (score, likely) in rankings.items():
-                first = changed[np.argsort(score, kind="stable")[: 2 * count]].sum()
-                numbers = (
-                    first / max(count, 1),
-                    _measure_auroc(-score, changed) if count else 0.0,
-                    (likely == true)[places].mean() if count else 0.0,
-                    len(listed) if name == "darkroom" else 0,
-                    changed[listed].mean() if name == "darkroom" and len(listed) else 0,
-                )
-                found.setdefault(name, []).append(numbers)
-        for name, rows in found.items():
-            top, auroc, right, number, hit = np.mean(rows, 0)
-            print(
-                f"{share:>7.0%}  {name:18}  {top:8.3f}  {auroc:.3f}  {right:.3f}  "
-                f"{number:6.1f}, {hit:.2f}"
-            )
+            given, changed = change_labels(true, share, seed)
+            told, listed = foretell_labels(looks, given, names)
+            score = told[np.arange(len(true)), given]
+            rows.append(measure_ranking(score, told.argmax(1), listed, true, changed))
+        top, auroc, right, number, hit = np.mean(rows, 0)
+        print(f"{share:>7.0%}  {top:8.3f}  {auroc:.3f}  {right:.3f}  {number:6.1f}, {hit:.2f}")
     random, num_found = np.random.default_rng(0), 0
     for number in range(arguments.splits):
         is_side = random.random(len(true)) < (0.1, 0.2, 0.5)[number % 3]

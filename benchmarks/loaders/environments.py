@@ -1,4 +1,4 @@
-"""Virtual environments for loaders that cannot be installed beside darkroom."""
+"""Virtual environments for tools that cannot be installed beside darkroom."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent
 
-
-def make_environment(name: str, folder: Path, base: str | Path = sys.executable) -> Path:
-    """Returns the interpreter of a loader's environment, made with uv, or else venv and pip.
+def make_environment(requirements: Path, folder: Path, base: str | Path = sys.executable) -> Path:
+    """Returns the interpreter of a tool's environment, made with uv, or else venv and pip.
 
     Args:
-        name: Name, without `.txt`, of the file in this folder that pins the loader's packages.
+        requirements: The file that pins the tool's packages; its name is the environment's.
         folder: Where environments are; one that has exactly these packages is used as it is.
         base: The interpreter that it is made for.
 
     Raises:
         subprocess.CalledProcessError: The packages could not be installed.
     """
-    requirements = _FOLDER / f"{name}.txt"
-    environment = folder / name
+    environment = folder / requirements.stem
     python, stamp = environment / "bin" / "python", environment / "installed.txt"
     if stamp.exists() and stamp.read_text() == requirements.read_text():
         return python
