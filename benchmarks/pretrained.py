@@ -3,10 +3,10 @@
     python benchmarks/pretrained.py [--data FOLDER] [--model efficientnet-lite0]
         [--seeds 0 1 2] [--fine-tune-epochs 6] [OPTIONS OF darkroom train]
 
-FOLDER has images as <split>/<label>/<file> or <label>/<file>; without --data, it takes the demo's
-digits, at 64x64. The commands are those of a user: `darkroom convert`, then `darkroom train`, with
-an empty cache of features. The accuracy is that of the exported model, through its signature, on
-the eval and the test split together: the eval split has chosen the epoch, which is worth little.
+FOLDER has images as <split>/<label>/<file> or <label>/<file>; without --data, scikit-learn's digits
+are taken, at 64x64. The commands are those of a user: `darkroom convert`, then `darkroom train`,
+with an empty cache of features. The accuracy is that of the exported model, through its signature,
+on the eval and the test split together: the eval split has chosen the epoch, which is worth little.
 The first training computes the features, the others find them. Then the model is fine-tuned after
 its head. At last a hundredth of the training images get other contents, the folder is converted
 again, and a training with each seed finds the features of all others. Each of them has a cache of
@@ -100,14 +100,20 @@ class Bench:
 def main() -> None:
     """Converts and trains, and prints the table."""
     parser = argparse.ArgumentParser(description="Measure the training of a pretrained model.")
-    parser.add_argument("--data", type=Path, help="folder of images (default: the demo's digits)")
+    parser.add_argument(
+        "--data", type=Path, help="folder of images (default: scikit-learn's digits)"
+    )
     parser.add_argument("--model", default="efficientnet-lite0")
     parser.add_argument("--seeds", nargs="+", default=("0", "1", "2"), help="default: 0 1 2")
     parser.add_argument("--fine-tune-epochs", default="6", help="default: 6; 0 for none")
     arguments, others = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        source = copy_images(arguments.data, scratch) if arguments.data else write_digits(scratch)
+        source = (
+            copy_images(arguments.data, scratch)
+            if arguments.data
+            else write_digits(scratch / "images")
+        )
         options = ["--model", arguments.model, *others]
         if not arguments.data:
             options += ["--image-size", "64"]

@@ -3,11 +3,11 @@
     python benchmarks/recipes.py [--data FOLDER] [--sets photographs frozen fine-tuned digits
         textures balance] [--seeds 0] [--draws 0 1 2] [--rows 0 1 ...]
 
-FOLDER has photographs as <split>/<label>/<file>. Beside them there are the demo's digits, which are
-those of scikit-learn, and textures that this file draws. Each row is a recipe: what
-`darkroom train` is told beyond its defaults. The accuracy is that of the exported model on the eval
-and the test split together. The seconds are those of the whole command, by the clock and, in
-brackets, of the processor. The features of a frozen base are computed once for a table.
+FOLDER has photographs as <split>/<label>/<file>. Beside them there are scikit-learn's digits, and
+textures that are drawn. Each row is a recipe: what `darkroom train` is told beyond its defaults.
+The accuracy is that of the exported model on the eval and the test split together. The seconds are
+those of the whole command, by the clock and, in brackets, of the processor. The features of a
+frozen base are computed once for a table.
 
 A table has several draws: the photographs in other splits, or other textures. Draw 0 has the splits
 of FOLDER; digits have no other one. All recipes have the same draws and seeds, so what counts is

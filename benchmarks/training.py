@@ -4,17 +4,16 @@
         [--image-size 64x64] [--batch-size 64] [--epochs 30]
 
 FOLDER has images as <split>/<label>/<file> or <label>/<file>; without splits, a tenth of the images
-is used to choose the epoch and another tenth to test. Without --data, it trains on the demo's
-digits, at 16x16 in batches of 32 for 8 epochs; half of their eval split becomes a test split. All
-other options are the defaults of `darkroom train`. The table shows the accuracy on the test split,
-which no training reads: of the epoch with the lowest loss on the eval split, and of the last epoch.
-It is Markdown, with the median of the seeds and then each seed.
+is used to choose the epoch and another tenth to test. Without --data, it trains on scikit-learn's
+digits, at 16x16 in batches of 32 for 8 epochs. All other options are the defaults of
+`darkroom train`. The table shows the accuracy on the test split, which no training reads: of the
+epoch with the lowest loss on the eval split, and of the last epoch. It is Markdown, with the median
+of the seeds and then each seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from trainings.sets import write_digits
 
 import darkroom
 from darkroom.cli.shared.flags import parse_size
@@ -30,7 +30,6 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.input.opening import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
-from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.run import train
 from darkroom.training.state.folder import CHECKPOINTS_FOLDER
@@ -52,20 +51,6 @@ class Score(NamedTuple):
     best: float
     last: float
     epoch: int
-
-
-def convert_digits(scratch: Path) -> Path:
-    """Converts the demo's digits without the faults; every second eval image is for the test."""
-    source = write_demo_dataset(scratch / "digits")
-    faults = {fault.path for fault in FAULTS}
-    with source.open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row[1] not in faults]
-    held_out = [row for row in rows if row[0] == "VALIDATION"]
-    for row in held_out[::2]:
-        row[0] = "TEST"
-    with source.open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return convert(source, scratch)
 
 
 def convert(source: Path, scratch: Path) -> Path:
@@ -122,7 +107,9 @@ def format_row(augment: str, scores: list[Score]) -> str:
 def main() -> None:
     """Converts the images, trains and prints the table."""
     parser = argparse.ArgumentParser(description="Measure how good trained models are.")
-    parser.add_argument("--data", type=Path, help="folder of images (default: the demo's digits)")
+    parser.add_argument(
+        "--data", type=Path, help="folder of images (default: scikit-learn's digits)"
+    )
     parser.add_argument("--augment", nargs="+", default=_AUGMENTATIONS, help="what to compare")
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2), help="default: 0 1 2")
     parser.add_argument("--image-size", type=parse_size, help="default: 64x64; digits 16x16")
@@ -133,7 +120,7 @@ def main() -> None:
     values |= {name: given for name in values if (given := getattr(arguments, name))}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        records = convert(arguments.data, scratch) if arguments.data else convert_digits(scratch)
+        records = convert(arguments.data or write_digits(scratch / "images"), scratch)
         print("| `--augment` | best epoch, test accuracy | last epoch | best epochs |")
         print("| --- | --- | --- | --- |")
         for augment in arguments.augment:

@@ -243,7 +243,7 @@ install_newest() {
     tf) packages= extras="[tf]" ;;
     newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp]" ;;
     bare) packages=ipykernel extras= ;;
-    torch) packages="albumentations datasets grain hypothesis jax keras lightning pytest torch torchvision" extras="[reader]" ;;
+    torch) packages="albumentations datasets grain hypothesis jax keras lightning pytest scikit-learn torch torchvision" extras="[reader]" ;;
     kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras= ;;
   esac
   make_venv "newest packages"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
+from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-
-from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
+from sklearn.datasets import load_digits
 
 Array = npt.NDArray[Any]
 
@@ -59,17 +59,19 @@ def draw_texture(texture: str, generator: np.random.Generator) -> Image.Image:
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
-def write_digits(scratch: Path) -> Path:
-    """Writes the demo's digits without its faults; every second eval image is for the test."""
-    source = write_demo_dataset(scratch / "digits")
-    faults = {fault.path for fault in FAULTS}
-    with source.open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row[1] not in faults]
-    for row in [row for row in rows if row[0] == "VALIDATION"][::2]:
-        row[0] = "TEST"
-    with source.open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return source
+def write_digits(folder: Path) -> Path:
+    """Writes scikit-learn's digits; of each fifth one of a label, every second is for the test."""
+    digits, seen = load_digits(), Counter[int]()
+    held_out = cycle(("test", "validation"))
+    for values, label in zip(digits.images, digits.target.tolist(), strict=True):
+        number = seen[label]
+        seen[label] += 1
+        place = folder / (next(held_out) if number % 5 == 4 else "train") / str(label)
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = np.rint(values * (255 / 16)).astype(np.uint8)
+        suffix = "jpg" if number % 2 else "png"
+        Image.fromarray(pixels).save(place / f"{number:04}.{suffix}", quality=95)
+    return folder
 
 
 def split_again(data: Path, folder: Path, draw: int) -> Path:
