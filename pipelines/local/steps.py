@@ -69,6 +69,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         seconds=time.monotonic() - started,
         model=trained.model_dir if trained else None,
         page=trained.evaluation.report_path if trained else None,
+        gallery=result.gallery_path,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass
@@ -45,6 +46,7 @@ class RunSummary:
         failures: Why the model did not pass its evaluation, as sentences.
         makes: Types of the artifacts that the pipeline makes when nothing stops it.
         is_command: Whether a command of darkroom ran it, which has flags for its options.
+        gallery: Path of the gallery; None if none was written.
         was_there: Whether an earlier run pushed the model to that folder.
         score_name: The name of the score.
     """
@@ -63,6 +65,7 @@ class RunSummary:
     seconds: float
     model: str | None = None
     page: str | None = None
+    gallery: str | None = None
     failures: tuple[str, ...] = ()
     makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
     is_command: bool = True
@@ -119,6 +122,7 @@ class RunSummary:
             "pushed": self.pushed,
             "page": self.page,
             "report": self.report_path,
+            "gallery": self.gallery,
             "examples": self.examples,
             "changed": dict(self.changed),
             "reused": list(self.reused),
@@ -154,6 +158,8 @@ def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
     lines += _format_model(summary)
     if REPORT in summary.makes:
         lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
+    if summary.gallery:
+        lines.append(f"Gallery    {summary.gallery}")
     if EXAMPLES in summary.makes:
         lines.append(f"Records    {summary.examples or 'none'}")
     lines.append(f"Log        {summary.log_path}")
@@ -199,7 +205,7 @@ def _format_findings(report: DatasetReport) -> list[str]:
         shown = finding.rows[:_SHOWN_ROWS]
         for row in shown:
             # Each side of a pair gets its own line: together they are wider than a terminal.
-            lines += [f"       {side}" for side in format_row(row).split("  =  ")]
+            lines += [f"       {side}" for side in re.split(" {2}[=~] {2}", format_row(row))]
         if finding.count > len(shown) > 0:
             lines.append(f"       and {finding.count - len(shown):,} more")
         if finding.policy == FAIL and finding.hint:

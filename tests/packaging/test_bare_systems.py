@@ -207,7 +207,7 @@ def test_one_command_does_everything(system: System, suite: str) -> None:
     version, name = LINES[suite]
     code, out, error = system.run("make demo")
     assert code == 0, error[-3000:]
-    assert "\nWritten    1,799" in out
+    assert "\nWritten    407" in out
     said = [line.replace("/home/user/darkroom/", "") for line in read_sentences(error)]
     assert said[:2] == [
         "Fetching uv into .venv/uv, once",
@@ -227,7 +227,7 @@ def test_one_command_does_everything(system: System, suite: str) -> None:
 def test_without_downloads_the_demo_goes_without_tfx(system: System, suite: str) -> None:
     code, out, error = system.run("make demo", UV_PYTHON_DOWNLOADS="never")
     assert code == 0, error[-3000:]
-    assert "\nWritten    1,799" in out
+    assert "\nWritten    407" in out
     assert "\nPushed to  /home/user/darkroom/darkroom-demo/run-without-tfx/pushed/" in out
     assert out.splitlines()[-1].startswith("With TFX   ")
     said = read_sentences(error)

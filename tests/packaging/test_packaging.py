@@ -112,7 +112,7 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_contains_every_module_once(wheel: Path, export: Path) -> None:
-    expected = {"darkroom/py.typed", "darkroom/pipelines/local/digits.gz"}
+    expected = {"darkroom/py.typed"}
     for folder, package in FOLDERS.items():
         base = export / folder
         prefix = package.replace(".", "/")

@@ -8,18 +8,30 @@ from PIL import Image, ImageOps
 from darkroom.errors import OutputError, RejectError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
+from darkroom.pipelines.local import demo as module
 from darkroom.pipelines.local.demo import (
     FAULTS,
     LEAKED,
     LEAKED_FROM,
-    NUM_DIGITS,
+    NEAR_COPIES,
     RELABELLED,
     RELABELLED_FROM,
     TURNED,
-    read_digits,
+    WRONG_LABELS,
     write_demo_dataset,
 )
+from darkroom.pipelines.local.drawings import LABELS, draw
 from darkroom.storage.ledger import LEDGER_FILE
+
+COUNT = 15
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few():
+    """Fewer drawings of each label."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "NUM_OF_LABEL", COUNT)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +54,15 @@ def outcome(root, path):
 
 def test_rows(demo):
     path, rows = demo
-    assert path.name == "digits.csv"
-    assert len(rows) == len({row[1] for row in rows}) == NUM_DIGITS + 6
-    assert rows[0] == ("TRAIN", "digits/0/0000.png", "0")
+    assert path.name == "drawings.csv"
+    copies = 2 + len(NEAR_COPIES)
+    assert len(rows) == len({row[1] for row in rows}) == COUNT * len(LABELS) + 4 + copies
+    assert rows[0] == ("TRAIN", "drawings/boat/0000.png", "boat")
     counts = Counter((split, label) for split, _, label in rows)
-    assert Counter(split for split, _, _ in rows) == {"TRAIN": 1446, "VALIDATION": 357}
-    assert {label for _, label in counts} == set("0123456789")
-    assert (
-        min(counts[split, digit] for split in ("TRAIN", "VALIDATION") for digit in "0123456789")
-        > 33
-    )
-    formats = Counter((label, path[-3:]) for _, path, label in rows if path.startswith("digits/"))
-    assert all(abs(formats[digit, "png"] - formats[digit, "jpg"]) <= 2 for digit in "0123456789")
+    assert {label for _, label in counts} == set(LABELS)
+    assert {label for split, label in counts if split == "VALIDATION"} == set(LABELS)
+    formats = Counter((path.split("/")[1], path[-3:]) for _, path, _ in rows if "/00" in path)
+    assert {formats[label, "png"] for label in LABELS} == {4}
 
 
 def test_every_fault_has_its_expected_outcome(demo):
@@ -69,31 +78,28 @@ def test_every_fault_has_its_expected_outcome(demo):
     assert (named[LEAKED_FROM][0], named[LEAKED.path][0]) == ("TRAIN", "VALIDATION")
     assert named[LEAKED_FROM][2] == named[LEAKED.path][2]
     assert named[RELABELLED_FROM][0] == named[RELABELLED.path][0] == "TRAIN"
-    assert (named[RELABELLED_FROM][2], named[RELABELLED.path][2]) == ("3", "8")
-    rejected = sum(fault.outcome == "rejected" for fault in FAULTS)
-    assert 0 < rejected / len(rows) < 0.01
+    assert (named[RELABELLED_FROM][2], named[RELABELLED.path][2]) == ("cup", "house")
+    for fault in NEAR_COPIES:
+        assert named[fault.path][0] == "VALIDATION"
+    shown = [(fault.path.split("/")[1], named[fault.path][2]) for fault in WRONG_LABELS]
+    assert len(shown) == 6
+    assert not [label for label, given in shown if label == given]
 
 
-def test_pixels_are_the_digits(demo):
+def test_a_drawing_is_large_colored_and_upright(demo):
     path, _ = demo
-    expected, labels = read_digits()
-    # The sum of scikit-learn's pixels, and what its first digits are.
-    assert np.rint(expected / (255 / 16)).sum() == 561_718
-    assert "".join(labels[:20]) == "01234567890123456789"
-    first = np.flatnonzero(np.array(labels) == "4")
-    with Image.open(path.parent / "digits/4/0002.png") as image:
-        assert image.mode == "L"
-        np.testing.assert_array_equal(np.asarray(image), expected[first[2]])
-    turned = expected[np.flatnonzero(np.array(labels) == "7")[21]].astype(int)
+    with Image.open(path.parent / "drawings/house/0000.png") as image:
+        assert (image.size, image.mode) == ((200, 200), "RGB")
+    expected = np.asarray(draw("sun", np.random.default_rng([LABELS.index("sun"), 6])), int)
     with Image.open(path.parent / TURNED.path) as image:
         assert image.getexif()[0x0112] == 6
-        upright = np.asarray(ImageOps.exif_transpose(image)).astype(int)
-        assert np.abs(upright - turned).mean() < 3 < np.abs(np.asarray(image) - turned).mean()
+        upright = np.asarray(ImageOps.exif_transpose(image), int)
+        assert np.abs(upright - expected).mean() < 5 < np.abs(np.asarray(image) - expected).mean()
 
 
 def test_a_second_call_writes_only_what_is_gone(demo):
     path, _ = demo
-    lost = path.parent / "digits/0/0000.png"
+    lost = path.parent / "drawings/boat/0000.png"
     data = lost.read_bytes()
     lost.unlink()
     # Images with the same bytes need no ledger.
@@ -106,7 +112,7 @@ def test_a_second_call_writes_only_what_is_gone(demo):
 
 def test_a_file_that_somebody_changed_is_kept(demo):
     path, _ = demo
-    name = "digits/3/0010.png"
+    name = "drawings/cup/0010.jpg"
     file = path.parent / name
     before = file.read_bytes()
     file.write_bytes(b"mine")
@@ -117,7 +123,7 @@ def test_a_file_that_somebody_changed_is_kept(demo):
     file.write_bytes(before)
 
 
-def test_a_folder_of_photos_gets_no_digits(tmp_path):
+def test_a_folder_of_photos_gets_no_drawings(tmp_path):
     (tmp_path / "holiday.jpg").write_bytes(b"mine")
     with pytest.raises(OutputError, match=r"contains unrelated files: holiday\.jpg"):
         write_demo_dataset(tmp_path)

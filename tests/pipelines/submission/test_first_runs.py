@@ -63,13 +63,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs").symlink_to(DOCS)
     images = tmp_path / "demo/images"
     for number in range(4):
-        path = images / f"digits/{number % 2}/{number}.png"
+        path = images / f"drawings/{number % 2}/{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (8, 8), number).save(path)
     rows = [
         f"TRAIN,{path.relative_to(images)},{path.parent.name}" for path in images.rglob("*.png")
     ]
-    (images / "digits.csv").write_text("\n".join(rows))
+    (images / "drawings.csv").write_text("\n".join(rows))
     (images / ".darkroom-files.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -82,7 +82,7 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
     keys = {each["Key"] for page in pages for each in page["Contents"]}
     files = {path for path in (folder / "demo/images").rglob("[!.]*.*") if path.is_file()}
     assert len(files) == 5
-    assert keys == {f"shared/digits/{path.relative_to(folder / 'demo/images')}" for path in files}
+    assert keys == {f"shared/drawings/{path.relative_to(folder / 'demo/images')}" for path in files}
 
     assert main(_find_command("kubeflow", "compile")) == 0
     spec, platform = yaml.safe_load_all((folder / "first.yaml").read_text())
@@ -103,7 +103,7 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
     assert run["display_name"] == "first"
     spec = run["pipeline_spec"]["pipeline_spec"]
     sent = spec["root"]["inputDefinitions"]["parameters"]
-    assert sent["data"]["defaultValue"] == "s3://mlpipeline/shared/digits/digits.csv"
+    assert sent["data"]["defaultValue"] == "s3://mlpipeline/shared/drawings/drawings.csv"
     assert _find_policies(spec).items() >= NEEDED_FINDINGS.items()
     assert run["runtime_config"]["parameters"]["source_fingerprint"]
 
@@ -119,7 +119,7 @@ def test_the_pipeline_is_compiled_for_vertex(folder):
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/darkroom"
     spec = job["pipelineSpec"]
     sent = spec["root"]["inputDefinitions"]["parameters"]
-    assert sent["data"]["defaultValue"] == "gs://my-bucket/digits/digits.csv"
+    assert sent["data"]["defaultValue"] == "gs://my-bucket/drawings/drawings.csv"
     assert _find_policies(spec).items() >= NEEDED_FINDINGS.items()
     image = "europe-west4-docker.pkg.dev/my-project/ml/darkroom:first"
     executors = spec["deploymentSpec"]["executors"].values()

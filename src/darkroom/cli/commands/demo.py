@@ -1,4 +1,4 @@
-"""`darkroom demo`: the whole pipeline on real digits."""
+"""`darkroom demo`: the whole pipeline on drawings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "demo",
-        "Run the whole pipeline on 1,797 real digits, with a few planted faults.",
+        "Run the whole pipeline on 400 drawings, with planted faults to find and decide about.",
         page="getting-started",
     )
     parser.add_argument(
