@@ -95,7 +95,7 @@ test-readers: ## Read datasets with TFDS, DALI, mlcroissant and Hugging Face, wh
 	@$(IN_CORE) -m pytest -m newest tests/readers
 
 test-browser: ## Use the gallery in headless Chromium, which must be there, with clicks and axe-core
-	@$(IN_CORE) -m pytest -m newest tests/browser
+	@$(IN_TFX) -m pytest -m newest tests/browser
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long
