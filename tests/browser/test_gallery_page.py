@@ -146,6 +146,7 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     assert seen["focused"] == seen["first mistake"]
     # Both are taken, and taken back, in one step.
     assert (seen["taken"], seen["taken back"]) == ([f"now {SCRIPT}"] * 2, ["", ""])
+    assert seen["typed"] == ["now tree", "", "0 selected"]
     assert seen["moved"] == ["to eval", ""]
     assert seen["named"] == f"1 of {total} images"
 

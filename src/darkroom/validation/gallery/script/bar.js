@@ -35,7 +35,11 @@ function relabel() {
 function makeRelabel() {
   inputs.relabel = h("input", {
     list: "known-labels", placeholder: "New label", "aria-label": "New label", autocomplete: "off",
-    onkeydown: (event) => event.key === "Enter" && relabel(),
+    onkeydown: (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();  // or it would also press the tile that gets the focus
+      relabel();
+    },
   });
   const known = h("datalist", { id: "known-labels" }, facts.labels.map((each) => h("option", { value: each })));
   return h("span", { class: "asked" }, inputs.relabel, known, keyButton("Relabel", "r", relabel));
