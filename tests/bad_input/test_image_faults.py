@@ -24,7 +24,7 @@ from ..pictures import encode, make_photo
 from ..tiff_files import make_tiff
 from ..turned_images import make_jpeg, xmp_segment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("decoder_process")]
 
 EXIF_ORIENTATION = 0x0112
 

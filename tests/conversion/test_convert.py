@@ -41,7 +41,7 @@ from darkroom.storage.stores import retries
 from ..pictures import encode
 from ..signatures import call
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("decoder_process")]
 
 
 def _read(result: ConversionResult) -> dict[str, list[dict]]:

@@ -22,6 +22,8 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums
 from darkroom.options.conversion import ConversionOptions
 
+pytestmark = pytest.mark.usefixtures("decoder_process")
+
 # Processes with workers of their own take seconds to start; so not each with every surrounding.
 WORKERS = (
     *itertools.product(("in_memory", "multi_threading"), (1, 2, 4)),

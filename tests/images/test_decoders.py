@@ -32,7 +32,7 @@ from darkroom.options.image import ImageOptions
 
 from ..pictures import encode, make_photo
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("decoder_process")]
 
 OPTIONS = ImageOptions()
 BOMBS = Path(__file__).parents[1] / "bad_input" / "bombs.py"
