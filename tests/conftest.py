@@ -33,6 +33,7 @@ from .image_set import (  # noqa: F401
 from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .quick_decoding import decoder_process, quick_decoding  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
+from .simple_decoder import simple_decoder  # noqa: F401
 from .warm_python import WarmProcess, spare_imports, warm_python  # noqa: F401
 
 settings.register_profile("repeatable", max_examples=50, deadline=None, derandomize=True)

@@ -37,7 +37,7 @@ from ..pictures import encode
 from .conftest import convert_source, write_csv
 from .test_model_report import write_validation
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("simple_decoder")]
 
 LABELS = ["blue", "green", "red"]
 # In eval, what is called blue has a little more green.

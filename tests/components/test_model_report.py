@@ -26,7 +26,7 @@ from darkroom.targets.label.confusion import OTHER_CLASSES, make_matrix
 from darkroom.training.export import export_model
 from darkroom.validation.report.dataset_report import DatasetReport
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("simple_decoder")]
 
 CONFUSIONS = {(0, 0): 5.0, (0, 1): 1.0, (1, 1): 4.0, (2, 0): 2.0}
 

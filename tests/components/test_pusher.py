@@ -18,7 +18,7 @@ from darkroom.components.pusher import executor, saved_model
 from darkroom.errors import StorageError
 from darkroom.storage import copies
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("simple_decoder")]
 
 FILES = (
     "assets/.vocabulary",

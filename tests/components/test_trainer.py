@@ -12,7 +12,7 @@ from darkroom.components.trainer.executor import Executor
 from darkroom.evaluation.report.facts import Facts, encode_facts
 from darkroom.evaluation.scores.serving import identify_model
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("simple_decoder")]
 
 HISTORY = ({"epoch": 1, "val_accuracy": 0.75}, {"epoch": 2, "val_accuracy": 0.5})
 DATA = {"train": [{"name": "d", "fingerprint": "abc", "records": 6}]}

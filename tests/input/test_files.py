@@ -31,7 +31,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 
 from ..pictures import encode
-from .simple_decoder import decode_simply
+from ..simple_decoder import decode_simply
 
 pytestmark = pytest.mark.tensorflow
 

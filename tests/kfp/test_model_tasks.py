@@ -21,7 +21,7 @@ from ..targets.conftest import FLAGS, datasets, listed  # noqa: F401
 from ..targets.served import write_model
 from .tasks import Artifact
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from darkroom.training.formats import portable
 
 from ..pictures import encode
 
-pytestmark = [pytest.mark.heavy, pytest.mark.tensorflow]
+pytestmark = [pytest.mark.heavy, pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (6, 5)
 COLORS = {"blue": (40, 60, 245), "green": (70, 240, 50), "red": (250, 60, 40)}

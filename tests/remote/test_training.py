@@ -17,7 +17,7 @@ from darkroom.storage import copies
 
 from ..pictures import encode
 
-pytestmark = [pytest.mark.heavy, pytest.mark.tensorflow]
+pytestmark = [pytest.mark.heavy, pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 OPTIONS = {"model": "own_models:make", "image_size": (8, 8), "batch_size": 4, "epochs": 1}
 

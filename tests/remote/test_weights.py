@@ -15,7 +15,7 @@ from darkroom.training.export import export_model
 from darkroom.training.models import build_model
 from darkroom.training.networks.weights import check_weights, find_state_file
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (8, 8)
 

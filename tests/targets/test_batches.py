@@ -14,7 +14,7 @@ from darkroom.validation.statistics import write_statistics
 
 from .conftest import OPTIONS
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 NAN = float("nan")
 

@@ -18,7 +18,7 @@ from darkroom.training.formats import converter, portable
 
 from .conftest import OPTIONS
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 
 @pytest.fixture(scope="module")

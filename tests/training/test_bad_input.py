@@ -15,7 +15,7 @@ from darkroom.training.sources import find_data
 
 from ..pictures import encode, write_label_folders
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 BOTH = {"train": ["cat", "dog"], "eval": ["cat", "dog"]}
 

@@ -17,7 +17,7 @@ from darkroom.input.opening import input_fn, open_files
 from darkroom.options.input import InputOptions
 from darkroom.training.state.training_run import TrainingRun
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder", "own_models")]
 
 QUICK = ["--image-size", "8x8", "--model", "own_models:tiny"]
 

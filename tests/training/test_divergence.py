@@ -22,7 +22,7 @@ from darkroom.training.run import train
 
 from ..pictures import encode
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (8, 8)
 

@@ -21,7 +21,7 @@ from .training_process import train_dataset
 pytestmark = [
     pytest.mark.tensorflow,
     pytest.mark.filterwarnings("ignore:Your input ran out of data"),
-    pytest.mark.usefixtures("own_models"),
+    pytest.mark.usefixtures("simple_decoder", "own_models"),
 ]
 # 22 records in batches of 4: six steps an epoch.
 OPTIONS = {

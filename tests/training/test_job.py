@@ -19,7 +19,7 @@ from ..trees import read_files
 from .quick_loop import QuickLoop
 from .test_forged_files import RESULT
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder", "own_models")]
 
 # A model that is traced quickly, where the network does not matter.
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]

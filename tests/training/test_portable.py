@@ -23,7 +23,7 @@ from darkroom.training.formats.portable import export
 
 from ..pictures import write_label_folders
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (12, 10)
 

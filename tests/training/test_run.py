@@ -40,6 +40,7 @@ SIZE = (8, 8)
 pytestmark = [
     pytest.mark.tensorflow,
     pytest.mark.filterwarnings("ignore:Your input ran out of data"),
+    pytest.mark.usefixtures("simple_decoder"),
 ]
 
 

@@ -14,7 +14,7 @@ from darkroom.evaluation import evaluate as scoring
 
 from ..pictures import encode
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder", "own_models")]
 
 OPTIONS = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 OPTIONS += ["--model", "own_models:ready", "--learning-rate", "1e-6"]

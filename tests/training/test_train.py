@@ -18,7 +18,7 @@ from ..records import make_rows, write_records
 from ..signatures import call, find_differences
 from .conftest import use_quick_loop
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder", "own_models")]
 
 OPTIONS = {"image_size": (8, 8), "batch_size": 8, "augment": "none", "model": "own_models:tiny"}
 

@@ -38,7 +38,7 @@ from ..conftest import SIZE
 from ..histories import assert_near
 from ..training_process import train_dataset
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 

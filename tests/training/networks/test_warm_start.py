@@ -14,7 +14,7 @@ from darkroom.training.export import export_model
 from darkroom.training.models import build_model, check_model
 from darkroom.training.networks.weights import find_state_file
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SIZE = (8, 8)
 LABELS = ["cat", "dog", "owl"]

@@ -24,7 +24,7 @@ from darkroom.training.recipe.balance import (
     make_balance,
 )
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 OPTIONS = InputOptions((8, 8), batch_size=4, augment="none")
 COUNTS = (15, 4)

@@ -15,7 +15,7 @@ from darkroom.runtime import progress
 from ..histories import EndedError, assert_near, assert_same, end_at
 from ..training_process import train_dataset
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder", "own_models")]
 
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 # 20 records in batches of 4: several devices would leave out what does not fill a batch.

@@ -34,7 +34,7 @@ from ..conftest import SIZE
 from ..histories import EndedError, assert_near, assert_same, end_at
 from ..quick_loop import QuickLoop
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 
