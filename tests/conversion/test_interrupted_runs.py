@@ -214,16 +214,8 @@ def check_full_disks(runner, source, whole, tmp_path, num_steps):
     return len(steps)
 
 
-def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, source, old, tmp_path):
-    check_kills_of_replacements(runner, source, old, tmp_path, num_steps=1)
-
-
 def test_a_killed_update_leaves_the_old_dataset_or_the_new_one(runner, source, smaller, tmp_path):
-    check_kills_of_replacements(runner, source, smaller, tmp_path, num_steps=2, make=update)
-
-
-def test_a_killed_replacement_in_place_is_resumed(runner, source, old, tmp_path):
-    check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_steps=1)
+    check_kills_of_replacements(runner, source, smaller, tmp_path, num_steps=1, make=update)
 
 
 def test_a_killed_run_is_resumed_and_what_changed_since_is_written_again(

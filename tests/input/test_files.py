@@ -187,11 +187,15 @@ def _collect(dataset):
 
 
 @pytest.fixture
-def simple_reading(monkeypatch):
-    """Reads files of sound images by a small graph, as `decode_simply` says."""
-    monkeypatch.setattr(files, "check_decodable", lambda encoded, uri: encoded)
+def small_graph():
     with decode_simply():
         yield
+
+
+@pytest.fixture
+def simple_reading(small_graph, monkeypatch):
+    """Reads files of sound images by a small graph, as `decode_simply` says."""
+    monkeypatch.setattr(files, "check_decodable", lambda encoded, uri: encoded)
 
 
 @pytest.fixture
@@ -280,6 +284,7 @@ def _read(path):
     return _collect(load(path, image_size=(8, 8))["train"])
 
 
+@pytest.mark.usefixtures("small_graph")
 def test_reading_a_rejected_form_names_file_and_form(tmp_path):
     form = "a CMYK JPEG"
     listed = _write_list(tmp_path, {"odd.image": REJECTED[form]}, splits=("train",))
@@ -341,6 +346,7 @@ def test_an_error_of_the_training_itself_is_not_changed(listed):
         raise error
 
 
+@pytest.mark.usefixtures("small_graph")
 def test_a_missing_file_is_named(listed):
     os.remove(listed.parent / "0.png")
     with pytest.raises(DataError, match=r"photos/0\.png \(it is missing\)"):

@@ -59,7 +59,7 @@ def measure_misfit(groups):
 
 def test_batches_mix_spans_as_their_shares_say(shards):
     counts = [records for _, records in SIZES]
-    for seed, epoch in ((0, 0), (1, 0), (2, None)):
+    for seed, epoch in ((0, 0), (2, None)):
         spans, numbers = read_epoch(shards, counts, EpochOrder(seed, epoch)).T
         assert sorted(numbers) == list(range(sum(counts)))
         # Of 1,684 batches: three standard errors are 0.1.

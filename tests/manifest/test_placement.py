@@ -77,7 +77,7 @@ def find_joined(patients, listed):
     return merged
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 29), st.integers(0, 15)), max_size=60))
 def test_groups_that_share_a_row_are_one(pairs):
     found = join_groups(30, *np.array(pairs, int).reshape(-1, 2).T)

@@ -126,7 +126,7 @@ def test_rows_without_split_are_spread_and_others_are_not(tmp_path, ratios):
     assert shares == pytest.approx(ratios, abs=0.03)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.tuples(

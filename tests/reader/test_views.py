@@ -80,8 +80,8 @@ def read_by_graph(
         ("none", (40, 90), "center_crop", True, 0.3),
         ("flip,cutout=0.4", (64, 120), "stretch", False, 0.2),
         ("crop=0.5-1,flip", (40, 90), "stretch", True, 0.3),
-        ("color=0.7", (64, 64), "stretch", True, 0.4),
-        ("rotate=180", (64, 90), "stretch", True, 0.6),
+        pytest.param("color=0.7", (64, 64), "stretch", True, 0.4, marks=pytest.mark.long),
+        pytest.param("rotate=180", (64, 90), "stretch", True, 0.6, marks=pytest.mark.long),
         ("crop,flip,color,rotate,cutout,mixup", (64, 64), "stretch", True, 0.6),
     ],
 )

@@ -524,7 +524,7 @@ def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
 
 # The worst case: each image occurs twice, with two labels, and one row in a thousand was lost.
 # Every second image is a JPEG, and the next one was made of it.
-@pytest.mark.slow
+@pytest.mark.long
 def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_path):
     index, rejects, manifest = write_inputs(tmp_path, CLEAN[:0], [], 300_000, 0, ["0", "1"])
     rows = """SELECT sha256('key ' || i) AS key, '/a/folder/somewhere/' || i || '.jpg' AS uri,
