@@ -158,8 +158,8 @@ lock: ## Write constraints/ again, with uv; UPGRADE=1 takes the newest versions
 	echo 'tfx==1.16.*' | $(COMPILE) - --all-extras --python-version 3.10 \
 		--python-platform x86_64-manylinux_2_28 -o constraints/tfx-1.16-py310.txt
 	printf 'tfx==1.21.*\npip\n' | $(COMPILE) - --extra tfx --extra gcp --extra aws --extra pretrained \
-		--python-version 3.11 --python-platform x86_64-manylinux_2_39 -c constraints/tfx-1.21-py311.txt \
-		-o constraints/image.txt
+		--extra reader --python-version 3.11 --python-platform x86_64-manylinux_2_39 \
+		-c constraints/tfx-1.21-py311.txt -o constraints/image.txt
 	echo 'tensorflow[and-cuda]' | $(COMPILE_TOOL) - --python-version 3.11 \
 		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/cuda.txt
 	printf 'boto3\ngoogle-cloud-storage\n' | $(COMPILE) - --python-version 3.11 \

