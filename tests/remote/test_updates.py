@@ -50,3 +50,16 @@ def test_an_update_asks_for_no_unchanged_image_and_for_its_records_alone(
     assert len(copied) == 4
     assert sum(copied) == sum(shard.bytes for shard in old.splits["train"].shards)
     assert darkroom.verify(records).is_sound
+
+
+def test_a_dataset_takes_the_shards_of_a_base_in_another_store(store, tmp_path):
+    _, root = store
+    (tmp_path / "1.png").write_bytes(encode(make_noise(1, 8, 8)))
+    source = tmp_path / "images.csv"
+    source.write_text("image_uri,label\n1.png,a\n")
+    first, onto_disk, back = f"{root}/records", str(tmp_path / "records"), f"{root}/again"
+    made = darkroom.convert(source, first)
+    for base, place in [(first, onto_disk), (onto_disk, back)]:
+        darkroom.convert(source, place, options=ConversionOptions(base=base))
+        assert read_dataset(find_data(place)).splits == read_dataset(find_data(first)).splits
+        assert darkroom.verify(place).fingerprint == made.fingerprint

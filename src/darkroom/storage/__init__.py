@@ -332,14 +332,14 @@ def copy_in_store(source: str, destination: str) -> None:
 
 
 def link_file(source: str, destination: str) -> None:
-    """Gives a file a second name in the same store, without reading it where that is possible."""
-    if is_remote(source):
+    """Gives a file a second name in its store without reading it, or copies it into another one."""
+    if is_remote(source) and source.partition("://")[0] == destination.partition("://")[0]:
         copy_in_store(source, destination)
         return
     delete_file(destination)
     try:
         os.link(local_path(source), local_path(destination))
-    except OSError:  # The file system has no links, or it is on another one.
+    except OSError:  # The file system has no links, or it is on another one, as in a store.
         replace_file(source, destination)
 
 
