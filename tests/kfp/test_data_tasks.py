@@ -11,11 +11,13 @@ import pytest
 
 import darkroom
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import read_index
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
 from darkroom.validation import statistics
 
+from ..pictures import encode, make_scene
 from .tasks import ROOT, Artifact, list_files
 
 
@@ -306,6 +308,20 @@ def test_duplicates_are_a_list_for_the_next_conversion(cluster, jpeg_set):
     assert "again.jpg" in cluster.find(done.artifacts["duplicates_page"]).read_text()
     without = cluster.run("convert_images", data=str(jpeg_set.csv), exclude=str(path))
     assert without.parameters["written"] == 40
+
+
+def test_images_that_look_alike_are_in_one_split_of_the_next_conversion(cluster, tmp_path):
+    (tmp_path / "a").mkdir()
+    for number in range(12):
+        data = encode(make_scene(number % 6), "JPEG", quality=90 - number)
+        (tmp_path / f"a/{number}.jpg").write_bytes(data)
+    made = cluster.run("convert_images", data=str(tmp_path)).artifacts["dataset"]
+    done = cluster.run("find_duplicates", {"dataset": made}, near=True)
+    groups = cluster.find(done.artifacts["duplicates"]) / "duplicates.parquet"
+    again = cluster.run("convert_images", data=str(tmp_path), groups=str(groups))
+    rows = read_index(str(cluster.find(again.artifacts["dataset"]) / "index")).to_pylist()
+    splits = {row["id"]: row["split"] for row in rows}
+    assert [splits[f"a/{n}.jpg"] for n in range(6)] == [splits[f"a/{n}.jpg"] for n in range(6, 12)]
 
 
 def test_the_first_records_are_shown(cluster, dataset):

@@ -34,7 +34,7 @@ DEFAULT_IMAGE = f"darkroom:{__version__}"
 _PLACES = {
     **SCHEMES,
     **dict.fromkeys(("label_map", "output_dir"), STORES),
-    **dict.fromkeys(("dataset_uri", "old_uri", "new_uri", "base"), (*STORES, "minio")),
+    **dict.fromkeys(("dataset_uri", "old_uri", "new_uri", "base", "baseline"), (*STORES, "minio")),
 }
 # Any absolute path may be one of a volume: those are mounted by functions of kfp-kubernetes.
 _VOLUMES = ("/",)

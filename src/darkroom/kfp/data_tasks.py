@@ -236,7 +236,7 @@ def find_duplicates(execution: Execution) -> None:
     storage.make_folder(duplicates.path)
     # The folder is the task's: the files of a first try go.
     path = storage.join(duplicates.path, layout.DUPLICATES_FILE)
-    found = list_duplicates(place, path, overwrite=True)
+    found = list_duplicates(place, path, overwrite=True, near=execution.parameters["near"])
     numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}
     duplicates.describe(numbers)
     execution.outputs["duplicates_page"].write(pages.encode_card("Duplicates", found).encode())

@@ -267,7 +267,7 @@ VERIFY_DATASET = Interface(
 FIND_DUPLICATES = Interface(
     "find_duplicates",
     "Finds images that are in a dataset more than once.",
-    (_URI,),
+    (_URI, Parameter("near", bool, "Also group images that look alike, for groups=.", False)),
     inputs=(_EITHER,),
     outputs=(
         Artifact("duplicates", DATASET, "duplicates.parquet, a list for convert_images(exclude=)."),
