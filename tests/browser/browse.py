@@ -90,6 +90,13 @@ def decide(page: Page, seen: dict[str, object]) -> None:
             continue
         tile.focus()
         page.keyboard.press("t")
+        place, name = tile.get_attribute("data-place"), tile.inner_text().split()[-1]
+    # The suggestion of one is taken where the finding is not shown, too.
+    page.keyboard.press("u")
+    page.get_by_role("button", name="Show all images").click()
+    page.get_by_label("Name of a file, or a row").fill(name)
+    page.locator(f".tile[data-place='{place}']").focus()
+    page.keyboard.press("t")
     open_finding(page, "Images that differ from the others in quality")
     for tile in page.locator("button.tile").all():
         if not tile.locator(".fate").text_content():
@@ -107,6 +114,9 @@ def use(page: Page, seen: dict[str, object]) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Space")
     seen["selected"] = page.locator(".chosen").text_content()
+    page.locator("#splits ~ ul button").first.click()
+    page.locator("#splits ~ ul button").nth(1).click()
+    seen["selected elsewhere"] = page.locator(".chosen").text_content()
     page.keyboard.press("Escape")
     page.locator(".tile").nth(4).focus()
     page.keyboard.press("d")

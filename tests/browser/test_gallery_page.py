@@ -127,6 +127,7 @@ def test_filters_show_the_rows_that_the_dataset_has(
     assert "leaked.jpg" in seen["first pair"]
     assert seen["mode"] == "difference"
     assert seen["selected"] == "2 selected"
+    assert seen["selected elsewhere"] == "2 selected, 2 not shown"
     count, _, rest = seen["lasso"].partition(" ")
     assert 0 < int(count) < total
     assert rest == f"of {total} images"

@@ -4,7 +4,7 @@ import { facts, told } from "./data.js";
 import { countDecided, saveDecisions, undo } from "./decisions.js";
 import { countOf, fill, format, h, keyButton, say } from "./dom.js";
 import { tallies } from "./filters.js";
-import { clearSelection, decideSelected, selection, selectShown, takeSuggested } from "./tiles.js";
+import { clearSelection, countHidden, decideSelected, selection, selectShown, takeSuggested } from "./tiles.js";
 
 const rowActions = [["drop", "Drop", "d"], ["ignore", "Ignore", "i"], ["undecided", "Undecide", "k"]];
 // What asks for a value, by action; and for which row, where none is selected.
@@ -72,7 +72,8 @@ export function makeBar() {
   ];
 
   function paint() {
-    fill(chosen, `${format(selection.size)} selected`);
+    const hidden = countHidden(), where = hidden ? `, ${format(hidden)} not shown` : "";
+    fill(chosen, `${format(selection.size)} selected${where}`);
     fill(all, `Select all ${format(tallies.shown)}`);
     none.hidden = selection.size === 0;
     group.classList.toggle("idle", selection.size === 0);

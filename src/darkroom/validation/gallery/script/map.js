@@ -2,7 +2,7 @@
 // view, becomes a filter.
 
 import { count, facts, mapColors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
-import { fill, format, h, picture } from "./dom.js";
+import { countOf, fill, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 
 const hiddenColor = "#9a9a9a";
@@ -67,7 +67,7 @@ export function makeMap() {
     }
     const size = ratio * (count > 100_000 ? 2 : count > 5_000 ? 3.5 : 6) * Math.min(3, Math.sqrt(view.scale));
     const found = drawPoints(canvas.getContext("2d"), view, size);
-    fill(note, `${format(found)} images, draw around some to see only them`);
+    fill(note, `${countOf(found, "image")}, draw around some to see only them`);
   }
 
   // From a place in the frame, 0 to 1, to one on the map, 0 to 1.

@@ -1,10 +1,10 @@
 // Images in a grid, which are selected by click or key, and decided about together.
 
-import { count, showLabel, tellLabel, tileAt } from "./data.js";
+import { count, facts, showLabel, tellLabel, tileAt } from "./data.js";
 import { decide, describeFate, groupPlaces } from "./decisions.js";
 import { describeFact, describeRow, enlarge, nameFile } from "./describe.js";
 import { changed, fill, format, h, picture, say, showInSteps } from "./dom.js";
-import { filters, listShown } from "./filters.js";
+import { filters, isShown, listShown } from "./filters.js";
 
 const selectedRows = new Uint8Array(count);
 export const selection = { size: 0 };
@@ -30,6 +30,13 @@ export function clearSelection() {
   changed("selection");
 }
 
+// How many of the selected rows the filters hide.
+export function countHidden() {
+  let hidden = 0;
+  if (selection.size) for (let i = 0; i < count; i++) if (selectedRows[i] && !isShown(i)) hidden++;
+  return hidden;
+}
+
 // The selected rows; or one, when none is selected.
 function listChosen(place) {
   if (!selection.size && place !== undefined) return [place];
@@ -44,11 +51,16 @@ export function decideSelected(action, place, value) {
   if (selection.size) clearSelection();
 }
 
-// Gives rows the label that is probably right: that of the finding that is shown, else the model's.
+// The label that is probably right: of the finding that is shown, else of any, else the model's.
+function suggest(place) {
+  const found = [filters.finding, ...facts.findings].find((each) => each?.suggested.has(place));
+  return found?.suggested.get(place) ?? tellLabel(place);
+}
+
 export function takeSuggested(place) {
   const chosen = listChosen(place);
   const groups = groupPlaces(chosen, (each) => {
-    const label = filters.finding?.suggested.get(each) ?? tellLabel(each);
+    const label = suggest(each);
     return label === showLabel(each) ? undefined : label;
   });
   if (chosen.length && !groups.length) return say("No other label is suggested.");
