@@ -32,14 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from finders.others import TOOLS, measure
 from loaders.environments import make_environment
 from near_copies import EDITS, count_found, find_by_darkroom, list_photographs, write_edits
 from wrong_labels import change_labels, foretell_labels, measure_ranking, read_labelled
 
 import darkroom
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import read_index
 from darkroom.features.table import read_features
 from darkroom.validation.foretold import compare_looks
 
@@ -100,8 +99,8 @@ def save_features(records: Path, path: Path) -> None:
     """Writes the features of a dataset with the names of its images."""
     index = str(records / "index")
     features = read_features(str(records / "features.parquet"), index)
-    tables = [pq.read_table(each, columns=["row", "uri"]) for each in list_index_files(index)]
-    names = {row["row"]: Path(row["uri"]).name for table in tables for row in table.to_pylist()}
+    rows = read_index(index, ["row", "uri"]).to_pylist()
+    names = {row["row"]: Path(row["uri"]).name for row in rows}
     np.savez(path, names=[names[row] for row in features.rows.tolist()], values=features.values)
 
 

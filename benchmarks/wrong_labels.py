@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import read_index
 from darkroom.features.table import read_features
 from darkroom.targets.suspects import find_suspecting
 from darkroom.validation.drift import tell_apart
@@ -40,8 +39,7 @@ def read_labelled(records: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     features = read_features(str(records / "features.parquet"), index)
     if features is None:
         raise SystemExit(f"{records} has no features.parquet")
-    tables = [pq.read_table(path, columns=["row", "label"]) for path in list_index_files(index)]
-    labels = {row["row"]: row["label"] for table in tables for row in table.to_pylist()}
+    labels = {row["row"]: row["label"] for row in read_index(index, ["row", "label"]).to_pylist()}
     names, true = np.unique([labels[row] for row in features.rows.tolist()], return_inverse=True)
     return features.values, names, true
 

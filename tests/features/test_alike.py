@@ -5,25 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import darkroom
 from darkroom.dataset.index import read_index
 from darkroom.features import alike
 from darkroom.features.alike import compare_once
 
-from ..pictures import encode, make_noise
-
 pytest.importorskip("cv2")
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "in" / "cat").mkdir(parents=True)
-    for number in range(4):
-        data = encode(make_noise(number, 8, 8), "PNG")
-        (folder / "in" / "cat" / f"{number}.png").write_bytes(data)
-    darkroom.convert(folder / "in", folder / "records")
-    return str(folder / "records/index")
 
 
 def test_what_was_found_of_a_pair_is_kept_by_its_contents(index, tmp_path, monkeypatch):

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import darkroom
 from darkroom.dataset.index import read_index
 from darkroom.features import kept
 from darkroom.features.cache import FeatureCache
 from darkroom.features.kept import IDENTITY, find_kept_features
-
-from ..pictures import encode, make_noise
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory):
-    """The index of ten images, and their rows and hashes."""
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "in" / "cat").mkdir(parents=True)
-    for number in range(10):
-        data = encode(make_noise(number, 8, 8), "PNG")
-        (folder / "in" / "cat" / f"{number}.png").write_bytes(data)
-    darkroom.convert(folder / "in", folder / "records")
-    path = str(folder / "records/index")
-    return path, read_index(path, ["row", "sha256"]).to_pylist()
 
 
 def keep(tmp_path, view, rows):
@@ -35,14 +18,14 @@ def keep(tmp_path, view, rows):
 
 
 def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path, monkeypatch):
-    path, rows = index
+    rows = read_index(index, ["row", "sha256"]).to_pylist()
     monkeypatch.setattr(kept, "WIDTH", 4)
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path))
-    assert find_kept_features(path) is None
+    assert find_kept_features(index) is None
     keep(tmp_path, "stretch", rows[:7])
-    assert find_kept_features(path) is None
+    assert find_kept_features(index) is None
     keep(tmp_path, "center_crop", [*rows[:2], *rows[3:]])
-    found = find_kept_features(path)
+    found = find_kept_features(index)
     assert found.model == f"efficientnet-lite0 {IDENTITY}-center_crop"
     assert found.is_kept
     expected = [row["row"] for row in (*rows[:2], *rows[3:])]
@@ -50,6 +33,6 @@ def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path,
     np.testing.assert_array_equal(found.values[:, 3], expected)
     # Those of embed come first.
     keep(tmp_path, "stretch", rows)
-    found = find_kept_features(path)
+    found = find_kept_features(index)
     assert found.model == f"efficientnet-lite0 {IDENTITY}"
     assert found.rows.tolist() == [row["row"] for row in rows]
