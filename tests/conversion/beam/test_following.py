@@ -60,8 +60,7 @@ def test_finished_shards_are_shown_with_their_rows_and_their_rate(write, clock, 
 def test_shards_that_are_linked_are_done_from_the_start(write, clock, lines):
     tasks = list(write.tasks)
     tasks[2] = replace(tasks[2], linked=Shard("Split-train/old", 30, 1, "0"))
-    write.tasks = tasks
-    follower = Follower(write, clock)
+    follower = Follower(replace(write, tasks=tasks), clock)
     clock.now = 10
     _leave(write, "shard-00001.json")
     follower.look()

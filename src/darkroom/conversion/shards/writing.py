@@ -32,7 +32,7 @@ _before: Counter[str] = Counter()
 _done_lock = threading.Lock()
 
 
-@dataclass
+@dataclass(frozen=True)
 class WriteJob:
     """What writes a dataset.
 
