@@ -15,10 +15,10 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.index import read_index
 from darkroom.dataset.rejects import HINTS
 from darkroom.errors import RejectError
-from darkroom.images import sandbox
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
+from darkroom.runtime import child
 
 from ..pictures import encode, make_photo
 from ..tiff_files import make_tiff
@@ -422,8 +422,9 @@ sandbox_child.prepare_image = prepare
     hint="encode it again with another program",
 )
 def test_a_crash_a_hang_and_too_much_memory_reject_one_row_each(monkeypatch):
-    program = sandbox._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
-    monkeypatch.setattr(sandbox, "_PROGRAM", program)
+    monkeypatch.setattr(
+        child, "PROGRAM", child.PROGRAM.replace("importlib.im", FAULTY_DECODER + "importlib.im")
+    )
     preparer = ImagePreparer(ImageOptions(), deadline_seconds=5)
     good = encode(make_photo(), "PNG")
 

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from darkroom.errors import RejectError
-from darkroom.images import decoders, sandbox
+from darkroom.images import decoders
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.memory import (
     MemoryBudget,
@@ -29,6 +29,7 @@ from darkroom.images.memory import (
 from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.images.sandbox import DecoderProcess, DecoderStartError
 from darkroom.options.image import ImageOptions
+from darkroom.runtime import child
 
 from ..pictures import encode, make_photo
 
@@ -71,8 +72,9 @@ def preparer():
 
 @pytest.fixture
 def faulty(monkeypatch):
-    program = sandbox._PROGRAM.replace("serve(Image", FAULTY + "serve(Image")
-    monkeypatch.setattr(sandbox, "_PROGRAM", program)
+    monkeypatch.setattr(
+        child, "PROGRAM", child.PROGRAM.replace("importlib.im", FAULTY + "importlib.im")
+    )
     preparer = ImagePreparer(OPTIONS, deadline_seconds=300)
     yield preparer
     preparer.close()

@@ -35,7 +35,11 @@ class Layer(NamedTuple):
 LAYERS = [
     Layer("errors", "", "the errors, by who has to act; exit codes"),
     Layer("version", "", "the version, and the folder of the package"),
-    Layer("runtime", "errors", "progress, logs, threads that keep an order, text for people"),
+    Layer(
+        "runtime",
+        "errors, version",
+        "progress, logs, processes, threads that keep an order, text for people",
+    ),
     Layer(
         "storage",
         "errors, runtime",

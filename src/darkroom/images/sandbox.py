@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
 from darkroom.images.prepare import PreparedImage
 from darkroom.images.sandbox_child import ANSWER, REQUEST, parse_answer, read_exactly
 from darkroom.options.image import ImageOptions
-from darkroom.version import PACKAGE_FOLDER
+from darkroom.runtime.child import describe_end, start_child
 
 DEADLINE_SECONDS = 30.0
 _START_SECONDS = 60.0
@@ -38,20 +37,6 @@ _SETTINGS = {
     "MALLOC_TRIM_THRESHOLD_": str(TRIM_BYTES),
     "MALLOC_TOP_PAD_": str(1 << 20),
 }
-
-# The other process imports the package that this one has imported, wherever that came from.
-_PROGRAM = """
-import json, os, sys
-settings = json.loads(sys.argv[1])
-sys.path[:] = settings["path"]
-import darkroom
-folder = os.path.dirname(os.path.realpath(darkroom.__file__ or ""))
-if folder != settings["folder"]:
-    sys.exit(f"it imports darkroom from {folder} instead of {settings['folder']}")
-from darkroom.images.sandbox_child import serve
-from darkroom.options.image import ImageOptions
-serve(ImageOptions(**settings["options"]), settings["cpu_seconds"])
-"""
 
 
 class DecoderStartError(DarkroomError):
@@ -144,18 +129,14 @@ class DecoderProcess:
     def _start(self) -> socket.socket:
         if self._is_closed:
             raise InterruptedError("decoding was stopped")
-        settings = {
-            "path": sys.path,
-            "folder": PACKAGE_FOLDER,
-            "options": asdict(self._options),
-            "cpu_seconds": round(self._deadline_seconds) + 5,
-        }
+        arguments = asdict(self._options), round(self._deadline_seconds) + 5
         ours, theirs = socket.socketpair()
         with tempfile.TemporaryFile() as errors, theirs:
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-B", "-c", _PROGRAM, json.dumps(settings)],
-                    stdin=theirs.fileno(),
+                self._process = start_child(
+                    "darkroom.images.sandbox_child",
+                    arguments,
+                    theirs,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
                     env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -185,15 +166,7 @@ class DecoderProcess:
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience_seconds)
         process.kill()
-        return _describe_end(process.wait())
-
-
-def _describe_end(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    with suppress(ValueError):
-        return f"died of {signal.Signals(-code).name}"
-    return f"died of signal {-code}"
+        return describe_end(process.wait())
 
 
 def _build_start_error(how: str, errors: str) -> DecoderStartError:

@@ -17,12 +17,11 @@ import ctypes
 import json
 import os
 import resource
-import signal
 import socket
 import struct
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -80,14 +79,15 @@ def parse_answer(answer: dict[str, Any], encoded: bytes, data: bytes) -> Prepare
     return PreparedImage(encoded=data if answer["is_same"] else encoded, **values)
 
 
-def serve(options: ImageOptions, cpu_seconds: int) -> None:
+def serve(options: Mapping[str, Any], cpu_seconds: int) -> None:
     """Prepares images until the other side is gone.
 
     Args:
-        options: How images are checked and stored.
+        options: How images are checked and stored: the fields of `ImageOptions`.
         cpu_seconds: Most processor time for one image. The parent gives up sooner; this is for the
             case that the parent is gone.
     """
+    image_options = ImageOptions(**options)
     with socket.socket(fileno=0) as connection:
         base_bytes = _confine()
         connection.sendall(ANSWER.pack(0, 0))
@@ -98,7 +98,7 @@ def serve(options: ImageOptions, cpu_seconds: int) -> None:
                 _limit("RLIMIT_CPU", int(time.process_time()) + cpu_seconds)
                 if base_bytes:
                     _limit("RLIMIT_AS", base_bytes + 2 * length + granted + _SLACK_BYTES)
-                text, encoded = _answer(data, options, granted)
+                text, encoded = _answer(data, image_options, granted)
                 connection.sendall(ANSWER.pack(len(text), len(encoded)) + text)
                 connection.sendall(encoded)
                 if granted > TRIM_BYTES:
@@ -128,8 +128,6 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
 
 def _confine() -> int:
     """Limits this process to the needs of decoding; returns its bytes of address space, or 0."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the parent decides when this process ends
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     warnings.simplefilter("error", Image.DecompressionBombWarning)
