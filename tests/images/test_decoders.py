@@ -24,6 +24,7 @@ from darkroom.images.memory import (
     MemoryBudget,
     MemoryNeededError,
     Need,
+    SharedBudget,
     count_plain_jpeg_bytes,
 )
 from darkroom.images.prepare import prepare_image, prepare_plain
@@ -316,24 +317,37 @@ def test_a_process_says_how_much_memory_it_needs(photo):
     process.close()
 
 
-def test_large_images_wait_for_each_other():
-    budget = MemoryBudget(100)
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_large_images_wait_for_each_other(is_shared):
+    unit = 96 << 20  # what an image in one of several processes may take without the others
+    budget = SharedBudget(3) if is_shared else MemoryBudget(3 * unit)
+    others = SharedBudget(3, budget.pipes) if is_shared else budget
     held, most = [0], [0]
     lock = threading.Lock()
 
-    def work(num_bytes: int) -> None:
-        with budget.reserve(Need(num_bytes, num_bytes)):
+    def work(number: int) -> None:
+        units = (1, 2, 3, 5, 1)[number % 5]
+        with (budget, others)[number % 2].reserve(Need(units * unit, units * unit)):
             with lock:
-                held[0] += min(num_bytes, 100)
+                held[0] += min(units, 3)
                 most[0] = max(most[0], held[0])
             time.sleep(0.002)
             with lock:
-                held[0] -= min(num_bytes, 100)
+                held[0] -= min(units, 3)
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, [10, 60, 100, 500, 30] * 8))
+        list(pool.map(work, range(40)))
     assert held == [0]
-    assert 60 <= most[0] <= 100
+    assert most == [3]
+
+
+def test_the_memory_of_a_killed_process_is_given_back():
+    budget = SharedBudget(2)
+    with SharedBudget(2, budget.pipes).reserve(Need(500 << 20, 500 << 20)):
+        budget.release()
+        with budget.reserve(Need(500 << 20, 500 << 20)):
+            pass
+    budget.close()
 
 
 def test_a_failed_image_returns_its_memory():

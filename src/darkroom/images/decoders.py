@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from queue import LifoQueue
 
-from darkroom.images.memory import BUDGET, TRIM_BYTES, MemoryBudget, MemoryNeededError, Need
+from darkroom.images.memory import BUDGET, TRIM_BYTES, Budget, MemoryNeededError, Need
 from darkroom.images.prepare import PreparedImage, prepare_plain
 from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
 from darkroom.options.image import ImageOptions
@@ -25,17 +25,19 @@ class ImagePreparer:
         options: How images are checked and stored.
         deadline_seconds: Time that an image in another process may take.
         budget: Memory for all images at once.
+        max_processes: The most other processes, if not one for each core.
     """
 
     def __init__(
         self,
         options: ImageOptions,
         deadline_seconds: float = DEADLINE_SECONDS,
-        budget: MemoryBudget = BUDGET,
+        budget: Budget = BUDGET,
+        max_processes: int | None = None,
     ) -> None:
         self._options = options
         self._budget = budget
-        count = os.cpu_count() or 1
+        count = max_processes or os.cpu_count() or 1
         self._processes = [DecoderProcess(options, deadline_seconds) for _ in range(count)]
         # Last in, first out: a running process is used before one that would have to start.
         self._idle: LifoQueue[DecoderProcess] = LifoQueue()

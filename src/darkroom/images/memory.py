@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
@@ -136,5 +136,56 @@ class MemoryBudget:
                 self._changed.notify_all()
 
 
+class SharedBudget:
+    """Memory that several processes share, in parts; a larger image takes several or all of them.
+
+    Each part is a byte in a pipe: who reads it has the part, and writes it back.
+
+    Args:
+        parts: Their number: one for each image that may be prepared at once in all processes.
+        pipes: Those of the budget of the parent, in a child.
+    """
+
+    def __init__(self, parts: int, pipes: Sequence[int] = ()) -> None:
+        self.parts = parts
+        self.pipes = [*pipes] or [*os.pipe(), *os.pipe()]
+        if not pipes:
+            self.release()
+
+    @contextmanager
+    def reserve(self, need: Need) -> Iterator[None]:
+        """Waits until there is enough in all processes, and holds it while the block runs."""
+        parts, turn = self.pipes[:2], self.pipes[2:]
+        count = max(1, min(-(-need.held_bytes // _BOMB_BYTES), self.parts))
+        # One at a time collects several: two of them could each wait for the other's parts.
+        with _take(turn, 1) if count > 1 else nullcontext(), _take(parts, count):
+            try:
+                yield
+            finally:
+                if need.num_bytes > TRIM_BYTES:
+                    trim_memory()
+
+    def release(self) -> None:
+        """Gives all parts, also those of processes that were killed."""
+        os.write(self.pipes[1], bytes(self.parts))
+        os.write(self.pipes[3], bytes(1))
+
+    def close(self) -> None:
+        """Closes the pipes."""
+        for pipe in self.pipes:
+            os.close(pipe)
+
+
+@contextmanager
+def _take(pipe: Sequence[int], count: int) -> Iterator[None]:
+    for _ in range(count):
+        os.read(pipe[0], 1)
+    try:
+        yield
+    finally:
+        os.write(pipe[1], bytes(count))
+
+
+Budget = MemoryBudget | SharedBudget
 # On two cores one suspected bomb at a time, so that a conversion with them stays below 400 MiB.
 BUDGET = MemoryBudget(_BOMB_BYTES * max(2, os.cpu_count() or 1))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,11 +24,13 @@ from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
+from darkroom.images.memory import BUDGET, Budget
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
 from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
+from darkroom.runtime.process import count_cores
 from darkroom.targets.kind import Kind
 
 _REMOTE_THREADS = 32
@@ -51,13 +52,15 @@ class ImageReaders:
 
     Args:
         options: How images are checked and stored.
+        budget: Memory for all images at once.
+        processes: Number of processes that read images at the same time, this one included.
     """
 
-    def __init__(self, options: ImageOptions) -> None:
-        self._preparer = ImagePreparer(options)
-        threads = os.cpu_count() or 1
-        self._local = Crew(threads, "darkroom-reader"), threads
-        self._remote = Crew(_REMOTE_THREADS, "darkroom-remote-reader"), _REMOTE_THREADS
+    def __init__(self, options: ImageOptions, budget: Budget = BUDGET, processes: int = 1) -> None:
+        local, remote = (-(-all_ // processes) for all_ in (count_cores(), _REMOTE_THREADS))
+        self._preparer = ImagePreparer(options, budget=budget, max_processes=local)
+        self._local = Crew(local, "darkroom-reader"), local
+        self._remote = Crew(remote, "darkroom-remote-reader"), remote
         self._stopped = threading.Event()
         self._refusals: deque[StorageError] = deque(maxlen=_MAX_REFUSALS)
 

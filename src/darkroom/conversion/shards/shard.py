@@ -234,7 +234,9 @@ def write_shard(
             task.folders.manifest, task.range.first_row, task.range.num_rows
         )
         rows = chain.from_iterable(map(old.list_rows if old else list_rows, found))
-        if readers:
+        if task.has_images:
+            if readers is None:
+                raise ValueError("a shard with images needs readers")
             readers.encode(rows, kind, write, old.take if old else None)
         else:
             for batch, _ in cut_batches(rows, _BATCH_ROWS):

@@ -6,25 +6,29 @@ without Beam, which would take longer to start than a small dataset takes.
 
 from __future__ import annotations
 
-import os
+import sys
 import threading
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from darkroom import storage
 from darkroom.conversion.shards.encode import ImageReaders
 from darkroom.conversion.shards.shard import ShardReport, ShardTask, write_shard
+from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
+from darkroom.runtime.process import count_cores
 from darkroom.storage.parquet import KeptTables
 
 # Each keeps some rows of its index in memory.
 _MAX_SHARDS_AT_ONCE = 8
+# Fewer are written before other processes have started.
+_MIN_PROCESS_ROWS = 4000
 
 # Rows by run, and those of them that an earlier run has done.
 _done: Counter[str] = Counter()
@@ -59,33 +63,40 @@ class WriteJob:
         Raises:
             DarkroomError: Something cannot be written, or a later attempt has taken the output.
         """
-        writers = ShardWriters(self.run)
+        written = [task for task in self.tasks if task.has_images and not task.linked]
+        rows = sum(task.range.num_rows for task in written)
+        writers = ShardWriters(self.run, len(written) if rows >= _MIN_PROCESS_ROWS else 1)
+        # The largest first, so that all processes end at about the same time.
+        tasks = sorted(self.tasks, key=lambda task: -task.range.num_rows)
         try:
-            reports = [report for task in self.tasks if (report := writers.begin(task)) is not None]
+            reports = [report for task in tasks if (report := writers.begin(task)) is not None]
             reports += writers.finish()
         finally:
             writers.close()
         with name_errors("The commit"):
-            self.commit(reports)
+            self.commit(sorted(reports))
 
 
 class ShardWriters:
-    """Threads that write shards in the order in which they are begun.
+    """Threads that write shards in the order in which they are begun, alone or with processes.
 
     Several at once give all cores work while one shard is started, synced, or waits.
 
     Args:
         run: Name of the run, for its progress.
+        max_processes: The most processes, this one included, that write shards.
 
     Raises:
         StorageError: Checksums would take days here.
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, max_processes: int = 1) -> None:
         check_crc_speed()
         self._run = run
-        self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
-        self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
+        self._at_once = min(count_cores(), _MAX_SHARDS_AT_ONCE)
+        count = min(self._at_once, max_processes) if sys.executable else 1
+        self._processes = WriterProcesses(count) if count > 1 else None
+        self._pool = ThreadPoolExecutor(count if count > 1 else self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
         self._tables = KeptTables()
         self.forget()
@@ -100,9 +111,14 @@ class ShardWriters:
         # For all of the process, which an engine may have started.
         storage.set_patience(task.patience_seconds)
         if task.has_images and self._readers is None:
-            self._readers = ImageReaders(task.image)
-        done = self._finish_one() if len(self._begun) >= self._at_once else None
-        self._begun.append(self._pool.submit(self._write, task))
+            self._readers = (
+                ImageReaders(task.image, self._processes.budget, self._processes.count)
+                if self._processes
+                else ImageReaders(task.image)
+            )
+        # Some wait for a thread, so that no thread waits for the oldest shard.
+        done = self._finish_one() if len(self._begun) >= 2 * self._at_once else None
+        self._begun.append(self._pool.submit(self._write, task, self._readers))
         return done
 
     def finish(self) -> Iterator[ShardReport]:
@@ -111,26 +127,31 @@ class ShardWriters:
             yield self._finish_one()
 
     def close(self) -> None:
-        """Ends the threads."""
-        self._close_readers()
+        """Ends the threads and the other processes."""
+        self._stop()
         self._pool.shutdown(cancel_futures=True)
+        if self._processes:
+            self._processes.close()
 
     def _finish_one(self) -> ShardReport:
         try:
             return self._begun.popleft().result()
         except BaseException as error:  # noqa: BLE001  raised again below
             # Ends the other shards, too. If this object is used again, it creates new readers.
-            self._close_readers()
+            self._stop()
             wait(self._begun)
             # This shard may have failed only because another one did.
-            raise (self._failure or error) from None
+            failure = self._failure or error
+            raise failure from failure.__cause__
 
-    def _close_readers(self) -> None:
+    def _stop(self) -> None:
+        if self._processes:
+            self._processes.stop()
         if self._readers:
             self._readers.close()
             self._readers = None
 
-    def _write(self, task: ShardTask) -> ShardReport:
+    def _write(self, task: ShardTask, readers: ImageReaders | None) -> ShardReport:
         def tick(num_rows: int, before: int) -> None:
             with _done_lock:
                 _done[self._run] += num_rows
@@ -138,9 +159,16 @@ class ShardWriters:
                 done, before = _done[self._run], _before[self._run]
             progress.advance(done, task.total, "rows", before)
 
+        # Linking is done before a process has started.
+        processes = None if task.linked else self._processes
         try:
-            with name_errors(task.results[0]):
-                return write_shard(task, self._readers, self._tables, tick)
+            with (
+                name_errors(task.results[0]),
+                processes.lend() if processes else nullcontext() as process,
+            ):
+                if process:
+                    return process.write(task, tick)
+                return write_shard(task, readers, self._tables, tick)
         except InterruptedError:
             raise  # because another shard failed, or because the process ends
         except BaseException as error:
