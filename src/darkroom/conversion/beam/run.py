@@ -40,7 +40,7 @@ def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_nam
 
 
 def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
-    """Runs the job in a pipeline that holds nothing else.
+    """Runs the job in a pipeline that holds nothing else, or without Beam where that is the same.
 
     Args:
         pipeline: An empty pipeline.
@@ -53,6 +53,10 @@ def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
     from darkroom.conversion.beam.transforms import WriteDataset
     from darkroom.runtime.plain_beam import apply_transform
 
+    if _runs_in_this_process(pipeline):
+        with collect_less_garbage():
+            job.run_here()
+        return
     apply_transform(pipeline, "WriteDataset", WriteDataset(job))
     followed = follow_shards(job) if _get_engine(pipeline) else nullcontext()
     with _find_unshared(job), followed, collect_less_garbage():
@@ -73,6 +77,15 @@ def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
         engine.run(pipeline, job_name)
     else:
         pipeline.run().wait_until_finish()
+
+
+def _runs_in_this_process(pipeline: beam.Pipeline) -> bool:
+    from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
+
+    options = pipeline.options.view_as(DirectOptions)
+    given = pipeline.options.view_as(StandardOptions).runner
+    how = given, options.direct_running_mode, options.direct_num_workers
+    return how == (LOCAL_RUNNER, "in_memory", 1)
 
 
 def _get_engine(pipeline: beam.Pipeline) -> Engine | None:
