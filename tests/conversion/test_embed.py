@@ -241,7 +241,6 @@ def test_models_of_onnx_are_read_without_tensorflow(records, tmp_path):
     ("model", "message"),
     [
         ("net.h5", "expected efficientnet-lite0, a file that ends"),
-        ("gs://bucket/net.onnx", "is in a store"),
         ("net.keras", "does not exist"),
     ],
 )

@@ -13,6 +13,7 @@ from darkroom.conversion import describe as describing
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
 from darkroom.features.networks.network import Network
+from darkroom.features.networks.opening import open_network
 from darkroom.features.table import find_features_file, read_features
 from darkroom.options.conversion import ConversionOptions
 
@@ -70,3 +71,13 @@ def test_a_dataset_on_a_store_gets_features(store, monkeypatch, tmp_path):
     assert features.rows.tolist() == read_index(index, ["row"])["row"].to_pylist()
     assert (features.values.shape, features.values.std() > 0) == ((found.images, 3), True)
     assert darkroom.verify(root).is_sound
+
+
+@pytest.mark.parametrize("store", ["gs"], indirect=True)
+def test_a_model_may_be_in_a_store(store):
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(FileNotFoundError, match=r"none\.onnx does not exist"):
+        open_network(f"{store[1]}/none.onnx")
+    storage.write_bytes(f"{store[1]}/net.onnx", b"no model")
+    with pytest.raises(UsageError, match=r"/net\.onnx is not a model that ONNX Runtime reads"):
+        open_network(f"{store[1]}/net.onnx")

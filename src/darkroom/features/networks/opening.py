@@ -11,6 +11,7 @@ from darkroom.features.networks.network import Network
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import streams
 from darkroom.runtime.lazy_names import is_installed
+from darkroom.storage import copies
 
 _ONNX, _KERAS, _SAVED_MODEL = ".onnx", ".keras", "saved_model.pb"
 
@@ -20,7 +21,7 @@ def open_network(model: str) -> Network:
 
     Args:
         model: `efficientnet-lite0`, or the path of a model of the user's: a file of ONNX (`.onnx`)
-            or Keras (`.keras`), or the folder of a SavedModel.
+            or Keras (`.keras`), or the folder of a SavedModel; it may be in a store.
 
     Raises:
         MissingExtraError: What runs it, or its weights, are not installed.
@@ -29,7 +30,8 @@ def open_network(model: str) -> Network:
     """
     path = "" if model == EFFICIENTNET_LITE else storage.absolute(model)
     if storage.is_remote(path):
-        raise UsageError(f"The model {model} is in a store.", "Copy it to this machine.")
+        with copies.use_local_copy(path) as copy:
+            return open_network(copy)
     is_folder = os.path.isfile(os.path.join(path, _SAVED_MODEL))
     if path and not is_folder and not path.endswith((_ONNX, _KERAS)):
         raise UsageError(
