@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apache_beam.options.pipeline_options import PipelineOptions
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
@@ -74,7 +75,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with storage.be_patient(options.store_patience_seconds):
             written = self._convert(folders, options, exec_properties.get(RECHECK_KEY) or 0.0)
             if exec_properties.get(EMBED_KEY):
-                embed_artifacts(written, folders)
+                embed_artifacts(written, folders, PipelineOptions(self._beam_pipeline_args))
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)

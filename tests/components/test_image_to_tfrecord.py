@@ -127,6 +127,20 @@ def test_the_index_gets_features_where_asked_for(converted, beam_context, monkey
     assert [*find_changed(folder, read_sums(folder), ["features.parquet"])] == []
     assert {name for name in OUTPUTS if after[name] != before[name]} == {"index"}
     assert verify(converted["examples"].uri).is_sound
+    # The same by an engine, which has other threads of this process as its workers.
+    monkeypatch.setattr("darkroom.conversion.embed.is_local", lambda name: False)
+    monkeypatch.setattr("darkroom.conversion.beam.features.open_network", lambda model: network)
+    monkeypatch.setenv("DARKROOM_CACHE", str(Path(converted["index"].uri).parent / "none"))
+    with monkeypatch.context() as patch:
+        patch.setattr("darkroom.conversion.beam.features.compute_part", _fail)
+        with pytest.raises(DataError, match="by a worker"):
+            _convert_again(converted, beam_context, embed=1)
+    _convert_again(converted, beam_context, embed=1)
+    assert {name: read_files(converted[name].uri) for name in OUTPUTS} == after
+
+
+def _fail(*_: object) -> None:
+    raise DataError("by a worker")
 
 
 def _convert_again(

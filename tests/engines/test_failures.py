@@ -109,6 +109,11 @@ SAID = {
         "The engine's workers do not see the output folder: StorageError: /out/.attempt/0a1b/",
         3,
     ),
+    "features of a dataset that the workers do not see": (
+        "darkroom.errors.MissingPathError: /out/.features/0a1b/00003 does not exist.",
+        "The engine's workers do not see the output folder: MissingPathError: /out/.features/0a1b/",
+        3,
+    ),
     "a lost worker": (
         "org.apache.flink.runtime.JobException: Recovery is suppressed by "
         "NoRestartBackoffTimeStrategy\n" + JAVA +

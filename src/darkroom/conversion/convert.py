@@ -8,12 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import (
-    DATAFLOW_RUNNER,
-    find_options,
-    name_runner,
-    parse_runner,
-)
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, choose_runner
 from darkroom.conversion.describe import add_missing
 from darkroom.conversion.embed import embed
 from darkroom.conversion.job import ConversionJob
@@ -23,7 +18,6 @@ from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.errors import UsageError
 from darkroom.features.networks.opening import check_pretrained
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
@@ -120,7 +114,7 @@ def convert(
         if made.describe and not result.job_id:
             add_missing(folder, made.describe)
         if made.embed and not result.job_id:
-            embed(folder)
+            embed(folder, runner=runner, project=project, region=region, options=made)
         elif had and FEATURES_FILE not in list_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")
         return result
@@ -138,18 +132,11 @@ def _start(
     Raises:
         UsageError: `project`, `region` or an option of Beam does not fit the runner.
     """
-    beam_options = options.beam_options
-    if options.engine is not None:
-        if runner is not None:
-            raise UsageError("engine and runner cannot be used together.", "Give engine alone.")
-        runner = name_runner(options.engine)
-        beam_options = find_options(options.engine_options, beam_options)
-    job = replace(job, runner=parse_runner(runner), beam_options=beam_options)
+    name, beam_options = choose_runner(options, runner, project, region)
+    job = replace(job, runner=name, beam_options=beam_options)
     if job.runner == DATAFLOW_RUNNER:
         from darkroom.conversion.beam.dataflow import DataflowJob
 
         dataflow = DataflowJob(job.output_dir, project, region, beam_options)
         return job.submit(dataflow, options.wait)
-    if project or region:
-        raise UsageError("project and region go with runner='DataflowRunner'.")
     return job.run()

@@ -134,7 +134,7 @@ class ConversionJob:
                 return self._judge(done)
             output.check()
             attempt, job = self._begin(output, old)
-            job_id = dataflow.submit(job, scratch, wait)
+            job_id = dataflow.submit(job, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
         return self._collect(attempt, manifest)

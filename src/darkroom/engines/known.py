@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
 # It comes as a darkroom error, which would only name a path.
 NOT_SHARED = Known(
-    r"/\.attempt\S* does not exist",
+    r"/\.(?:attempt|features)\S* does not exist",
     "The engine's workers do not see the output folder",
     "Give an output that all machines reach at this path: a store, or a shared file system.",
 )

@@ -177,7 +177,7 @@ class EmbedFields:
         False,
         "Also compute features of the images, by which those that look alike are found.",
         group="conversion",
-        more="By efficientnet-lite0, in the process that converts; see `darkroom.embed`.",
+        more="By efficientnet-lite0, where the conversion runs; see `darkroom.embed`.",
     )
 
 

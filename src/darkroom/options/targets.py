@@ -122,7 +122,7 @@ class EngineFields:
 
     engine: str | None = option(
         None,
-        "Engine that writes the dataset; darkroom finds the options of Beam for it.",
+        "Engine that converts and computes features; darkroom finds the options of Beam for it.",
         group="cluster",
         choices=ENGINE_NAMES,
         shown="in this process",

@@ -21,7 +21,7 @@ from darkroom import storage
 from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
-from darkroom.conversion.beam.transforms import WriteShardFn
+from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.conversion.output.commit import Commit
@@ -137,7 +137,7 @@ def test_an_option_that_beam_rejects_is_a_usage_error(tmp_path):
     _, transform = plan(tmp_path, REMOTE[:3])
     job = DataflowJob("gs://my-bucket/out", "No Project", "europe-west4")
     with pytest.raises(UsageError, match="Invalid Project ID"):
-        job.build_pipeline(transform, str(tmp_path))
+        job.build_pipeline(WriteDataset(transform), str(tmp_path))
 
 
 def payloads(graph):
@@ -150,7 +150,7 @@ def payloads(graph):
 def test_the_graph_is_small_and_ends_with_the_commit(tmp_path):
     _, transform = plan(tmp_path, REMOTE, num_shards=64)
 
-    graph = make_job().build_pipeline(transform, str(tmp_path)).to_runner_api()
+    graph = make_job().build_pipeline(WriteDataset(transform), str(tmp_path)).to_runner_api()
 
     names = [name for name, _ in payloads(graph)]
     assert {"WriteDataset/WriteShards", "WriteDataset/Commit"} <= set(names)
@@ -234,7 +234,7 @@ def submit(tmp_path, monkeypatch, bucket):
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
-        return make_job().submit(transform, str(tmp_path), wait), result
+        return make_job().submit(transform, wait), result
 
     return submit
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from darkroom import storage
+from darkroom.conversion.beam.transforms import WriteDataset
 
 from .test_dataflow import REMOTE, gcp, make_job, plan  # noqa: F401  a fixture
 
@@ -19,7 +20,11 @@ def test_the_sdk_accepts_options_graph_and_what_is_staged(tmp_path, monkeypatch)
     _, transform = plan(tmp_path, REMOTE[:20])
     options = {"num_workers": 3, "machine_type": "n2-standard-4", "job_name": "darkroom-0123abcd"}
 
-    result = make_job(dry_run=True, **options).build_pipeline(transform, str(tmp_path)).run()
+    result = (
+        make_job(dry_run=True, **options)
+        .build_pipeline(WriteDataset(transform), str(tmp_path))
+        .run()
+    )
 
     assert result.state == "DONE"
     described = json.loads(result.job.json())

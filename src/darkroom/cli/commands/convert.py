@@ -7,11 +7,10 @@ import json
 import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import FlagGroups, add_command, parse_pair, read_options
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
 from darkroom.cli.shared.output import print_failure
 from darkroom.options.conversion import ConversionFields, ConversionOptions, UpdateFields
 from darkroom.options.source import DATA_HELP, SourceFields
-from darkroom.options.targets import EngineFields
 from darkroom.options.validation import ValidationFields
 
 QUIET = True
@@ -48,25 +47,13 @@ def add(commands: Any) -> None:
     flags.add_options(SourceFields, ConversionFields, UpdateFields)
     flags.add_options(ConversionOptions, names=("describe", "embed"))
     flags.add_options(ValidationFields, names=("max_rejects",))
-    flags.add_options(EngineFields)
-    flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
-    flags.add("cluster", "--project", metavar="NAME", help="Google Cloud project, for Dataflow")
-    flags.add("cluster", "--region", metavar="NAME", help="Google Cloud region, for Dataflow")
+    flags.add_runners()
     flags.add(
         "cluster",
         "--no-wait",
         dest="wait",
         action="store_false",
         help="Do not wait for a Dataflow job",
-    )
-    flags.add(
-        "cluster",
-        "--beam-option",
-        metavar="NAME=VALUE",
-        type=parse_pair,
-        action="append",
-        default=None,
-        help="Another option of Beam; may be repeated",
     )
 
 
@@ -77,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     from darkroom.runtime import progress
 
     values = read_options(arguments)
-    values["beam_options"] = dict(values.pop("beam_option") or ())
     names = ("source", "output_dir", "max_rejects", "overwrite", "runner", "project", "region")
     named = {name: values.pop(name) for name in names if name in values}
     try:

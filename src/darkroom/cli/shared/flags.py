@@ -59,6 +59,25 @@ class FlagGroups:
                     **choose_form(field),
                 )
 
+    def add_runners(self) -> None:
+        """Adds the flags of the place where Beam runs, as `convert` takes them."""
+        self.add_options(EngineFields)
+        for flag, metavar, help in (
+            ("--runner", "NAME", "Beam runner (default: in this process)"),
+            ("--project", "NAME", "Google Cloud project, for Dataflow"),
+            ("--region", "NAME", "Google Cloud region, for Dataflow"),
+        ):
+            self.add("cluster", flag, metavar=metavar, help=help)
+        self.add(
+            "cluster",
+            "--beam-option",
+            dest="beam_options",
+            metavar="NAME=VALUE",
+            type=parse_pair,
+            action=_Pairs,
+            help="Another option of Beam; may be repeated",
+        )
+
 
 def add_command(
     commands: Any,

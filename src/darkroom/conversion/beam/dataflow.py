@@ -7,6 +7,7 @@ import importlib.metadata
 import io
 import os
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -136,13 +137,12 @@ class DataflowJob:
         beam_options.view_as(SetupOptions).save_main_session = False
         return beam_options
 
-    def build_pipeline(self, job: WriteJob, scratch: str) -> beam.Pipeline:
+    def build_pipeline(self, transform: beam.PTransform, scratch: str) -> beam.Pipeline:
         """Returns the job's graph, not yet submitted.
 
         Raises:
             UsageError: Beam does not accept an option.
         """
-        from darkroom.conversion.beam.transforms import WriteDataset
         from darkroom.runtime.plain_beam import apply_transform, beam
 
         try:
@@ -151,10 +151,10 @@ class DataflowJob:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(f"Dataflow cannot run this: {error}") from error
-        apply_transform(pipeline, "WriteDataset", WriteDataset(job))
+        apply_transform(pipeline, transform.label, transform)
         return pipeline
 
-    def submit(self, job: WriteJob, scratch: str, wait: bool) -> str:
+    def submit(self, job: WriteJob, wait: bool) -> str:
         """Starts the job and returns its id; waits for its end if asked to.
 
         The dataset is complete when the job is, waited for or not: the commit is its last step.
@@ -162,17 +162,23 @@ class DataflowJob:
         Raises:
             StorageError: The job was waited for, and failed or was cancelled.
         """
+        from darkroom.conversion.beam.transforms import WriteDataset
+
+        with follow_shards(job) if wait else nullcontext():
+            return self.run(WriteDataset(job), wait)
+
+    def run(self, transform: beam.PTransform, wait: bool = True) -> str:
+        """Runs a transform as a job; see `submit`."""
         folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
         folders = Folders.of_dataset(self.output_dir)
         # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
-        with follow_shards(job) if wait else nullcontext():
-            result = self.build_pipeline(job, scratch).run()
-            job_id = str(result.job_id())
-            if wait:
-                self._wait(result, job_id)
+        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+            result = self.build_pipeline(transform, scratch).run()
+        job_id = str(result.job_id())
         if wait:
+            self._wait(result, job_id)
             ownership.delete_named(folders, folder)
         return job_id
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.engine import Engine
 from darkroom.conversion.beam.following import follow_shards
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine, is_local
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.process import collect_less_garbage
@@ -51,15 +51,22 @@ def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
         DarkroomError: It failed.
     """
     from darkroom.conversion.beam.transforms import WriteDataset
-    from darkroom.runtime.plain_beam import apply_transform
 
     if _runs_in_this_process(pipeline):
         with collect_less_garbage():
             job.run_here()
         return
-    apply_transform(pipeline, "WriteDataset", WriteDataset(job))
     followed = follow_shards(job) if _get_engine(pipeline) else nullcontext()
-    with _find_unshared(job), followed, collect_less_garbage():
+    with _find_unshared(job), followed:
+        run_transform(pipeline, WriteDataset(job), job_name)
+
+
+def run_transform(pipeline: beam.Pipeline, transform: beam.PTransform, job_name: str) -> None:
+    """Runs a transform in a pipeline that holds nothing else; see `run_write`."""
+    from darkroom.runtime.plain_beam import apply_transform
+
+    apply_transform(pipeline, transform.label, transform)
+    with collect_less_garbage():
         run_pipeline(pipeline, job_name)
 
 
@@ -83,9 +90,8 @@ def _runs_in_this_process(pipeline: beam.Pipeline) -> bool:
     from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
     options = pipeline.options.view_as(DirectOptions)
-    given = pipeline.options.view_as(StandardOptions).runner
-    how = given, options.direct_running_mode, options.direct_num_workers
-    return how == (LOCAL_RUNNER, "in_memory", 1)
+    has_workers = (options.direct_running_mode, options.direct_num_workers) != ("in_memory", 1)
+    return is_local(pipeline.options.view_as(StandardOptions).runner) and not has_workers
 
 
 def _get_engine(pipeline: beam.Pipeline) -> Engine | None:

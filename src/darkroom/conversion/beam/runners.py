@@ -18,6 +18,8 @@ from darkroom.runtime.text import find_similar, suggest
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    from darkroom.options.conversion import ConversionOptions
+
 LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
 
@@ -48,6 +50,31 @@ def parse_runner(name: str | None) -> str:
         return engine.runner
     known = {*_RUNNERS.values(), *(engine.runner for engine in list_engines())}
     raise UsageError(f"Unknown runner {name!r}.", f"Known: {', '.join(sorted(known))}.")
+
+
+def choose_runner(
+    options: ConversionOptions, runner: str | None, project: str | None, region: str | None
+) -> tuple[str, Mapping[str, Any]]:
+    """Returns Beam's name of the runner that options ask for, and its options.
+
+    Raises:
+        UsageError: `project`, `region` or an option of Beam does not fit the runner.
+    """
+    given = options.beam_options
+    if options.engine is None:
+        name = parse_runner(runner)
+    elif runner is not None:
+        raise UsageError("engine and runner cannot be used together.", "Give engine alone.")
+    else:
+        name, given = name_runner(options.engine), find_options(options.engine_options, given)
+    if (project or region) and name != DATAFLOW_RUNNER:
+        raise UsageError("project and region go with runner='DataflowRunner'.")
+    return name, given
+
+
+def is_local(runner: str | None) -> bool:
+    """Tells whether a runner is the local one, by any of its names; Beam's own default is."""
+    return _RUNNERS.get(str(runner or LOCAL_RUNNER).lower()) == LOCAL_RUNNER
 
 
 def find_engine(runner: str | None) -> Engine | None:
