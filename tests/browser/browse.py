@@ -2,7 +2,8 @@
 
     python browse.py PAGE CHROMIUM FOLDER
 
-Writes what it saw to FOLDER/seen.json, and the file of decisions to FOLDER/saved.json.
+Beside PAGE is several.html, of images with several labels. Writes what it saw to FOLDER/seen.json,
+and the file of decisions to FOLDER/saved.json.
 """
 
 import json
@@ -57,6 +58,9 @@ def main() -> None:
         # They are there again when the page is opened again.
         page.reload()
         seen["reopened"] = page.locator(".total").text_content()
+        page = browser.new_page()
+        page.goto(Path(path).with_name("several.html").as_uri())
+        seen["several"] = page.locator(".row h2").all_inner_texts()
         browser.close()
     (folder / "seen.json").write_text(json.dumps(seen))
 

@@ -23,10 +23,12 @@ from darkroom.pipelines.local.demo import (
     WRONG_LABELS,
     write_demo_dataset,
 )
+from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.report.pictures import Records
 
 from ..environments import make_environment
+from ..pictures import encode, make_scene
 
 pytestmark = [pytest.mark.newest, pytest.mark.tensorflow]
 
@@ -63,6 +65,18 @@ def checked(images: Path) -> darkroom.ValidationResult:
     return darkroom.validate(records, policies=STRICT)
 
 
+def write_several(folder: Path) -> None:
+    """Writes a gallery of images with any number of labels."""
+    lines = ["image_uri,label"]
+    for number, labels in enumerate(("a;b", "b;a;c", "")):
+        lines.append(f"{number}.png,{labels}")
+        (folder / f"{number}.png").write_bytes(encode(make_scene(number), "PNG"))
+    (folder / "several.csv").write_text("\n".join(lines))
+    options = ConversionOptions(label_separator=";", empty_labels="none")
+    darkroom.convert(folder / "several.csv", folder / "several", options=options)
+    write_gallery(folder / "several", folder / "several.html")
+
+
 @pytest.fixture(scope="module")
 def folder(
     checked: darkroom.ValidationResult, images: Path, tmp_path_factory: pytest.TempPathFactory
@@ -77,6 +91,7 @@ def folder(
     )
     records = Records(checked.directory, f"{checked.directory}/index")
     (folder / "gallery.html").write_text(encode_gallery(checked.report, records, str(predictions)))
+    write_several(folder)
     python = make_environment("browser", ["playwright", "axe-playwright-python"]) / "python"
     script = Path(__file__).with_name("browse.py")
     done = subprocess.run(
@@ -123,6 +138,7 @@ def test_filters_show_the_rows_that_the_dataset_has(
     total, in_eval = checked.report.written, checked.report.splits["eval"]
     assert seen["finding"] == f"2 of {total} images"
     assert seen["split"] == f"{in_eval} of {total} images"
+    assert seen["several"] == ["a\n2 images", "b\n2 images", "c\n1 image", "no label\n1 image"]
     assert SCRIPT in seen["first pair"]
     assert "leaked.jpg" in seen["first pair"]
     assert seen["mode"] == "difference"

@@ -142,6 +142,7 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
         if pair[0] < 0 or "reason" in row or finding.check == "accounting":
             lines.append(format_row(row))
             continue
-        facts = {name_value(name): value for name, value in row.items() if name not in _RECORD}
+        known = {name: value for name, value in row.items() if value is not None}
+        facts = {name_value(name): value for name, value in known.items() if name not in _RECORD}
         items.append({"places": [place for place in pair if place >= 0], "facts": facts})
     return {"items": items, "lines": lines}

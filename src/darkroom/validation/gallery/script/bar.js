@@ -4,21 +4,21 @@ import { facts, told } from "./data.js";
 import { countDecided, saveDecisions, undo } from "./decisions.js";
 import { countOf, fill, format, h, keyButton, say } from "./dom.js";
 import { tallies } from "./filters.js";
-import { clearSelection, countHidden, decideSelected, selection, selectShown, takeSuggested } from "./tiles.js";
+import { clearSelection, countHidden, decideSelected, findFocused, selection, selectShown, takeSuggested } from "./tiles.js";
 
 const rowActions = [["drop", "Drop", "d"], ["ignore", "Ignore", "i"], ["undecided", "Undecide", "k"]];
 // What asks for a value, by action; and for which row, where none is selected.
 const inputs = {};
 let askedPlace;
 
-// Asks for the label or the split of the selected rows, or of one.
-export function ask(action, place) {
-  askedPlace = place;
+// Asks for the label or the split of the selected rows, or of the one that has the focus.
+export function ask(action) {
+  askedPlace = findFocused();
   inputs[action]?.focus();
 }
 
 function answer(action, value) {
-  decideSelected(action, askedPlace, value);
+  decideSelected(action, value, askedPlace);
   document.querySelector(`.tile[data-place="${askedPlace}"]`)?.focus();
   askedPlace = undefined;
 }
@@ -60,7 +60,7 @@ export function makeBar() {
   const hasSuggested = told || facts.findings.some((finding) => finding.suggested.size);
   const group = h("div", { class: "group acts", role: "group", "aria-label": "Selected images" },
     actions,
-    hasSuggested ? keyButton("Take suggestion", "t", () => takeSuggested()) : null,
+    hasSuggested ? keyButton("Take suggestion", "t", takeSuggested) : null,
     facts.labels.length ? makeRelabel() : null,
     makeMove());
   const total = h("span", { class: "total" });

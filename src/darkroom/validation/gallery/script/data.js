@@ -39,7 +39,7 @@ export const brightness = readArray("brightness");
 
 const group = readArray("group");
 export const splitOf = new Uint8Array(count);
-export const setOf = facts.sets.length > 65535 ? new Uint32Array(count) : new Uint16Array(count);
+export const setOf = new Uint32Array(count);
 for (let i = 0; i < count; i++) {
   setOf[i] = group[i] / facts.splits.length;
   splitOf[i] = group[i] % facts.splits.length;
@@ -80,6 +80,10 @@ export const mapColors = [
   "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
   "#b07aa1", "#9c755f", "#edc948", "#d9829f", "#8c8c99",
 ];
+
+// Labels by their numbers; an image without labels has the last one.
+export const labelNames = [...facts.labels, "no label"];
+export const labelsOfSet = facts.sets.map((each) => (each.length ? each : [facts.labels.length]));
 
 // What an image is labelled with, as text: exact for images with a tile, else by its labels.
 export function showLabel(place) {

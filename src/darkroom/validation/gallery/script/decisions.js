@@ -1,52 +1,44 @@
 // What to do with rows and pairs: a log, from which everything else follows. It is kept in the
 // browser, and saved as a file that `darkroom gallery RECORDS --resolve FILE` reads.
 
-import { count, facts } from "./data.js";
+import { facts } from "./data.js";
 import { changed, countOf, h, say } from "./dom.js";
 
 const storageKey = `darkroom decided ${facts.fingerprint}`;
-const UNDECIDED = 0, DROP = 1, IGNORE = 2, CHANGE = 3;
-const fateNames = ["", "drop", "ignore", "change"];
+// The actions on rows that are saved, each with what the file calls its value.
+const valueNames = { drop: null, relabel: "label", move: "split", ignore: null };
 
 // A list of steps, each a list of decisions that are undone together.
 let log = [];
-const fates = new Uint8Array(count);
-// The new label or split of rows; in the file these values have names.
-const changes = { relabel: new Map(), move: new Map() };
-const valueNames = { relabel: "label", move: "split" };
+// What is decided about rows, by their places: the value of each action, or true.
+const fates = new Map();
+// What is decided about pairs, by their two places as text.
 const pairFates = new Map();
-// The rows of pairs that go: "keep left" drops the right one.
-const losers = new Set();
 
-function apply(decision) {
-  if (decision.pair) {
-    const key = decision.pair.join(" ");
-    if (decision.action === "undecided") pairFates.delete(key);
-    else pairFates.set(key, decision.action);
+function apply({ action, pair, places, value }) {
+  const isUndone = action === "undecided";
+  if (pair) {
+    if (isUndone) pairFates.delete(pair.join(" "));
+    else pairFates.set(pair.join(" "), action);
     return;
   }
-  const changed = changes[decision.action];
-  const fate = changed ? CHANGE : Math.max(0, fateNames.indexOf(decision.action));
-  for (const place of decision.places) {
-    fates[place] = fate;
-    if (changed) changed.set(place, decision.value);
-    else for (const each of Object.values(changes)) each.delete(place);
-  }
-}
-
-function applyStep(step) {
-  step.forEach(apply);
-  losers.clear();
-  for (const [key, action] of pairFates) {
-    const [left, right] = key.split(" ").map(Number);
-    if (action !== "ignore") losers.add(action === "left" ? right : left);
+  for (const place of places) {
+    // A row may have both a new label and a new split; all else replaces what was decided.
+    const { relabel, move } = (valueNames[action] && fates.get(place)) || {};
+    if (isUndone) fates.delete(place);
+    else fates.set(place, { relabel, move, [action]: value ?? true });
   }
 }
 
 function replay() {
-  fates.fill(UNDECIDED);
-  for (const each of [...Object.values(changes), pairFates]) each.clear();
-  applyStep(log.flat());
+  fates.clear();
+  pairFates.clear();
+  log.flat().forEach(apply);
+  // "Keep left" drops the right one.
+  for (const [pair, action] of pairFates) {
+    const [left, right] = pair.split(" ").map(Number);
+    if (action !== "ignore") fates.set(action === "left" ? right : left, { drop: true });
+  }
 }
 
 function keep() {
@@ -55,13 +47,13 @@ function keep() {
   } catch {
     say("This browser cannot keep so many decisions: save them as a file before you close this page.");
   }
+  replay();
+  changed("decision");
 }
 
 function record(step) {
   log.push(step);
-  applyStep(step);
   keep();
-  changed("decision");
 }
 
 // Places by a value of each, as a list of values and their places; rows without a value are left out.
@@ -81,31 +73,29 @@ export function groupPlaces(places, findValue) {
 export function decide(action, groups) {
   const number = groups.reduce((sum, [, places]) => sum + places.length, 0);
   if (!number) return;
-  record(groups.map(([value, places]) => ({ action, places, value })));
   const to = groups.length > 1 ? "as suggested" : showValue(groups[0][0]);
   const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${to}`, move: `moved to ${to}` };
+  record(groups.map(([value, places]) => ({ action, places, value })));
   say(`${countOf(number, "row")}: ${what[action] ?? "no decision"}.`);
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.
 export function decidePair(action, pair) {
-  const isSame = pairFates.get(pair.join(" ")) === action;
-  record([{ action: isSame ? "undecided" : action, pair }]);
+  const isSame = findPairFate(pair.join(" ")) === action;
   const what = { left: "kept left", right: "kept right", ignore: "ignored" }[action];
-  say(isSame ? "Pair: no decision." : `Pair: ${what}.`);
+  record([{ action: isSame ? "undecided" : action, pair }]);
+  say(`Pair: ${isSame ? "no decision" : what}.`);
 }
 
 export function undo() {
   if (!log.length) return say("There is nothing to undo.");
   log.pop();
-  replay();
   keep();
-  changed("decision");
   say("Undone.");
 }
 
 export function findPairFate(pair) {
-  return pairFates.get(pair.join(" ")) ?? "";
+  return pairFates.get(pair) ?? "";
 }
 
 function showValue(value) {
@@ -114,42 +104,30 @@ function showValue(value) {
 
 // What happens to a row, in words; empty where nothing does.
 export function describeFate(place) {
-  if (fates[place] === DROP || losers.has(place)) return "drop";
-  if (fates[place] !== CHANGE) return fateNames[fates[place]];
-  const { relabel, move } = changes, words = [];
-  if (relabel.has(place)) words.push(`now ${showValue(relabel.get(place))}`);
-  if (move.has(place)) words.push(`to ${move.get(place)}`);
-  return words.join(", ");
+  const { drop, ignore, relabel, move } = fates.get(place) ?? {};
+  const words = [drop && "drop", ignore && "ignore", relabel && `now ${showValue(relabel)}`, move && `to ${move}`];
+  return words.filter(Boolean).join(", ");
 }
 
 export function isDecided(place) {
-  return fates[place] !== UNDECIDED || losers.has(place);
+  return fates.has(place);
+}
+
+function listIgnoredPairs() {
+  return [...pairFates].filter(([, action]) => action === "ignore").map(([pair]) => pair.split(" ").map(Number));
 }
 
 export function countDecided() {
-  let found = [...pairFates.values()].filter((each) => each === "ignore").length;
-  for (const place of losers) if (!fates[place]) found++;
-  for (let i = 0; i < count; i++) if (fates[i]) found++;
-  return found;
+  return fates.size + listIgnoredPairs().length;
 }
 
 // The file. A place is the number of a row in the index of this very dataset.
 export function encodeDecisions() {
-  const drops = [], ignored = [], decisions = [];
-  for (let i = 0; i < count; i++) {
-    if (fates[i] === DROP || losers.has(i)) drops.push(i);
-    else if (fates[i] === IGNORE) ignored.push(i);
-  }
-  if (drops.length) decisions.push({ action: "drop", places: drops });
-  for (const [action, values] of Object.entries(changes)) {
-    const kept = [...values.keys()].filter((place) => !losers.has(place));
-    for (const [value, places] of groupPlaces(kept, (place) => values.get(place))) {
-      decisions.push({ action, [valueNames[action]]: value, places });
+  const decisions = listIgnoredPairs().map((pair) => ({ action: "ignore", pair }));
+  for (const [action, name] of Object.entries(valueNames)) {
+    for (const [value, places] of groupPlaces(fates.keys(), (place) => fates.get(place)[action])) {
+      decisions.push({ action, places, ...(name && { [name]: value }) });
     }
-  }
-  if (ignored.length) decisions.push({ action: "ignore", places: ignored });
-  for (const [key, action] of pairFates) {
-    if (action === "ignore") decisions.push({ action, pair: key.split(" ").map(Number) });
   }
   return { form: "darkroom decisions 1", dataset: facts.fingerprint, decisions };
 }
@@ -164,10 +142,9 @@ export function saveDecisions() {
 
 export function openDecisions() {
   try {
-    log = JSON.parse(localStorage.getItem(storageKey) ?? "[]");
-    replay();
+    log = JSON.parse(localStorage.getItem(storageKey)) ?? [];
   } catch {
-    log = [];
-    replay();
+    // A browser may forbid it: then nothing was kept.
   }
+  replay();
 }

@@ -22,9 +22,9 @@ export function describeRow(place) {
 }
 
 export function describeFact([name, value]) {
-  const isFraction = typeof value === "number" && !Number.isInteger(value);
-  const shown = isFraction ? value.toPrecision(3) : typeof value === "number" ? format(value) : value;
-  return h("span", { class: "fact" }, `${name.replaceAll("_", " ")} ${shown}`);
+  const isNumber = typeof value === "number", isFraction = isNumber && !Number.isInteger(value);
+  const shown = isFraction ? value.toPrecision(3) : isNumber ? format(value) : value;
+  return h("span", { class: "fact" }, `${name} ${shown}`);
 }
 
 // Shows one or two images as large as the page allows. The browser closes a dialog at Escape, and gives

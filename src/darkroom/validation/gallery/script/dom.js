@@ -73,23 +73,16 @@ export function showInSteps(list, items, make, step) {
     if (found.some((each) => each.isIntersecting)) add();
   }, { rootMargin: "600px" });
   function add() {
-    list.append(...items.slice(shown, shown + step).map(make));
-    shown += step;
-    if (shown < items.length) return;
-    watcher.disconnect();
-    more.remove();
+    for (const end = Math.min(items.length, shown + step); shown < end; shown++) {
+      list.append(make(items[shown], shown));
+    }
+    more.hidden = shown === items.length;
   }
   add();
-  if (shown < items.length) watcher.observe(more);
-  return shown < items.length ? more : null;
-}
-
-const listeners = {};
-
-export function when(what, act) {
-  (listeners[what] ??= []).push(act);
+  watcher.observe(more);
+  return more;
 }
 
 export function changed(what) {
-  for (const act of listeners[what] ?? []) act();
+  document.dispatchEvent(new Event(what));
 }

@@ -17,12 +17,9 @@ export const tallies = { shown: 0 };
 
 // A histogram ends where all but one in 200 values are; what is beyond has bars "less" and "more".
 function makeBins(values, unknown, most = 24) {
-  const counts = new Uint32Array(65536);
-  let total = 0;
-  for (let i = 0; i < count; i++) if (values[i] !== unknown) { counts[values[i]]++; total++; }
-  let low = 0, high = 65535;
-  for (let sum = counts[low]; low < 65535 && sum <= total / 200; sum += counts[++low]);
-  for (let sum = counts[high]; high > low && sum <= total / 200; sum += counts[--high]);
+  const known = values.filter((value) => value !== unknown).sort();
+  const beyond = Math.floor(known.length / 200);
+  const low = known[beyond] ?? 0, high = known[known.length - 1 - beyond] ?? 0;
   const step = Math.max(1, Math.ceil((high - low + 1) / most));
   const inside = Math.ceil((high - low + 1) / step);
   const bars = [{ from: 0, to: low - 1, name: "less" }];
@@ -37,38 +34,30 @@ function makeBins(values, unknown, most = 24) {
     if (value === unknown) binOf[i] = bars.length;
     else binOf[i] = value < low ? 0 : Math.min(1 + Math.floor((value - low) / step), inside + 1);
   }
-  return { bars, binOf, total };
+  return { bars, binOf, total: known.length };
 }
 
 export const bins = { side: makeBins(side, 0), brightness: makeBins(brightness, 255) };
 
 // Sets a filter: `keep(place)` says which rows pass it. Without `keep` all rows do.
 export function setFilter(name, value, keep) {
-  const bit = filterBits[name], others = ~bit;
+  const bit = filterBits[name];
   if (keep) filters[name] = value;
   else delete filters[name];
   for (let i = 0; i < count; i++) {
-    misses[i] = !keep || keep(i) ? misses[i] & others : misses[i] | bit;
+    misses[i] = !keep || keep(i) ? misses[i] & ~bit : misses[i] | bit;
   }
   tally();
-  changed("filter");
 }
 
 export function clearFilters() {
   for (const name of Object.keys(filters)) delete filters[name];
   misses.fill(0);
   tally();
-  changed("filter");
 }
 
 export function isShown(place) {
   return misses[place] === 0;
-}
-
-export function listShown() {
-  const places = new Uint32Array(tallies.shown);
-  for (let i = 0, at = 0; i < count; i++) if (misses[i] === 0) places[at++] = i;
-  return places;
 }
 
 // The values of all rows that each part counts, and how many values there are.
@@ -88,7 +77,8 @@ function tally() {
     tallies[name] = found;
   }
   tallies.shown = 0;
-  for (let i = 0; i < count; i++) if (misses[i] === 0) tallies.shown++;
+  for (let i = 0; i < count; i++) if (isShown(i)) tallies.shown++;
+  changed("filter");
 }
 
 tally();

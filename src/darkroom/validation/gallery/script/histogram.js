@@ -3,7 +3,7 @@
 import { fill, format, h } from "./dom.js";
 import { bins, filters, setFilter, tallies } from "./filters.js";
 
-function describeBar(bar, bars) {
+function describeBar(bar) {
   if (bar.name === "less") return `below ${format(bar.to + 1)}`;
   if (bar.name === "more") return `${format(bar.from)} and more`;
   return bar.from === bar.to ? format(bar.from) : `${format(bar.from)} to ${format(bar.to)}`;
@@ -13,12 +13,11 @@ export function makeHistogram(name, title, unit) {
   const { bars, binOf, total } = bins[name];
   // Bars at the ends that never hold a row are left out.
   const kept = bars.map((_, at) => at).filter((at) => !bars[at].name || tallies[name][at] > 0);
-  let start = null, focused = 0;
+  let start = -1, focused = 0;
   const buttons = kept.map((at, number) =>
     h("button", {
       class: `bin ${bars[at].name}`,
       tabindex: number ? "-1" : "0",
-      "data-number": number,
       "aria-pressed": "false",
       onclick: (event) => event.detail === 0 && choose(number, number),
       onkeydown: (event) => move(event, number),
@@ -46,7 +45,7 @@ export function makeHistogram(name, title, unit) {
 
   function findNumber(event) {
     const node = document.elementFromPoint(event.clientX, event.clientY)?.closest(".bin");
-    return node && buttons.includes(node) ? Number(node.dataset.number) : null;
+    return buttons.indexOf(node);
   }
 
   const strip = h(
@@ -58,8 +57,8 @@ export function makeHistogram(name, title, unit) {
       onpointerdown: (event) => { start = findNumber(event); },
       onpointerup: (event) => {
         const end = findNumber(event);
-        if (start !== null && end !== null) choose(start, end);
-        start = null;
+        if (start >= 0 && end >= 0) choose(start, end);
+        start = -1;
       },
     },
     buttons,
@@ -79,15 +78,15 @@ export function makeHistogram(name, title, unit) {
       button.setAttribute("aria-pressed", String(isChosen));
       button.classList.toggle("out", Boolean(now) && !isChosen);
     });
-    const chosen = now && [bars[now[0]], bars[now[1]]].map((bar) => describeBar(bar));
-    fill(note, now ? (chosen[0] === chosen[1] ? chosen[0] : `${chosen[0]} … ${chosen[1]}`) : unit);
+    const chosen = new Set(now?.map((at) => describeBar(bars[at])));
+    fill(note, [...chosen].join(" … ") || unit);
   }
 
   const inside = bars.filter((bar) => !bar.name);
   const axis = h(
     "div", { class: "axis", "aria-hidden": "true" },
     h("span", {}, format(inside[0].from)), h("span", {}, format(inside.at(-1).to)),
-    bars.at(-1).to && kept.includes(bars.length - 1) ? h("span", { class: "end" }, "more") : null,
+    kept.includes(bars.length - 1) ? h("span", {}, "more") : null,
   );
   const id = `histogram-${name}`;
   const body = total ? [strip, axis, note] : h("p", { class: "note" }, "not known for these images");

@@ -1,32 +1,32 @@
 // Puts the page together, and has its keys.
 
-import { count, facts, points, tileAt, tiles } from "./data.js";
-import { openDecisions, undo } from "./decisions.js";
-import { enlarge } from "./describe.js";
-import { countOf, fill, format, h, showInSteps, when } from "./dom.js";
+import { count, facts, labelNames, labelsOfSet, points, setOf, tiles } from "./data.js";
+import { openDecisions } from "./decisions.js";
+import { countOf, fill, format, h, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
 import { makeMap } from "./map.js";
-import { actOnPair, makePairs, paintPairs, setPairMode } from "./pairs.js";
-import { countLabels, filterByLabel, makeSidebar, nameLabel } from "./sidebar.js";
-import { clearSelection, decideSelected, makeGrid, paintTiles, selectShown, takeSuggested } from "./tiles.js";
+import { makePairs, paintPairs } from "./pairs.js";
+import { countLabels, filterByLabel, makeSidebar } from "./sidebar.js";
+import { makeGrid, paintTiles } from "./tiles.js";
 
 const eachClass = 8;
 const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
   ["e", "enlarge"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
-  ["k", "undecide"], ["u", "undo"], ["1", "keep left"], ["2", "keep right"], ["f", "flicker"], ["x", "difference"],
+  ["k", "undecide"], ["u", "undo"], ["1", "keep left"], ["2", "keep right"], ["s", "side by side"], ["f", "flicker"],
+  ["x", "difference"],
 ];
 
 function makeFindingHeader(finding) {
   const listed = finding.items.length;
-  const more = finding.count > listed && listed ? `The ${format(listed)} worst are listed. ` : "";
+  const more = finding.count > listed && listed ? ` The ${format(listed)} worst are listed.` : "";
   return h(
     "section",
     { class: `finding ${finding.policy}`, "aria-label": finding.title },
     h("h2", {}, h("span", { class: `pill ${finding.policy}` }, finding.policy), finding.title),
-    h("p", {}, finding.message, more && ` ${more}`),
+    h("p", {}, finding.message, more),
     finding.hint ? h("p", { class: "note" }, finding.hint) : null,
     finding.lines.length ? h("ul", { class: "lines" }, finding.lines.map((line) => h("li", {}, line))) : null,
   );
@@ -34,21 +34,15 @@ function makeFindingHeader(finding) {
 
 // Eight images of each class, from all that have a picture of it.
 function makeOverview() {
-  const byLabel = new Map();
-  for (const tile of tiles) {
-    const key = tile.label;
-    if (!byLabel.has(key)) byLabel.set(key, []);
-    byLabel.get(key).push(tile.place);
-  }
-  const found = countLabels(tallies.label);
-  const labels = found.map((_, label) => label).filter((label) => byLabel.has(nameLabel(label)));
+  const placesOf = labelNames.map(() => []);
+  for (const { place } of tiles) for (const label of labelsOfSet[setOf[place]]) placesOf[label].push(place);
+  const labels = [...labelNames.keys()].filter((label) => placesOf[label].length);
   if (labels.length < 2) return makeGrid(tiles.map((tile) => tile.place));
-  const list = h("div");
+  const list = h("div"), found = countLabels();
   const more = showInSteps(list, labels, (label) => {
-    const places = byLabel.get(nameLabel(label));
-    const some = Array.from({ length: Math.min(eachClass, places.length) }, (_, at) =>
-      places[Math.floor(at * places.length / Math.min(eachClass, places.length))]);
-    const name = h("button", { class: "class", onclick: () => filterByLabel(label) }, nameLabel(label));
+    const places = placesOf[label], step = Math.max(1, Math.floor(places.length / eachClass));
+    const some = places.filter((_, at) => at % step === 0).slice(0, eachClass);
+    const name = h("button", { class: "class", onclick: () => filterByLabel(label) }, labelNames[label]);
     const heading = h("h2", {}, name, h("span", { class: "number" }, countOf(found[label], "image")));
     return h("section", { class: "row" }, heading, makeGrid(some)[0]);
   }, 12);
@@ -85,52 +79,39 @@ function makeView() {
 }
 
 function actByKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, dialog")) return;
-  const card = event.target.closest(".pair"), tile = event.target.closest("button.tile");
-  const place = tile ? Number(tile.dataset.place) : undefined;
-  const { key } = event;
-  const pairKeys = { 1: "left", 2: "right", i: "ignore" };
-  const rowKeys = { d: "drop", i: "ignore", k: "undecided" };
-  if (card && pairKeys[key]) {
-    actOnPair(card, pairKeys[key]);
-    card.nextElementSibling?.querySelector("[data-action]").focus();
-  } else if (card && "et".includes(key)) card.querySelector(`[aria-keyshortcuts=${key}]`)?.click();
-  else if (tile && key === "e") enlarge([place]);
-  else if (key === "f") setPairMode("flicker");
-  else if (key === "x") setPairMode("difference");
-  else if (key === "u") undo();
-  else if (key === "a") selectShown();
-  else if (key === "Escape") clearSelection();
-  else if (rowKeys[key]) decideSelected(rowKeys[key], place);
-  else if (key === "t") takeSuggested(place);
-  else if (key === "r") ask("relabel", place);
-  else if (key === "m") ask("move", place);
-  else if (key.startsWith("Arrow")) return moveFocus(event, card, tile);
-  else return;
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, dialog")) return;
+  if (key.startsWith("Arrow")) return moveFocus(event);
+  else if (key === "r") ask("relabel");
+  else if (key === "m") ask("move");
+  else if (!pressButton(key, target.closest("li"))) return;
   event.preventDefault();
 }
 
-function moveFocus(event, card, tile) {
+// Presses the button that says this key: of the pair or image that has the focus, else of all.
+function pressButton(key, item) {
+  const named = `[aria-keyshortcuts="${CSS.escape(key)}"]`, own = item?.querySelector(named);
+  const button = own ?? document.querySelector(`.modes ${named}, #bar ${named}`);
+  button?.click();
+  if (own?.dataset.action) item.nextElementSibling?.querySelector("[data-action]").focus();
+  return button;
+}
+
+// Left and right go to the one before and the next one, up and down to those in the same column.
+function moveFocus(event) {
+  const each = ".tile, [data-action=left]", from = event.target.closest("li")?.querySelector(each);
+  if (!from) return;
+  const all = [...document.querySelectorAll(each)], at = all.indexOf(from);
   const isBack = event.key === "ArrowUp" || event.key === "ArrowLeft";
-  let next = null;
-  if (card && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
-    const other = isBack ? card.previousElementSibling : card.nextElementSibling;
-    next = other?.querySelector(`[data-action="${event.target.dataset.action ?? "left"}"]`);
-  } else if (tile) {
-    const all = [...document.querySelectorAll("button.tile")], at = all.indexOf(tile);
-    const box = tile.getBoundingClientRect();
-    if (event.key === "ArrowLeft" || event.key === "ArrowRight") next = all[at + (isBack ? -1 : 1)];
-    else {
-      const rest = isBack ? all.slice(0, at).reverse() : all.slice(at + 1);
-      next = rest.find((each) => {
-        const other = each.getBoundingClientRect();
-        return Math.abs(other.left - box.left) < box.width / 2 && other.top !== box.top;
-      });
-    }
-  }
-  if (!next) return;
+  const rest = isBack ? all.slice(0, at).reverse() : all.slice(at + 1);
+  const { left, top, width } = from.getBoundingClientRect();
+  const isBelow = (other) => {
+    const box = other.getBoundingClientRect();
+    return Math.abs(box.left - left) < width / 2 && box.top !== top;
+  };
+  const next = event.key === "ArrowLeft" || event.key === "ArrowRight" ? rest[0] : rest.find(isBelow);
+  next?.focus();
   event.preventDefault();
-  next.focus();
 }
 
 function start() {
@@ -151,20 +132,20 @@ function start() {
   const keys = h("details", { class: "keys" }, h("summary", {}, "Keys"),
     h("dl", {}, keyHelp.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))));
   const filtersBox = h("details", { class: "filters" }, h("summary", {}, "Findings and filters"),
-    sidebar.map((each) => each.node).filter(Boolean), keys);
+    sidebar.map((each) => each.node), keys);
   filtersBox.open = matchMedia("(min-width: 900px)").matches;
   document.getElementById("side").append(filtersBox);
   document.getElementById("view").append(...(map ? [map.node] : []), view);
   document.getElementById("bar").append(...bar.node);
+  const paintCounts = () => { for (const each of [...sidebar, bar]) each.paint(); };
   const paintFilters = () => {
-    for (const each of sidebar) each.paint();
+    paintCounts();
     map?.paint();
-    bar.paint();
-    view.replaceChildren(...makeView().flat(Infinity).filter(Boolean));
+    fill(view, makeView());
   };
-  when("filter", paintFilters);
-  when("selection", () => { paintTiles(); bar.paint(); });
-  when("decision", () => { paintTiles(); paintPairs(); bar.paint(); sidebar[1].paint(); });
+  document.addEventListener("filter", paintFilters);
+  document.addEventListener("selection", () => { paintTiles(); bar.paint(); });
+  document.addEventListener("decision", () => { paintTiles(); paintPairs(); paintCounts(); });
   document.addEventListener("keydown", actByKey);
   paintFilters();
 }

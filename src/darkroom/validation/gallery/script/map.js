@@ -2,12 +2,12 @@
 // view, becomes a filter.
 
 import { count, facts, mapColors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
-import { countOf, fill, h, picture } from "./dom.js";
+import { fill, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 
 const hiddenColor = "#9a9a9a";
-const lassoMaskSide = 1024;
 const moveShare = 0.15;
+const wholeMap = { x: 0.5, y: 0.5, scale: 0.94 };
 
 // A color as a number, of which the lowest byte is red.
 function mixInk(color, alpha) {
@@ -15,70 +15,57 @@ function mixInk(color, alpha) {
   return (alpha << 24 | blue << 16 | green << 8 | red) >>> 0;
 }
 
-// Draws all points, those of rows that are shown above the others; returns how many these are. A
-// million are drawn in tens of milliseconds, which neither WebGL nor shapes are without a graphics card.
-function drawPoints(context, view, size) {
-  const { width, height } = context.canvas;
-  const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-  const disc = [], reach = Math.floor(size / 2);
-  for (let y = -reach; y <= reach; y++) {
-    for (let x = -reach; x <= reach; x++) if (Math.hypot(x, y) < size / 2 - 0.3) disc.push(y * width + x);
-  }
-  // The color of a row is that of its first label.
-  const inks = facts.sets.map((labels) => mixInk(mapColors[(labels[0] ?? 0) % mapColors.length], 230));
-  const hiddenInk = mixInk(hiddenColor, 90), scale = [width, height].map((each) => view.scale * each);
-  const { x: across, y: down } = points;
-  let found = 0;
-  for (let i = 0; i < count; i++) {
-    if (across[i] === offMap) continue;
-    const isOn = isShown(i), ink = isOn ? inks[setOf[i]] : hiddenInk;
-    if (isOn) found++;
-    const x = Math.round((across[i] / 4096 - view.x) * scale[0] + width / 2);
-    const y = Math.round((down[i] / 4096 - view.y) * scale[1] + height / 2);
-    if (x < reach || y < reach || x >= width - reach || y >= height - reach) continue;
-    for (const step of disc) {
-      const at = y * width + x + step;
-      if (isOn || pixels[at] === 0) pixels[at] = ink;
-    }
-  }
-  context.putImageData(image, 0, 0);
-  return found;
-}
-
 export function makeMap() {
   const canvas = h("canvas", { "aria-hidden": "true" }), overlay = h("canvas", { "aria-hidden": "true" });
   const peek = h("figure", { class: "peek", hidden: true });
-  const view = { x: 0.5, y: 0.5, scale: 0.94 };
-  let lasso = null, isWaiting = false, coming = 0;
+  const view = { ...wholeMap };
+  // Sizes in pixels of the canvas; those of a point are up to `reach` from its middle.
+  let width = 0, height = 0, reach = 0, lasso = null, request = 0;
+
+  // The number of the pixel in the middle of the point of a row; -1 where it is not in view.
+  function findPixel(place) {
+    const x = Math.round(((points.x[place] / 4096 - view.x) * view.scale + 0.5) * width);
+    const y = Math.round(((points.y[place] / 4096 - view.y) * view.scale + 0.5) * height);
+    const isOut = x < reach || y < reach || x >= width - reach || y >= height - reach;
+    return isOut || points.x[place] === offMap ? -1 : y * width + x;
+  }
 
   // Once before the next picture, whatever happened until then.
   function draw() {
-    if (isWaiting) return;
-    isWaiting = true;
-    requestAnimationFrame(() => { isWaiting = false; drawNow(); });
+    cancelAnimationFrame(request);
+    request = requestAnimationFrame(drawPoints);
   }
 
-  function drawNow() {
+  // Draws all points, those of rows that are shown above the others. A million are drawn in tens of
+  // milliseconds, which neither WebGL nor shapes are without a graphics card.
+  function drawPoints() {
     if (!frame.clientWidth) return;
-    const ratio = devicePixelRatio || 1;
-    const width = Math.round(frame.clientWidth * ratio), height = Math.round(frame.clientHeight * ratio);
-    for (const each of [canvas, overlay]) {
-      if (each.width !== width || each.height !== height) Object.assign(each, { width, height });
+    [width, height] = [frame.clientWidth, frame.clientHeight].map((each) => Math.round(each * devicePixelRatio));
+    for (const each of [canvas, overlay]) Object.assign(each, { width, height });
+    const least = count > 100_000 ? 2 : count > 5_000 ? 3.5 : 6;
+    const size = devicePixelRatio * least * Math.min(3, Math.sqrt(view.scale));
+    reach = Math.floor(size / 2);
+    const disc = [];
+    for (let y = -reach; y <= reach; y++) {
+      for (let x = -reach; x <= reach; x++) if (Math.hypot(x, y) < size / 2 - 0.3) disc.push(y * width + x);
     }
-    const size = ratio * (count > 100_000 ? 2 : count > 5_000 ? 3.5 : 6) * Math.min(3, Math.sqrt(view.scale));
-    const found = drawPoints(canvas.getContext("2d"), view, size);
-    fill(note, `${countOf(found, "image")}, draw around some to see only them`);
+    // The color of a row is that of its first label.
+    const inks = facts.sets.map((labels) => mixInk(mapColors[(labels[0] ?? 0) % mapColors.length], 230));
+    const hiddenInk = mixInk(hiddenColor, 90);
+    const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+    for (let i = 0; i < count; i++) {
+      const pixel = findPixel(i), isOn = isShown(i), ink = isOn ? inks[setOf[i]] : hiddenInk;
+      if (pixel < 0) continue;
+      for (const step of disc) if (isOn || pixels[pixel + step] === 0) pixels[pixel + step] = ink;
+    }
+    canvas.getContext("2d").putImageData(image, 0, 0);
   }
 
-  // From a place in the frame, 0 to 1, to one on the map, 0 to 1.
-  const toMap = ([x, y]) => [(x - 0.5) / view.scale + view.x, (y - 0.5) / view.scale + view.y];
-
-  function zoom(factor, at = [0.5, 0.5]) {
-    const [x, y] = toMap(at);
-    view.scale = Math.min(200, Math.max(0.5, view.scale * factor));
-    const [nowX, nowY] = toMap(at);
-    view.x += x - nowX;
-    view.y += y - nowY;
+  function zoom(factor, [x, y] = [width / 2, height / 2]) {
+    const before = view.scale;
+    view.scale = Math.min(200, Math.max(0.5, before * factor));
+    view.x += (x / width - 0.5) * (1 / before - 1 / view.scale);
+    view.y += (y / height - 0.5) * (1 / before - 1 / view.scale);
     draw();
   }
 
@@ -88,52 +75,44 @@ export function makeMap() {
     draw();
   }
 
-  // Filters to the rows in an outline of places on the map, by a picture of the outline.
-  function filterInside(outline) {
-    const xs = outline.map(([x]) => x * 4096), ys = outline.map(([, y]) => y * 4096);
-    const low = [Math.min(...xs), Math.min(...ys)], high = [Math.max(...xs), Math.max(...ys)];
-    const scale = (lassoMaskSide - 1) / Math.max(high[0] - low[0], high[1] - low[1], 1e-6);
-    const mask = new OffscreenCanvas(lassoMaskSide, lassoMaskSide).getContext("2d");
-    mask.beginPath();
-    outline.forEach((_, at) => mask.lineTo((xs[at] - low[0]) * scale, (ys[at] - low[1]) * scale));
-    mask.fill();
-    const pixels = mask.getImageData(0, 0, lassoMaskSide, lassoMaskSide).data;
-    setFilter("map", outline, (place) => {
-      const x = points.x[place], y = points.y[place];
-      if (x === offMap || x < low[0] || x > high[0] || y < low[1] || y > high[1]) return false;
-      const at = Math.round((y - low[1]) * scale) * lassoMaskSide + Math.round((x - low[0]) * scale);
-      return pixels[4 * at + 3] > 127;
-    });
-  }
-
-  function findPlace(event) {
-    const box = frame.getBoundingClientRect();
-    return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+  // Where a pointer is, in pixels of the canvas.
+  function findPoint(event) {
+    return [event.offsetX * devicePixelRatio, event.offsetY * devicePixelRatio];
   }
 
   function drawLasso() {
     const context = overlay.getContext("2d");
-    context.clearRect(0, 0, overlay.width, overlay.height);
-    if (!lasso) return;
+    context.clearRect(0, 0, width, height);
     context.beginPath();
-    for (const [x, y] of lasso) context.lineTo(x * overlay.width, y * overlay.height);
+    for (const point of lasso ?? []) context.lineTo(...point);
     context.closePath();
-    context.lineWidth = 2 * (devicePixelRatio || 1);
+    context.lineWidth = 2 * devicePixelRatio;
     context.strokeStyle = getComputedStyle(frame).color;
+    context.globalAlpha = 1;
     context.stroke();
     context.globalAlpha = 0.12;
     context.fillStyle = context.strokeStyle;
     context.fill();
   }
 
+  // Filters to the rows in the lasso, by its picture.
+  function endLasso() {
+    const { data } = overlay.getContext("2d").getImageData(0, 0, width, height);
+    const isDrawn = lasso?.length > 4;
+    lasso = null;
+    drawLasso();
+    if (isDrawn) setFilter("map", true, (place) => data[4 * findPixel(place) + 3] > 0);
+    else if (filters.map) setFilter("map");
+  }
+
   // Shows the nearest image that has a picture.
   function peekAt(event) {
-    const box = frame.getBoundingClientRect(), [x, y] = toMap(findPlace(event));
-    let best = null, least = 14 / Math.min(box.width, box.height) / view.scale;
+    const [x, y] = findPoint(event);
+    let best = null, least = 14 * devicePixelRatio;
     for (const tile of tiles) {
-      if (points.x[tile.place] === offMap || !isShown(tile.place)) continue;
-      const far = Math.hypot(points.x[tile.place] / 4096 - x, points.y[tile.place] / 4096 - y);
-      if (far < least) [best, least] = [tile, far];
+      const pixel = isShown(tile.place) ? findPixel(tile.place) : -1;
+      const far = Math.hypot(pixel % width - x, Math.floor(pixel / width) - y);
+      if (pixel >= 0 && far < least) [best, least] = [tile, far];
     }
     peek.hidden = !best;
     if (best) fill(peek, picture(best), h("figcaption", {}, `${showLabel(best.place)} · ${showSplit(best.place)}`));
@@ -148,25 +127,19 @@ export function makeMap() {
       "aria-label": "Map of features: similar images are near each other. Arrows move, plus and minus zoom.",
       onpointerdown: (event) => {
         frame.setPointerCapture(event.pointerId);
-        lasso = [findPlace(event)];
+        lasso = [findPoint(event)];
         peek.hidden = true;
       },
       onpointermove: (event) => {
         if (!lasso) return peekAt(event);
-        lasso.push(findPlace(event));
+        lasso.push(findPoint(event));
         drawLasso();
       },
-      onpointerup: () => {
-        const outline = lasso?.map(toMap) ?? [];
-        lasso = null;
-        drawLasso();
-        if (outline.length > 4) filterInside(outline);
-        else if (filters.map) setFilter("map");
-      },
+      onpointerup: endLasso,
       onpointerleave: () => { peek.hidden = true; },
       onwheel: (event) => {
         event.preventDefault();
-        zoom(Math.exp(-event.deltaY / 400), findPlace(event));
+        zoom(Math.exp(-event.deltaY / 400), findPoint(event));
       },
       onkeydown: (event) => {
         const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -180,25 +153,23 @@ export function makeMap() {
     },
     canvas, overlay, peek,
   );
-  const corners = [[0, 0], [1, 0], [1, 1], [0, 1]];
   const buttons = h(
     "div", { class: "group", role: "group", "aria-label": "Map" },
     h("button", { onclick: () => zoom(1.6), "aria-label": "Zoom in" }, "+"),
     h("button", { onclick: () => zoom(1 / 1.6), "aria-label": "Zoom out" }, "−"),
-    h("button", { onclick: () => { Object.assign(view, { x: 0.5, y: 0.5, scale: 0.94 }); draw(); } }, "Whole map"),
-    h("button", { onclick: () => filterInside(corners.map(toMap)) }, "Only what is in view"),
+    h("button", { onclick: () => { Object.assign(view, wholeMap); draw(); } }, "Whole map"),
+    h("button", { onclick: () => setFilter("map", true, (place) => findPixel(place) >= 0) }, "Only what is in view"),
     h("button", { onclick: () => setFilter("map") }, "No lasso"),
   );
-  const note = h("span", { class: "note" });
-  const node = h("details", { class: "map", open: true, ontoggle: draw }, h("summary", {}, "Map of features ", note), frame, buttons);
+  const note = h("span", { class: "note" }, "draw around some images to see only them");
+  const node = h("details", { class: "map", open: true }, h("summary", {}, "Map of features ", note), frame, buttons);
   new ResizeObserver(draw).observe(frame);
 
   function paint() {
     // Pairs of a finding are looked at one by one.
     node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
     // After the images, for which the reader waits.
-    clearTimeout(coming);
-    if (!node.hidden) coming = setTimeout(draw, 30);
+    if (!node.hidden) setTimeout(draw, 30);
   }
   return { node, paint };
 }

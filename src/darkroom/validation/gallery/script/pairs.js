@@ -5,24 +5,16 @@ import { decide, decidePair, describeFate, findPairFate } from "./decisions.js";
 import { describeFact, describeRow, enlarge } from "./describe.js";
 import { fill, h, keyButton, picture, showInSteps } from "./dom.js";
 
-const pairModes = { side: "Side by side", flicker: "Flicker", difference: "Difference" };
-const pairActions = {
-  left: ["Keep left", "1"],
-  right: ["Keep right", "2"],
-  ignore: ["Ignore", "i"],
-};
+const pairModes = { side: ["Side by side", "s"], flicker: ["Flicker", "f"], difference: ["Difference", "x"] };
+const pairActions = { left: ["Keep left", "1"], right: ["Keep right", "2"], ignore: ["Ignore", "i"] };
 let pairMode = "side";
 
-export function setPairMode(mode) {
-  pairMode = pairMode === mode && mode !== "side" ? "side" : mode;
+function setPairMode(mode) {
+  pairMode = pairMode === mode ? "side" : mode;
   for (const node of document.querySelectorAll("[data-mode]")) node.dataset.mode = pairMode;
   for (const node of document.querySelectorAll("[data-set-mode]")) {
     node.setAttribute("aria-pressed", String(node.dataset.setMode === pairMode));
   }
-}
-
-export function actOnPair(card, action) {
-  decidePair(action, card.dataset.pair.split(" ").map(Number));
 }
 
 function makePair(item, number, total) {
@@ -48,12 +40,11 @@ function makePair(item, number, total) {
   const split = item.facts.move_to;
   if (split) buttons.push(keyButton(`Left to ${split}`, "t", () => decide("move", [[split, [left]]])));
   buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
-  const said = Object.entries(item.facts).filter(([, value]) => value !== null);
   const card = h(
     "li",
     { class: "pair", "data-pair": item.places.join(" ") },
     h("figure", {}, h("div", { class: "stage" }, item.places.map((place) => picture(tileAt.get(place)))), sides),
-    h("p", { class: "facts" }, `pair ${number} of ${total}`, said.map(describeFact)),
+    h("p", { class: "facts" }, `pair ${number} of ${total}`, Object.entries(item.facts).map(describeFact)),
     h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons),
   );
   paintPair(card);
@@ -61,7 +52,7 @@ function makePair(item, number, total) {
 }
 
 function paintPair(card) {
-  const fate = findPairFate(card.dataset.pair.split(" ").map(Number));
+  const fate = findPairFate(card.dataset.pair);
   card.classList.toggle("decided", fate !== "");
   for (const button of card.querySelectorAll("[data-action]")) {
     button.setAttribute("aria-pressed", String(button.dataset.action === fate));
@@ -78,21 +69,11 @@ export function paintPairs() {
 }
 
 export function makePairs(items) {
-  const modes = Object.entries(pairModes).map(([mode, name]) =>
-    h(
-      "button",
-      {
-        "data-set-mode": mode,
-        "aria-pressed": String(mode === pairMode),
-        onclick: () => setPairMode(mode === pairMode ? "side" : mode),
-      },
-      name,
-    ),
-  );
+  const modes = Object.entries(pairModes).map(([mode, [name, key]]) =>
+    keyButton(name, key, () => setPairMode(mode), {
+      "data-set-mode": mode, "aria-pressed": String(mode === pairMode),
+    }));
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
-  const numbers = new Map(items.map((item, at) => [item, at + 1]));
-  const more = showInSteps(
-    list, items, (item) => makePair(item, numbers.get(item), items.length), 24,
-  );
+  const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
   return [h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes), list, more];
 }

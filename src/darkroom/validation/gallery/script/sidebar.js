@@ -1,18 +1,15 @@
 // What is on the left: findings, splits, labels and decisions, each with its count and a filter.
 
-import { confusionOf, confusions, count, facts, mapColors, points, setOf, splitOf, tiles } from "./data.js";
+import { confusionOf, confusions, count, facts, points, setOf, splitOf, tiles } from "./data.js";
+import { labelNames, labelsOfSet, mapColors } from "./data.js";
 import { countDecided, isDecided } from "./decisions.js";
 import { fill, format, h } from "./dom.js";
 import { filters, setFilter, tallies } from "./filters.js";
 
 const mostChoices = 40;
-const noLabel = facts.labels.length;
-const labelNames = [...facts.labels, "no label"];
-// The labels of each set; an image without labels has the last one.
-const labelsOfSet = facts.sets.map((each) => (each.length ? each : [noLabel]));
 
 function filterByFinding(finding) {
-  if (!finding || filters.finding === finding) return setFilter("finding");
+  if (filters.finding === finding) return setFilter("finding");
   const isOf = new Uint8Array(count);
   for (const item of finding.items) for (const place of item.places) isOf[place] = 1;
   // A finding about classes or the whole dataset names no rows, and hides none.
@@ -37,14 +34,11 @@ function filterByValue(name, value, valueOf) {
   toggleValue(name, value, (chosen) => (place) => chosen.has(valueOf[place]));
 }
 
-export function nameLabel(label) {
-  return labelNames[label];
-}
-
-export function countLabels(bySet) {
+// How many rows that the other filters let pass have each label.
+export function countLabels() {
   const found = new Array(labelNames.length).fill(0);
   labelsOfSet.forEach((labels, set) => {
-    for (const label of labels) found[label] += bySet[set];
+    for (const label of labels) found[label] += tallies.label[set];
   });
   return found;
 }
@@ -125,10 +119,9 @@ function makeSplits() {
 }
 
 function makeLabels() {
-  const all = countLabels(tallies.label);
-  const values = [...labelNames.keys()].filter((label) => all[label] > 0);
+  const all = countLabels(), values = [...labelNames.keys()].filter((label) => all[label] > 0);
   return values.length < 2 ? null : makeFilter("Labels", "label", {
-    values, name: nameLabel, count: () => countLabels(tallies.label), toggle: filterByLabel,
+    values, name: (label) => labelNames[label], count: countLabels, toggle: filterByLabel,
     color: (label) => points && mapColors[label % mapColors.length],
   });
 }

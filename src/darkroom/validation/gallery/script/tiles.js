@@ -4,49 +4,47 @@ import { count, facts, showLabel, tellLabel, tileAt } from "./data.js";
 import { decide, describeFate, groupPlaces } from "./decisions.js";
 import { describeFact, describeRow, enlarge, nameFile } from "./describe.js";
 import { changed, fill, format, h, picture, say, showInSteps } from "./dom.js";
-import { filters, isShown, listShown } from "./filters.js";
+import { filters, isShown } from "./filters.js";
 
-const selectedRows = new Uint8Array(count);
-export const selection = { size: 0 };
+export const selection = new Set();
 
-function select(place, isSelected) {
-  selectedRows[place] = Number(isSelected);
-  selection.size += isSelected ? 1 : -1;
+function toggle(place) {
+  if (!selection.delete(place)) selection.add(place);
   changed("selection");
 }
 
 export function selectShown() {
-  const places = listShown();
-  selectedRows.fill(0);
-  for (const place of places) selectedRows[place] = 1;
-  selection.size = places.length;
+  selection.clear();
+  for (let i = 0; i < count; i++) if (isShown(i)) selection.add(i);
   changed("selection");
-  say(`${format(places.length)} rows selected.`);
+  say(`${format(selection.size)} rows selected.`);
 }
 
 export function clearSelection() {
-  selectedRows.fill(0);
-  selection.size = 0;
+  selection.clear();
   changed("selection");
 }
 
 // How many of the selected rows the filters hide.
 export function countHidden() {
   let hidden = 0;
-  if (selection.size) for (let i = 0; i < count; i++) if (selectedRows[i] && !isShown(i)) hidden++;
+  for (const place of selection) if (!isShown(place)) hidden++;
   return hidden;
+}
+
+// The row of the image that has the focus.
+export function findFocused() {
+  return document.activeElement.closest(".tile")?.dataset.place;
 }
 
 // The selected rows; or one, when none is selected.
 function listChosen(place) {
-  if (!selection.size && place !== undefined) return [place];
-  const places = [];
-  for (let i = 0; i < count; i++) if (selectedRows[i]) places.push(i);
-  if (!places.length) say("Select images first.");
-  return places;
+  if (!selection.size && place !== undefined) return [Number(place)];
+  if (!selection.size) say("Select images first.");
+  return [...selection];
 }
 
-export function decideSelected(action, place, value) {
+export function decideSelected(action, value, place = findFocused()) {
   decide(action, [[value, listChosen(place)]]);
   if (selection.size) clearSelection();
 }
@@ -57,8 +55,8 @@ function suggest(place) {
   return found?.suggested.get(place) ?? tellLabel(place);
 }
 
-export function takeSuggested(place) {
-  const chosen = listChosen(place);
+export function takeSuggested() {
+  const chosen = listChosen(findFocused());
   const groups = groupPlaces(chosen, (each) => {
     const label = suggest(each);
     return label === showLabel(each) ? undefined : label;
@@ -69,22 +67,15 @@ export function takeSuggested(place) {
 }
 
 function makeTile(place, facts) {
-  const known = Object.entries(facts ?? {}).filter(([, value]) => value !== null);
   const tile = h(
     "button",
-    {
-      class: "tile",
-      "data-place": place,
-      "aria-pressed": "false",
-      onclick: () => select(place, !selectedRows[place]),
-    },
+    { class: "tile", "data-place": place, onclick: () => toggle(place) },
     picture(tileAt.get(place)),
-    h("span", { class: "caption" }, describeRow(place), known.map(describeFact)),
+    h("span", { class: "caption" }, describeRow(place), Object.entries(facts ?? {}).map(describeFact)),
     h("span", { class: "fate" }),
   );
-  // By keys it is reached from the tile: with "e".
   const large = h("button", {
-    class: "large", tabindex: "-1", "aria-label": `Enlarge ${nameFile(tileAt.get(place))}`,
+    class: "large", tabindex: "-1", "aria-keyshortcuts": "e", "aria-label": `Enlarge ${nameFile(tileAt.get(place))}`,
     onclick: () => { tile.focus(); enlarge([place]); },
   }, "⤢");
   paintTile(tile);
@@ -93,7 +84,7 @@ function makeTile(place, facts) {
 
 function paintTile(button) {
   const place = Number(button.dataset.place), fate = describeFate(place);
-  button.setAttribute("aria-pressed", String(selectedRows[place] === 1));
+  button.setAttribute("aria-pressed", String(selection.has(place)));
   button.classList.toggle("decided", fate !== "");
   fill(button.lastElementChild, fate);
 }
