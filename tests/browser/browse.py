@@ -86,6 +86,7 @@ def decide(page: Page, seen: dict[str, object]) -> None:
         for number in range(1, pairs.count()):
             pairs.nth(number).locator("[data-action=left]").focus()
             page.keyboard.press("1")
+    seen["sizes"] = page.locator(".pair .size").all_inner_texts()
     page.keyboard.press("x")
     seen["mode"] = page.locator(".pairs").get_attribute("data-mode")
     open_finding(page, "Labels that are probably wrong")

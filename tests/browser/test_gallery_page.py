@@ -142,6 +142,7 @@ def test_filters_show_the_rows_that_the_dataset_has(
     assert SCRIPT in seen["first pair"]
     assert "leaked.jpg" in seen["first pair"]
     assert seen["mode"] == "difference"
+    assert sorted(seen["sizes"]) == ["100 \u00d7 100", "170 \u00d7 170", *["200 \u00d7 200"] * 10]
     assert seen["selected"] == "2 selected"
     assert seen["selected elsewhere"] == "2 selected, 2 not shown"
     count, _, rest = seen["lasso"].partition(" ")
@@ -156,7 +157,8 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     assert seen["mistake"] == f"boat taken for {SCRIPT}\n2"
     assert seen["mistakes"] == f"2 of {total} images"
     assert seen["first mistake"] == f"boat\ntrain\nmodel: {SCRIPT} 0.9\n0001.jpg"
-    assert seen["enlarged"] == f"{seen['first mistake']}\nClose"
+    *about, name = seen["first mistake"].split("\n")
+    assert seen["enlarged"].split("\n") == [*about, "200 \u00d7 200", name, "Close"]
     assert seen["wide"] > 288
     assert seen["axe, enlarged"] == []
     # Closed by Escape, the page has the focus where it was, and nothing is decided.

@@ -7,7 +7,7 @@ export function nameFile(tile) {
   return tile ? tile.uri.split(/[\\/]/).pop() || `row ${format(tile.row)}` : "no name";
 }
 
-// Label, split, what a model says, and file of a row, as a list of elements.
+// Label, split, what a model says, size and file of a row, as a list of elements.
 export function describeRow(place) {
   const tile = tileAt.get(place) ?? null, told = tellLabel(place), own = showLabel(place);
   return [
@@ -17,7 +17,8 @@ export function describeRow(place) {
       "span", { class: told === own ? "fact" : "fact wrong" },
       "model: ", h("span", {}, told), ` ${tile?.score ?? ""}`,
     ),
-    h("span", { class: "file", title: tile && `${tile.uri}${tile.size ? `, ${tile.size.join(" × ")}` : ""}` }, nameFile(tile)),
+    tile?.size ? h("span", { class: "fact size" }, tile.size.join(" × ")) : null,
+    h("span", { class: "file", title: tile && tile.uri }, nameFile(tile)),
   ];
 }
 
