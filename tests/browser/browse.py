@@ -83,6 +83,8 @@ def decide(page: Page, seen: dict[str, object]) -> None:
         seen.setdefault("first pair", pairs.first.inner_text())
         pairs.first.locator("[data-action=left]").click()
         seen.setdefault("after keep left", page.locator(".pair .gone").all_inner_texts())
+        seen.setdefault("toast", page.locator("#status").bounding_box())
+        seen.setdefault("bar", page.locator("#bar").bounding_box())
         for number in range(1, pairs.count()):
             pairs.nth(number).locator("[data-action=left]").focus()
             page.keyboard.press("1")
@@ -124,13 +126,16 @@ def use(page: Page, seen: dict[str, object]) -> None:
     seen["selected elsewhere"] = page.locator(".chosen").text_content()
     page.keyboard.press("Escape")
     page.locator(".tile").nth(4).focus()
+    page.evaluate("() => { kept = Storage.prototype.setItem; Storage.prototype.setItem = null; }")
     page.keyboard.press("d")
+    seen["full"] = page.locator("#status").text_content()
+    page.evaluate("() => { Storage.prototype.setItem = kept; }")
     page.keyboard.press("u")
     page.get_by_role("button", name="Show all images").click()
     page.locator(".bin.more, .bin").last.scroll_into_view_if_needed()
     bins = page.locator(".bins").first.locator(".bin")
     bins.first.click()
-    seen["bar"] = read_count(page)
+    seen["bin"] = read_count(page)
     page.get_by_role("button", name="Show all images").click()
     if page.locator(".frame").count():
         page.locator(".frame").scroll_into_view_if_needed()
@@ -182,6 +187,16 @@ def correct(page: Page, seen: dict[str, object]) -> None:
     mistake.click()
     page.get_by_label("Name of a file, or a row").fill("LEAKED")
     seen["named"] = read_count(page)
+    page.keyboard.press("a")  # not a key of the page there
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    seen["left"] = [page.locator(".shown").count(), page.locator(".chosen").text_content()]
+    page.keyboard.press("Escape")
+    open_finding(page, "Groups in more than one split")
+    page.locator("[data-action=left]").focus()
+    page.keyboard.press("t")
+    seen["moved left"] = page.locator(".pair .fate").all_inner_texts()
+    page.keyboard.press("u")
     page.get_by_role("button", name="Show all images").click()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from darkroom.pipelines.local.demo import (
 )
 from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.encode import encode_gallery
+from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 
 from ..environments import make_environment
@@ -90,7 +92,11 @@ def folder(
         "drawings/sun/0001.jpg,tree,0.7\ndrawings/boat/0007.jpg,house,0.75\n"
     )
     records = Records(checked.directory, f"{checked.directory}/index")
-    (folder / "gallery.html").write_text(encode_gallery(checked.report, records, str(predictions)))
+    # The demo has no groups: two near copies are one here, of which the left one should move.
+    [pair, *_] = next(each.rows for each in checked.findings if each.check == "near_leakage")
+    group = Finding("group_leakage", "fail", 1, "One.", rows=({**pair, "move_to": "eval"},))
+    report = replace(checked.report, findings=(*checked.findings, group))
+    (folder / "gallery.html").write_text(encode_gallery(report, records, str(predictions)))
     write_several(folder)
     python = make_environment("browser", ["playwright", "axe-playwright-python"]) / "python"
     script = Path(__file__).with_name("browse.py")
@@ -130,6 +136,8 @@ def test_it_is_usable_with_a_screen_reader_and_on_a_phone(seen: dict[str, Any]):
     assert len(seen["axe"]) == 8
     assert {name: faults for name, faults in seen["axe"].items() if faults} == {}
     assert set(seen["wider"].values()) == {0}
+    # What it says covers no button of the bar.
+    assert seen["toast"]["y"] + seen["toast"]["height"] <= seen["bar"]["y"]
 
 
 def test_filters_show_the_rows_that_the_dataset_has(
@@ -143,6 +151,8 @@ def test_filters_show_the_rows_that_the_dataset_has(
     assert "leaked.jpg" in seen["first pair"]
     assert seen["mode"] == "difference"
     assert sorted(seen["sizes"]) == ["100 \u00d7 100", "170 \u00d7 170", *["200 \u00d7 200"] * 10]
+    assert seen["bin"] == f"2 of {total} images"
+    assert "cannot keep so many decisions" in seen["full"]
     assert seen["selected"] == "2 selected"
     assert seen["selected elsewhere"] == "2 selected, 2 not shown"
     count, _, rest = seen["lasso"].partition(" ")
@@ -168,6 +178,9 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     assert seen["typed"] == ["now tree", "", "0 selected"]
     assert seen["moved"] == ["to eval", ""]
     assert seen["named"] == f"1 of {total} images"
+    # Escape empties the box, and leaves it: then keys are those of the page.
+    assert seen["left"] == [0, f"{total} selected"]
+    assert seen["moved left"] == ["to eval", "drop"]
 
 
 def test_decisions_let_the_next_run_pass_the_gate(

@@ -34,7 +34,7 @@ function relabel() {
 
 function makeRelabel() {
   inputs.relabel = h("input", {
-    list: "known-labels", placeholder: "New label", "aria-label": "New label", autocomplete: "off",
+    list: "known-labels", placeholder: "Label", "aria-label": "New label", autocomplete: "off",
     onkeydown: (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();  // or it would also press the tile that gets the focus

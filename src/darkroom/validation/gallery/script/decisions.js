@@ -75,23 +75,23 @@ export function decide(action, groups) {
   if (!number) return;
   const to = groups.length > 1 ? "as suggested" : showValue(groups[0][0]);
   const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${to}`, move: `moved to ${to}` };
-  record(groups.map(([value, places]) => ({ action, places, value })));
   say(`${countOf(number, "row")}: ${what[action] ?? "no decision"}.`);
+  record(groups.map(([value, places]) => ({ action, places, value })));
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.
 export function decidePair(action, pair) {
   const isSame = findPairFate(pair.join(" ")) === action;
   const what = { left: "kept left", right: "kept right", ignore: "ignored" }[action];
-  record([{ action: isSame ? "undecided" : action, pair }]);
   say(`Pair: ${isSame ? "no decision" : what}.`);
+  record([{ action: isSame ? "undecided" : action, pair }]);
 }
 
 export function undo() {
   if (!log.length) return say("There is nothing to undo.");
   log.pop();
-  keep();
   say("Undone.");
+  keep();
 }
 
 export function findPairFate(pair) {

@@ -80,8 +80,13 @@ function makeView() {
 
 function actByKey(event) {
   const { key, target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, dialog")) return;
-  if (key.startsWith("Arrow")) return moveFocus(event);
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("dialog")) return;
+  if (target.matches("input")) {
+    if (key !== "Escape") return;
+    target.value = "";
+    target.dispatchEvent(new Event("input"));
+    target.blur();
+  } else if (key.startsWith("Arrow")) return moveFocus(event);
   else if (key === "r") ask("relabel");
   else if (key === "m") ask("move");
   else if (!pressButton(key, target.closest("li"))) return;

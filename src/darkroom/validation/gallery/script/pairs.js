@@ -37,7 +37,7 @@ function makePair(item, number, total) {
     );
     buttons.splice(2, 0, labels);
   }
-  const split = item.facts.move_to;
+  const split = item.facts["move to"];
   if (split) buttons.push(keyButton(`Left to ${split}`, "t", () => decide("move", [[split, [left]]])));
   buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
   const card = h(
