@@ -317,7 +317,7 @@ def test_the_same_list_writes_nothing(tmp_path, count_reads):
     assert before == {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path, world):
+def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path, world, monkeypatch):
     root = tmp_path / "records"
     before = read_shards(root)
     for name in list(world.rows)[:5]:
@@ -326,7 +326,13 @@ def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path, world):
         convert(world.write_list(), root, update=True)
     assert "--allow-removals" in caught.value.hint
     assert read_shards(root) == before
-    assert convert(world.write_list(), root, update=True, allow_removals=True).written == 35
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    for _ in range(2):
+        result = convert(world.write_list(), root, update=True, allow_removals=True)
+        assert result.written == 35
+    # Of the second one, which removes nothing, that is not said.
+    assert [each for each in notes if "Removed" in each] == ["Removed: 5 images."]
 
 
 def test_another_output_takes_from_a_base(tmp_path, world, count_reads):

@@ -163,7 +163,7 @@ class ConversionJob:
             manifest = writer.write_manifest(
                 self.source, folders.manifest, folders.manifest_rejects, self.manifest, base
             )
-        if base:
+        if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
