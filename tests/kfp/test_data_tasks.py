@@ -12,6 +12,7 @@ import pytest
 import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
+from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
@@ -76,6 +77,19 @@ def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path)
     assert "| Rejected | 7 |" in summary
     assert "| cat | " in summary
     assert "gone.jpg" in summary
+
+
+def test_a_summary_says_which_decisions_were_applied(cluster, jpeg_set, converted_jpegs, tmp_path):
+    row = read_index(f"{converted_jpegs}/index").to_pylist()[0]
+    applied = Decision(action="drop", key=row["key"], sha256=row["sha256"])
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(
+        format_decisions([applied, Decision(action="move", split="eval", key="0" * 32)])
+    )
+    done = cluster.run("convert_images", data=str(jpeg_set.csv), decisions=str(path))
+    summary = cluster.find(done.artifacts["summary"]).read_text()
+    assert "| Decisions: drop | 1 |\n| Decisions: gone | 1 |\n" in summary
+    assert "| Decisions: move" not in summary
 
 
 def test_options_reach_the_conversion(cluster, jpeg_set, tmp_path):

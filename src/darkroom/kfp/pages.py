@@ -51,6 +51,7 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
 
 def encode_summary(result: ConversionResult) -> str:
     """Returns the result of a conversion as Markdown, with all text of the user escaped."""
+    decided = result.decisions["counts"] if result.decisions else {}
     counts = [
         ("Rows in", result.rows),
         ("Written", result.written),
@@ -58,6 +59,7 @@ def encode_summary(result: ConversionResult) -> str:
         ("Duplicates", result.deduplicated - result.excluded),
         *([("  with other values", result.merged)] if result.merged else []),
         ("Excluded", result.excluded),
+        *((f"Decisions: {name}", count) for name, count in decided.items() if count),
         *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
     ]
     parts = [
