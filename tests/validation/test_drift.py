@@ -13,7 +13,7 @@ from PIL import Image
 import darkroom
 from darkroom.cli import main
 from darkroom.dataset.index import list_index_files
-from darkroom.errors import UsageError
+from darkroom.errors import MissingPathError, UsageError
 from darkroom.features.table import write_features
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.drift import Side, compare_sides, tell_apart
@@ -142,3 +142,10 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
 def test_a_baseline_needs_the_check():
     with pytest.raises(UsageError, match="drift, which is off"):
         ValidationOptions(baseline="old", policies={"drift": "off"})
+
+
+def test_a_baseline_that_is_not_there_is_told_before_any_check(tmp_path, monkeypatch):
+    records = convert(tmp_path, "new", 0)
+    monkeypatch.setattr("darkroom.validation.judge.list_checks", None)
+    with pytest.raises(MissingPathError, match="old does not exist"):
+        darkroom.validate(records, baseline=tmp_path / "old")

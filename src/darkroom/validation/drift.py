@@ -62,6 +62,13 @@ class Side(NamedTuple):
     labels: Mapping[str, int]
 
 
+def find_baseline(place: str) -> str:
+    """Returns the folder of an earlier dataset, whose index is checked."""
+    root = find_data(find_named(place))
+    check_index_files(root, open_dataset(root))
+    return root
+
+
 def check_drift(context: Context) -> Iterator[Finding]:
     """Finds splits that differ from train, and a dataset that differs from its baseline."""
     seen, baseline = context.seen, context.options.baseline
@@ -83,7 +90,7 @@ def check_drift(context: Context) -> Iterator[Finding]:
         yield from _report(
             context,
             "The dataset differs from the baseline",
-            [*_compare_baseline(context, find_data(find_named(baseline)))],
+            [*_compare_baseline(context, baseline)],
             "A model that learned from the baseline has seen few such images: look at what is new.",
         )
 
@@ -181,7 +188,6 @@ def _read_side(context: Context, records: str, split: str | None = None) -> Side
 
 def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     """Yields what differs from an earlier dataset."""
-    check_index_files(root, open_dataset(root))
     index_dir, connection = storage.join(root, INDEX_FOLDER), context.connection
     path = find_features_file(index_dir)
     old = None if path is None else read_features(path, index_dir)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -33,6 +33,7 @@ from darkroom.validation.counts import (
     fetch_rejects,
     fetch_samples,
 )
+from darkroom.validation.drift import find_baseline
 from darkroom.validation.ignored import count_ignored, hide_ignored
 from darkroom.validation.report.dataset_report import NEAR_CHECKS, DatasetReport
 from darkroom.validation.report.findings import Anomaly
@@ -81,6 +82,8 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         StorageError: An input cannot be read.
     """
     options = options or ValidationOptions()
+    if options.baseline is not None:  # Before checks that may take minutes.
+        options = replace(options, baseline=find_baseline(options.baseline))
     source = files.read_source()
     kind = find_kind(source.target.kind)
     with (
