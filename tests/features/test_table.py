@@ -12,6 +12,7 @@ from darkroom.errors import DataError
 from darkroom.features.table import find_features_file, read_features, write_features
 
 KEYS = ["a", "b", "c", "d", "e"]
+NAMES = pa.table({"key": KEYS, "sha256": [key * 64 for key in KEYS]})
 VALUES = np.arange(15, dtype=np.float32).reshape(5, 3) / 8
 
 
@@ -22,7 +23,8 @@ def index(tmp_path):
     folder.mkdir()
     for n, keys in enumerate((KEYS[:2], KEYS[2:])):
         with IndexWriter(str(folder / index_file(n, 2)), n, {}, "", pa.string()) as writer:
-            writer.add([IndexRow(key, key, 70 - ord(key), key, "train", 0, "") for key in keys])
+            rows = [IndexRow(key, key, 70 - ord(key), key, "train", 0, "") for key in keys]
+            writer.add([row._replace(sha256=row.key * 64) for row in rows])
     return str(folder)
 
 
@@ -35,10 +37,10 @@ def write(index, *batches):
 
 def test_features_have_the_rows_of_their_index(index):
     assert find_features_file(index) is None
-    path = write(index, (KEYS[:1], VALUES[:1]), (KEYS[3:], VALUES[3:]))
+    path = write(index, (NAMES[:1], VALUES[:1]), (NAMES[3:], VALUES[3:]))
     assert find_features_file(index) == path
     found = read_features(path, index)
-    assert found.model == "net 1f"
+    assert (found.model, found.contents) == ("net 1f", [each * 64 for each in "ade"])
     assert (found.rows.tolist(), found.rows.dtype) == ([-27, -30, -31], np.int64)
     np.testing.assert_array_equal(found.values, VALUES[[0, 3, 4]])
     assert found.values.dtype == np.float32
@@ -50,15 +52,18 @@ def test_a_dataset_may_have_no_features_or_none_of_any_image(index):
     assert (found.rows.shape, found.values.shape) == ((0,), (0, 3))
 
 
-@pytest.mark.parametrize("keys", [["a", "x"], ["b", "a"], ["a", "a"]])
-def test_the_features_of_another_index_are_refused(index, keys):
-    path = write(index, (keys, VALUES[:2]))
+@pytest.mark.parametrize(
+    ("keys", "contents"), [("ax", "ax"), ("ba", "ba"), ("aa", "aa"), ("ab", "ac")]
+)
+def test_the_features_of_another_index_are_refused(index, keys, contents):
+    names = pa.table({"key": [*keys], "sha256": [each * 64 for each in contents]})
+    path = write(index, (names, VALUES[:2]))
     with pytest.raises(DataError, match=f"does not belong to the index .* that of {keys[1]} is"):
         read_features(path, index)
 
 
 def test_a_damaged_table_is_named(index):
-    path = write(index, (KEYS, VALUES * np.nan))
+    path = write(index, (NAMES, VALUES * np.nan))
     with pytest.raises(DataError, match=r"features\.parquet is damaged: .* not finite"):
         read_features(path, index)
     with open(path, "r+b") as file:

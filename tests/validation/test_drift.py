@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 import darkroom
 from darkroom.cli import main
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import read_index
 from darkroom.errors import MissingPathError, UsageError
 from darkroom.features.table import write_features
 from darkroom.options.validation import ValidationOptions
@@ -77,14 +76,11 @@ def convert(folder: Path, name: str, level: int) -> Path:
 def embed(records: Path, model: str, shift: float = 0.0) -> None:
     centers = np.random.default_rng(1).normal(size=(3, 32))
     random = np.random.default_rng(2)
-    keys, classes = [], []
-    for path in list_index_files(str(records / "index")):
-        table = pq.read_table(path, columns=["key", "uri"])
-        keys += table["key"].to_pylist()
-        classes += [int(Path(uri).stem) % 3 for uri in table["uri"].to_pylist()]
-    values = centers[classes] + 0.6 * random.normal(size=(len(keys), 32)) + shift
+    rows = read_index(str(records / "index"))
+    classes = [int(Path(uri).stem) % 3 for uri in rows["uri"].to_pylist()]
+    values = centers[classes] + 0.6 * random.normal(size=(len(rows), 32)) + shift
     with open(records / "features.parquet", "wb") as file:
-        write_features(file, model, 32, [(keys, values)])
+        write_features(file, model, 32, [(rows, values)])
 
 
 @pytest.mark.fault(

@@ -203,12 +203,13 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         images[f"wall-{number}.jpg"] = ("TRAIN", "dog", encode(place(number, make_drawing(9))))
         likes[f"wall-{number}.jpg"] = 9
     darkroom.convert(write_source(folder / "in", images), folder / "records")
-    rows = read_index(str(folder / "records/index")).to_pylist()
+    rows = read_index(str(folder / "records/index"))
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(10, 64))
-    values = [centers[likes[Path(row["uri"]).name]] + 0.1 * rng.normal(size=64) for row in rows]
+    places = [likes[Path(uri).name] for uri in rows["uri"].to_pylist()]
+    values = centers[places] + 0.1 * rng.normal(size=(len(places), 64))
     with (folder / "records/features.parquet").open("wb") as file:
-        write_features(file, "drawings", 64, [([row["key"] for row in rows], np.stack(values))])
+        write_features(file, "drawings", 64, [(rows, values)])
     return folder / "records"
 
 

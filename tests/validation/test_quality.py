@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image, ImageFilter
 
@@ -103,7 +104,7 @@ def test_images_whose_features_are_far_from_their_class_are_marked(judge, tmp_pa
     values[[6, 65]] = centers["b"] + rng.normal(size=(2, 32))
     (tmp_path / "run").mkdir()
     with open(tmp_path / "run/features.parquet", "wb") as file:
-        write_features(file, "drawn 1", 32, [([row["key"] for row in records], values)])
+        write_features(file, "drawn 1", 32, [(pa.Table.from_pylist(records), values)])
     [row] = found(judge(records))["quality"].rows
     assert (row["row"], row["label"], row["problem"]) == (7, "a", "far from its class")
 

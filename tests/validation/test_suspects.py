@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from darkroom.features.table import write_features
@@ -130,7 +131,7 @@ def test_the_check_lists_wrong_labels_but_not_those_that_people_ignore(judge, tm
     for folder in ("all", "shown"):
         (tmp_path / folder).mkdir()
         with open(tmp_path / folder / "features.parquet", "wb") as file:
-            write_features(file, "drawn 1", 48, [([row["key"] for row in records], draw(true))])
+            write_features(file, "drawn 1", 48, [(pa.Table.from_pylist(records), draw(true))])
     shown = found(judge(records, folder="shown"))["suspect_labels"]
     assert [(row["row"], row["label"], row["suggested"]) for row in shown.rows] == [(4, "a", "d")]
     for row in records:

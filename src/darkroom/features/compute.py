@@ -114,14 +114,14 @@ def write_dataset_features(
     for key in known:
         has[rows[key]] = True
 
-    def read_rows() -> Iterator[tuple[list[str], Array]]:
+    def read_rows() -> Iterator[tuple[pa.Table, Array]]:
         start = 0
-        for table in _read_index(files, ("key",)):
+        for table in _read_index(files, ("key", "sha256")):
             chosen = np.flatnonzero(has[start : start + len(table)])
             found = values[start + chosen]
             _check_finite(found, network)
             start += len(table)
-            yield table.column("key").take(pa.array(chosen)).to_pylist(), found
+            yield table.take(pa.array(chosen)), found
 
     write_features(file, network.model, network.width, read_rows())
     images, undecodable = int(has.sum()), unknown - done

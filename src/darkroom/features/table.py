@@ -1,7 +1,7 @@
 """`features.parquet`: the features of a dataset's images, in the order of its index.
 
-Its columns are `key`, as in the index, and `features`, the bytes of D numbers, float16 in
-little-endian order: not every version of pyarrow that is supported writes lists of float16. A
+Its columns are `key` and `sha256`, as in the index, and `features`, the bytes of D numbers, float16
+in little-endian order: not every version of pyarrow that is supported writes lists of float16. A
 record whose image could not be decoded has no row. In a dataset, the file is a sidecar in the root;
 in TFX, it is in the folder of the index.
 """
@@ -22,6 +22,7 @@ from darkroom.dataset.layout import FEATURES_FILE, INDEX_FOLDER
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 
+_NAMES = ["key", "sha256"]
 _MODEL = b"darkroom.model"
 _NUMBER = np.dtype("<f2")
 _AGAIN = "Delete it, and make it again with: darkroom embed RECORDS."
@@ -37,12 +38,14 @@ class Features(NamedTuple):
         rows: The column `row` of the index for each, int64 [N], in the order of the index.
         values: float32 [N, D].
         is_kept: Whether they come from the cache, and not from a table of the dataset.
+        contents: SHA-256 of the image of each, as in the index; none of those of the cache.
     """
 
     model: str
     rows: Array
     values: Array
     is_kept: bool = False
+    contents: Sequence[str] = ()
 
 
 def make_values(count: int, width: int, dtype: Any = np.float32) -> Array:
@@ -52,7 +55,7 @@ def make_values(count: int, width: int, dtype: Any = np.float32) -> Array:
 
 
 def write_features(
-    file: BinaryIO, model: str, width: int, batches: Iterable[tuple[Sequence[str], Array]]
+    file: BinaryIO, model: str, width: int, batches: Iterable[tuple[pa.Table, Array]]
 ) -> None:
     """Writes the features of a dataset, a group of rows for each batch.
 
@@ -60,17 +63,18 @@ def write_features(
         file: Gets the bytes of the table.
         model: Name and hash of the model.
         width: D, how many numbers each image has.
-        batches: Keys of records and their features [len(keys), D], in the order of the index.
+        batches: Rows of the index with `key` and `sha256`, in its order, and their features [N, D].
     """
     kind = pa.binary(width * _NUMBER.itemsize)
-    schema = pa.schema([("key", pa.string()), ("features", kind)], {_MODEL: model.encode()})
+    names = [(name, pa.string()) for name in _NAMES]
+    schema = pa.schema([*names, ("features", kind)], {_MODEL: model.encode()})
     # Each key and each image is another one, so there is nothing to gain.
     options = {"use_dictionary": False, "compression": "NONE", "write_statistics": False}
     with pq.ParquetWriter(file, schema, **options) as writer:
-        for keys, values in batches:
+        for rows, values in batches:
             numbers = pa.py_buffer(np.ascontiguousarray(values, _NUMBER))
-            column = pa.FixedSizeBinaryArray.from_buffers(kind, len(keys), [None, numbers])
-            writer.write_table(pa.table([pa.array(keys, pa.string()), column], schema=schema))
+            column = pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, numbers])
+            writer.write_table(pa.table([*rows.select(_NAMES).columns, column], schema=schema))
 
 
 def find_features_file(index_dir: str) -> str | None:
@@ -105,40 +109,45 @@ def read_features(path: str, index_dir: str) -> Features | None:
         parquet = pq.ParquetFile(file)
         schema, count = parquet.schema_arrow, parquet.metadata.num_rows
         model = (schema.metadata or {}).get(_MODEL, b"").decode()
-        is_ours = schema.names == ["key", "features"] and model
+        is_ours = schema.names == [*_NAMES, "features"] and model
         kind = schema.field("features").type if is_ours else pa.null()
         if not pa.types.is_fixed_size_binary(kind) or kind.byte_width % _NUMBER.itemsize:
             raise DataError(f"{path} is not a table of features.", _AGAIN)
         size = kind.byte_width
-        width, keys, end = size // _NUMBER.itemsize, [], 0
+        images: list[tuple[str, str]] = []
+        width, end = size // _NUMBER.itemsize, 0
         values = make_values(count, width)
         for batch in iterate_batches(parquet, None, BATCH_ROWS):
-            keys += batch.column(0).to_pylist()
-            column = batch.column(1)
+            images += zip(*(batch.column(n).to_pylist() for n in (0, 1)), strict=True)
+            column = batch.column(2)
             first, start = column.offset * size, end
             end += len(batch)
             data = memoryview(column.buffers()[1])[first : first + len(batch) * size]
             values[start:end] = np.frombuffer(data, _NUMBER).reshape(len(batch), width)
             if not np.isfinite(values[start:end]).all():
                 raise DataError(f"{path} is damaged: it has numbers that are not finite.", _AGAIN)
-    return Features(model, _match_rows(path, index_dir, keys), values)
+    rows = _match_rows(path, index_dir, images)
+    return Features(model, rows, values, contents=[sha256 for _, sha256 in images])
 
 
-def _match_rows(path: str, index_dir: str, keys: Sequence[str]) -> Array:
-    """Returns the column `row` of the index for each key, which come in the order of the index."""
-    rows, wanted = [], iter(keys)
-    key = next(wanted, None)
+def _match_rows(path: str, index_dir: str, images: Sequence[tuple[str, str]]) -> Array:
+    """Returns the column `row` of the index for each image, which come in the order of the index.
+
+    Datasets with the same names of files have the same keys, so contents are compared, too.
+    """
+    rows, wanted = [], iter(images)
+    image = next(wanted, None)
     for file in find_index_files(index_dir):
-        for table in read_index_batches(file, ("key", "row"), BATCH_ROWS):
-            columns = (table["key"].to_pylist(), table["row"].to_pylist())
-            for found, row in zip(*columns, strict=True):
-                if found == key:
+        for table in read_index_batches(file, (*_NAMES, "row"), BATCH_ROWS):
+            columns = (table[name].to_pylist() for name in (*_NAMES, "row"))
+            for *found, row in zip(*columns, strict=True):
+                if tuple(found) == image:
                     rows.append(row)
-                    key = next(wanted, None)
-    if len(rows) != len(keys):
+                    image = next(wanted, None)
+    if image:
         raise DataError(
-            f"{path} does not belong to the index in {index_dir}: it has {len(keys):,} images, and "
-            f"that of {key} is not there, or in another order.",
+            f"{path} does not belong to the index in {index_dir}: it has {len(images):,} images, "
+            f"and that of {image[0]} is not there, has other contents, or is in another order.",
             _AGAIN,
         )
     return np.array(rows, np.int64)
