@@ -123,6 +123,22 @@ def test_only_new_images_of_an_update_are_computed(records, asked, monkeypatch):
     assert len(features.rows) == 8
 
 
+def test_an_update_without_a_cache_takes_features_from_the_earlier_dataset(
+    records, asked, monkeypatch, tmp_path
+):
+    changed = [(1, 2, 3), *COLORS[1:], (4, 5, 6)]
+    darkroom.embed(records)
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "empty"))
+    convert(records.parent, changed, update=True, embed=True)
+    assert asked == [2]
+    features = read(records)
+    np.testing.assert_array_equal(features.values, [changed[row - 1] for row in features.rows])
+    # Those of another model are not taken.
+    monkeypatch.setattr(Network, "model", property(lambda network: "another 2f"))
+    convert(records.parent, [(7, 8, 9), *changed[1:]], update=True, embed=True)
+    assert asked == [7]
+
+
 def test_a_run_that_ended_keeps_what_it_has_computed(records, asked, monkeypatch, tmp_path):
     for name, count in {"_BATCH_IMAGES": 2, "_KEPT_IMAGES": 2, "_BATCHES_AHEAD": 0}.items():
         monkeypatch.setattr(compute, name, count)

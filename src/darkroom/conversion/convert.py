@@ -10,7 +10,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, choose_runner
 from darkroom.conversion.describe import add_missing
-from darkroom.conversion.embed import embed
+from darkroom.conversion.embed import add_features, choose_run
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.checksums import list_sidecars
@@ -19,10 +19,12 @@ from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.features.networks.opening import check_pretrained
+from darkroom.features.table import find_features_file, read_features
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
+from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
 
@@ -109,12 +111,17 @@ def convert(
         check_pretrained()
     had = made.update and FEATURES_FILE in list_sidecars(find_data(folder))
     with storage.be_patient(made.store_patience_seconds):
+        base = job.find_base() if made.embed else None
+        table = base and find_features_file(base.index)
+        # Read now: an update takes the table out of its folder.
+        earlier = read_features(table, base.index) if base and table else None
         result = _start(job, runner, project, region, made)
         # An earlier run may have written the dataset without them.
         if made.describe and not result.job_id:
             add_missing(folder, made.describe)
         if made.embed and not result.job_id:
-            embed(folder, runner=runner, project=project, region=region, options=made)
+            run = choose_run(folder, made, runner, project, region)
+            add_features(folder, EFFICIENTNET_LITE, run, earlier)
         elif had and FEATURES_FILE not in list_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")
         return result

@@ -35,6 +35,7 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.features.compute import Counts, write_dataset_features
 from darkroom.features.networks.network import Network
 from darkroom.features.networks.opening import open_network
+from darkroom.features.table import Features
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import progress
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
 # Runs a transform by Beam, in a pipeline that has nothing else.
-_Run = Callable[["beam.PTransform"], object]
+Run = Callable[["beam.PTransform"], object]
 _HINT = "Features are a file beside its index: use a copy that you may write."
 
 
@@ -114,6 +115,17 @@ def embed(
             writes there.
         OSError: A file cannot be read or written.
     """
+    run = choose_run(directory, options or ConversionOptions(), runner, project, region)
+    return add_features(directory, model, run)
+
+
+def add_features(
+    directory: str | os.PathLike[str],
+    model: str,
+    run: Run | None,
+    earlier: Features | None = None,
+) -> Embedding:
+    """Does what `embed` does, and takes features of the same images from an earlier dataset."""
     place = find_named(directory)
 
     def read() -> tuple[str, Dataset]:
@@ -126,21 +138,20 @@ def embed(
     if not storage.is_remote(data) and not os.access(storage.local_path(data), os.W_OK):
         # Before hours of computing.
         raise StorageError(f"{data} cannot be written.", _HINT)
-    run = _choose_run(place, options or ConversionOptions(), runner, project, region)
-    network = open_network(model)
-    with _compute(dataset, Folders.of_dataset(data), network, model, run) as (contents, counts):
+    network, folders = open_network(model), Folders.of_dataset(data)
+    with _compute(dataset, folders, network, model, run, earlier) as (contents, counts):
         add_sidecars(place, data, dataset, {FEATURES_FILE: contents}, _HINT)
     path = storage.join(data, FEATURES_FILE)
     return Embedding(path, network.model, network.width, *counts)
 
 
-def _choose_run(
-    place: str,
+def choose_run(
+    directory: str | os.PathLike[str],
     options: ConversionOptions,
     runner: str | None,
     project: str | None,
     region: str | None,
-) -> _Run | None:
+) -> Run | None:
     """Returns what runs a transform where a conversion would run; None for this process."""
     name, given = choose_runner(options, runner, project, region)
     if name == LOCAL_RUNNER and not given:
@@ -148,7 +159,7 @@ def _choose_run(
     if name == DATAFLOW_RUNNER:
         from darkroom.conversion.beam.dataflow import DataflowJob
 
-        return DataflowJob(place, project, region, given).run
+        return DataflowJob(find_named(directory), project, region, given).run
     built = build_options(name, given)
     if engine := find_engine(name):
         engine.check(built)
@@ -189,7 +200,12 @@ def embed_artifacts(dataset: Dataset, folders: Folders, options: PipelineOptions
 
 @contextmanager
 def _compute(
-    dataset: Dataset, folders: Folders, network: Network, model: str, run: _Run | None
+    dataset: Dataset,
+    folders: Folders,
+    network: Network,
+    model: str,
+    run: Run | None,
+    earlier: Features | None = None,
 ) -> Iterator[tuple[bytes, Counts]]:
     """Yields the bytes of the table, which are in a temporary file, and what was computed."""
     with tempfile.TemporaryFile(prefix="darkroom-") as file:
@@ -197,7 +213,7 @@ def _compute(
             elsewhere = run and partial(
                 _compute_elsewhere, dataset, folders, network.identity, model, run
             )
-            counts = write_dataset_features(file, dataset, folders, network, elsewhere)
+            counts = write_dataset_features(file, dataset, folders, network, elsewhere, earlier)
         except (DataError, OSError):
             check_unchanged({folders.examples: dataset})
             raise
@@ -209,7 +225,7 @@ def _compute(
 
 
 def _compute_elsewhere(
-    dataset: Dataset, folders: Folders, identity: str, model: str, run: _Run, rows: Collection[int]
+    dataset: Dataset, folders: Folders, identity: str, model: str, run: Run, rows: Collection[int]
 ) -> list[str]:
     """Has workers compute; returns the folders in the dataset where they leave the features.
 

@@ -32,7 +32,6 @@ from darkroom.images.access import (
     is_readable_now,
 )
 from darkroom.manifest import writer
-from darkroom.manifest.base import Base
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import MANIFEST_FILE, Manifest, read_manifest_rows
 from darkroom.options.conversion import RecordOptions, UpdateOptions
@@ -146,19 +145,17 @@ class ConversionJob:
         output.check_source(self.source)
         return output
 
-    def _open_base(self, scratch: str) -> Base | None:
-        """Returns the dataset that an update starts from; None for a conversion from nothing."""
-        if not self.updates.update and self.updates.base is None:
-            return None
-        if self.updates.base is None:
-            found = find_base(self.output_dir)  # None in the first of many runs
-        else:
-            found = Folders.of_dataset(find_data(find_named(self.updates.base)))
-        return open_base(found, self.updates, scratch) if found else None
+    def find_base(self) -> Folders | None:
+        """Returns where the dataset is that an update starts from; None for none."""
+        if self.updates.base is not None:
+            return Folders.of_dataset(find_data(find_named(self.updates.base)))
+        # None in the first of many runs, too.
+        return find_base(self.output_dir) if self.updates.update else None
 
     def _plan(self, folders: Folders, scratch: str) -> tuple[Manifest, OldDataset | None]:
         """Writes the manifest, and returns it with the dataset whose images are taken."""
-        base = self._open_base(scratch)
+        found = self.find_base()
+        base = open_base(found, self.updates, scratch) if found else None
         with progress.step("Reading the source"):
             manifest = writer.write_manifest(
                 self.source, folders.manifest, folders.manifest_rejects, self.manifest, base

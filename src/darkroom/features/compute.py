@@ -34,7 +34,7 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import UsageError
 from darkroom.features.cache import Array, FeatureCache, choose_folder, make_key
 from darkroom.features.networks.network import Network
-from darkroom.features.table import make_values, write_features
+from darkroom.features.table import Features, make_values, write_features
 from darkroom.images.views import FORMATS, RAW, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
@@ -67,6 +67,7 @@ def write_dataset_features(
     folders: Folders,
     network: Network,
     elsewhere: Callable[[Collection[int]], Iterable[str]] | None = None,
+    earlier: Features | None = None,
 ) -> Counts:
     """Writes the table of features of a dataset.
 
@@ -77,6 +78,7 @@ def write_dataset_features(
         network: Computes the features.
         elsewhere: Has `compute_part` called for some rows of the index, and returns the folders.
             What they do not have is computed here.
+        earlier: Those of another dataset, which are taken for the same images.
 
     Raises:
         DataError: The index or a record is damaged.
@@ -93,6 +95,12 @@ def write_dataset_features(
     known = cache.load(rows, values)
     if known:
         progress.note(f"The features of {format_count(len(known), 'image')} are known from {kept}.")
+    if earlier and earlier.model == network.model:
+        for sha256, each in zip(earlier.contents, earlier.values, strict=True):
+            # Raw pixels have other keys.
+            if (key := bytes.fromhex(sha256)) in rows and key not in known:
+                values[rows[key]] = each
+                known.add(key)
     missing = {own[0]: key for key, own in rows.items() if key not in known}
     with progress.step("Features") if missing else nullcontext():
         unknown = len(missing)
