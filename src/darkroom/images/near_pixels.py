@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -23,38 +23,15 @@ from darkroom.images.records import find_records
 from darkroom.runtime import progress
 
 _MAX_THREADS = 8
-# Pairs at once, and images whose sketches are kept for the next ones, of 100 kB each.
-_BLOCK, _MAX_KEPT = 2_048, 4_096
+# Pairs at once, and images whose sketches are kept for the next ones, of 75 kB each.
+_BLOCK, _MAX_KEPT = 1_024, 8_192
+_ROUNDS = 100
 
 Array = np.ndarray[Any, Any]
-
-
-class _Place(NamedTuple):
-    """Where a record is.
-
-    Attributes:
-        path: Its file.
-        position: Its number in the file.
-        offset: Where it begins, in bytes.
-        length: Its length in bytes.
-    """
-
-    path: str
-    position: int
-    offset: int
-    length: int
-
-
-class _Looks(NamedTuple):
-    """The sketches of an image.
-
-    Attributes:
-        plain: That of the image.
-        mirrored: That of its mirror image.
-    """
-
-    plain: Sketch
-    mirrored: Sketch
+# Path of the file, number of the record in it, where it begins and its length, in bytes.
+_Place = tuple[str, int, int, int]
+# Sketches of an image and of its mirror image.
+_Looks = tuple[Sketch, Sketch]
 
 
 def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> Array:
@@ -76,39 +53,69 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
             records = find_records(examples, index_dir, np.union1d(one, other).tolist())
             # Records of compressed files have no offset.
             places = {
-                row["row"]: _Place(*(row[name] for name in _Place._fields))
+                row["row"]: (row["path"], row["position"], row["offset"], row["length"])
                 for row in records
                 if row["offset"] is not None
             }
-    order = np.lexsort((other, one))
+    order = _bring_together(one, other)
+    later = _find_later(np.stack([one, other], axis=1)[order])
     kept: dict[int, _Looks | None] = {}
+    needed: dict[int, int] = {}
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
         for start in range(0, len(order) if places else 0, _BLOCK):
             block = order[start : start + _BLOCK]
             pairs = [*zip(one[block].tolist(), other[block].tolist(), strict=True)]
-            rows = {row for pair in pairs for row in pair}
-            if len(kept) > _MAX_KEPT:
-                kept = {row: kept[row] for row in rows & kept.keys()}
-            new = sorted(rows - kept.keys())
+            rows = [row for pair in pairs for row in pair]
+            new = sorted({*rows} - kept.keys())
             kept.update(zip(new, pool.map(partial(_draw, places), new), strict=True))
             found[block] = [*pool.map(partial(_compare, kept), pairs)]
             progress.advance(start + len(block), len(order), "compared pairs")
+            needed.update(zip(rows, later[start : start + _BLOCK].ravel().tolist(), strict=True))
+            kept = {row: kept[row] for row in sorted(kept, key=needed.__getitem__)[:_MAX_KEPT]}
     return found
+
+
+def _bring_together(one: Array, other: Array) -> Array:
+    """Returns an order of pairs in which those of one image are near each other.
+
+    To draw an image takes longer than to compare two. So images get places on a line, and each
+    moves to the middle of those with which it is compared, again and again.
+    """
+    ends = np.searchsorted(np.union1d(one, other), np.stack([one, other]))
+    mates, counts = ends[::-1].ravel(), np.bincount(ends.ravel()) + 1
+    places = np.arange(len(counts))
+    for _ in range(_ROUNDS):
+        sums = np.bincount(ends.ravel(), places[mates], len(counts))
+        # Ranks, so that they never meet in one point.
+        places = np.argsort(np.argsort((places + sums) / counts, kind="stable"))
+    order: Array = np.lexsort(np.sort(places[ends], axis=0))
+    return order
+
+
+def _find_later(pairs: Array) -> Array:
+    """Returns for both images of each pair where the next pair with it is, as a number."""
+    ends = pairs.ravel()
+    order = np.argsort(ends, kind="stable")
+    later = np.full(ends.shape, ends.size)
+    is_same = ends[order[1:]] == ends[order[:-1]]
+    later[order[:-1][is_same]] = order[1:][is_same]
+    return later.reshape(pairs.shape)
 
 
 def _draw(places: Mapping[int, _Place], row: int) -> _Looks | None:
     """Returns the sketches of a record's image; None if it cannot be read."""
     with suppress(OSError, DarkroomError, LookupError, ValueError, SyntaxError):
-        place = places[row]
-        with storage.open_read(place.path) as file:
-            file.seek(place.offset)
-            data = file.read(place.length)
-        record = example.decode_example(read_record_at(place.path, data, place.position))
+        path, position, offset, length = places[row]
+        with storage.open_read(path) as file:
+            file.seek(offset)
+            data = file.read(length)
+        record = example.decode_example(read_record_at(path, data, position))
         with Image.open(io.BytesIO(encode_stored(record)), formats=["JPEG", "PNG"]) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
             image.draft("L", (SIDE, SIDE))
             gray = np.asarray(image.convert("L"))
-        return _Looks(make_sketch(gray), make_sketch(gray, mirrored=True))
+        plain, mirrored = make_sketch(gray), make_sketch(gray, mirrored=True)
+        return plain, mirrored._replace(gray=plain.gray[:, ::-1])
     return None
 
 
@@ -116,4 +123,5 @@ def _compare(kept: Mapping[int, _Looks | None], pair: tuple[int, int]) -> float:
     one, other = (kept[row] for row in pair)
     if one is None or other is None:
         return np.nan
-    return float(np.fmax(compare(one.plain, other.plain), compare(one.mirrored, other.plain)))
+    plain, mirrored = one
+    return float(np.fmax(compare(plain, other[0]), compare(mirrored, other[0])))
