@@ -125,15 +125,22 @@ def test_a_wrong_number_is_far_from_what_its_image_tells():
 def test_the_check_lists_wrong_labels_but_not_those_that_people_ignore(judge, tmp_path):  # noqa: F811
     true = np.arange(80) % 4
     records = [record(n + 1, "train", "abcd"[name], height=20) for n, name in enumerate(true)]
+    values = draw(true)
+    values[29] = (values[29] + draw(true[::-1])[29]) / 2  # of two classes
     records[3]["label"] = records[50]["label"] = records[61]["label"] = "a"
     for row in records:
         row["ignored"] = "*" if row["row"] in (51, 62) else None
     for folder in ("all", "shown"):
         (tmp_path / folder).mkdir()
         with open(tmp_path / folder / "features.parquet", "wb") as file:
-            write_features(file, "drawn 1", 48, [(pa.Table.from_pylist(records), draw(true))])
+            write_features(file, "drawn 1", 48, [(pa.Table.from_pylist(records), values)])
     shown = found(judge(records, folder="shown"))["suspect_labels"]
-    assert [(row["row"], row["label"], row["suggested"]) for row in shown.rows] == [(4, "a", "d")]
+    [first], [second, *others] = shown.rows, shown.next_rows
+    assert (first["row"], first["label"], first["suggested"]) == (4, "a", "d")
+    # The next ones by doubt, without those that people ignore.
+    assert (shown.count, second["row"]) == (1, 30)
+    assert second.keys() == {"row", "uri", "split", "label"}
+    assert {row["row"] for row in others} == {*range(1, 81)} - {4, 30, 51, 62}
     for row in records:
         del row["ignored"]
     suspects = found(judge(records, folder="all"))["suspect_labels"]

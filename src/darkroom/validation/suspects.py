@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
-from darkroom.targets.suspects import MIN_IMAGES, find_suspecting
+from darkroom.targets.suspects import MIN_IMAGES, Array, find_suspecting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
 from darkroom.validation.foretold import foretell
@@ -53,13 +53,21 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
     doubts = suspecting.judge(known, told, targets, names)
     rows = seen.rows[place[doubts.images]].tolist()
     hidden = fetch_hidden(context.connection)
-    ranked = zip(rows, doubts.suggested, doubts.scores, strict=True)
-    shown = [each for each in ranked if each[0] not in hidden]
+    is_list = pa.types.is_list(kind.column)
+    shown = {
+        row: {
+            "suggested": _to_json(value) if is_list else value,
+            suspecting.score: float(f"{score:.3g}"),
+        }
+        for row, value, score in zip(rows, doubts.suggested, doubts.scores, strict=True)
+        if row not in hidden
+    }
     if count := len(shown):
-        shown = shown[:MAX_RANKED_ROWS]
-        rows = [row for row, *_ in shown]
-        found = {row["row"]: row for row in fetch_rows(context.connection, _RECORDS, [rows])}
-        is_list = pa.types.is_list(kind.column)
+        order = seen.rows[place[_rank(known, told, np.isin(names, doubts.untold))]].tolist()
+        left_out = {*rows, *hidden}
+        ranked = [*shown, *(row for row in order if row not in left_out)][:MAX_RANKED_ROWS]
+        found = {row["row"]: row for row in fetch_rows(context.connection, _RECORDS, [ranked])}
+        listed = [{**found[row], **shown[row]} for row in ranked[:count]]
         verb = "image is" if count == 1 else "images are"
         yield Finding(
             "suspect_labels",
@@ -70,14 +78,8 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             "Look at them from the first one on, and correct those that are wrong, in the source "
             "or in the gallery: darkroom gallery RECORDS. "
             f"Labels with fewer than {MIN_IMAGES} images are not judged.",
-            tuple(
-                {
-                    **found[row],
-                    "suggested": _to_json(value) if is_list else value,
-                    suspecting.score: float(f"{score:.3g}"),
-                }
-                for row, value, score in shown
-            ),
+            tuple(listed),
+            tuple(found[row] for row in ranked[count:]),
         )
     if untold := doubts.untold:
         verb = "label is" if len(untold) == 1 else "labels are"
@@ -91,6 +93,13 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             "not show, or most of its images have another label.",
             tuple({"label": name} for name in untold[:MAX_LISTED_ROWS]),
         )
+
+
+def _rank(known: Array, told: Array, untold: Array) -> Array:
+    """Returns all images by doubt, the most doubtful first, and those that are not judged last."""
+    doubt = np.nan_to_num(abs(known - told)[:, ~untold]).max(1, initial=0)
+    doubt[(known[:, untold] == 1).any(1)] = 0
+    return np.argsort(-doubt, kind="stable")
 
 
 def _to_json(value: object) -> str:

@@ -90,6 +90,7 @@ class Finding:
             with the prefix `other_`. Pairs that look alike have their `difference`, in bits of
             256, and begin with the least. A label that is probably wrong has `suggested`, and its
             `probability`, or for numbers `z`, the distance in standard deviations.
+        next_rows: Of labels that are probably wrong the next ones by doubt, for people who look on.
     """
 
     check: str
@@ -98,6 +99,7 @@ class Finding:
     message: str
     hint: str = ""
     rows: tuple[Row, ...] = ()
+    next_rows: tuple[Row, ...] = ()
 
     @property
     def first_rows(self) -> tuple[Row, ...]:
@@ -118,7 +120,7 @@ def format_more(finding: Finding) -> str:
     more = f"and {finding.count - shown:,} more"
     if listed == shown:
         return more
-    which = "all" if listed == finding.count else f"the first {listed:,}"
+    which = "all" if listed >= finding.count else f"the first {listed:,}"
     return f"{more}: {which} are in report.json, --json and the gallery"
 
 
