@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from darkroom.features import neighbours
-from darkroom.features.neighbours import NUM_NEIGHBOURS, find_neighbours
+from darkroom.features.neighbours import NUM_NEIGHBOURS, find_nearest, find_neighbours, scale
 from darkroom.features.table import Features
 
 
@@ -31,6 +31,19 @@ def test_the_nearest_come_first_and_are_those_by_all_numbers():
     nearest = np.argsort(-(own[:1] @ own.T)[0])[1:4]
     found = other[one == features.rows[0]]
     assert len(set(found[:10]) & set(features.rows[nearest])) >= 2
+
+
+def test_the_nearest_of_a_pool_are_those_of_all_its_cosines(monkeypatch):
+    monkeypatch.setattr(neighbours, "_PART", 4)
+    monkeypatch.setattr(neighbours, "_BLOCK", 64)
+    points = scale(np.random.default_rng(2).normal(size=(401, 8)).astype(np.float32))
+    wanted, pool = np.arange(100), np.arange(1, 401, 3)
+    numbers, cosines = find_nearest(points, wanted, pool, 7)
+    expected = points[wanted] @ points[pool].T
+    expected[wanted[:, None] == pool] = -1
+    order = np.argsort(-expected, axis=1)[:, :7]
+    np.testing.assert_array_equal(numbers, pool[order])
+    np.testing.assert_allclose(cosines, np.take_along_axis(expected, order, 1), atol=1e-6)
 
 
 def test_more_images_are_compared_in_parts(monkeypatch):

@@ -14,8 +14,8 @@ from darkroom.features.table import Features
 NUM_NEIGHBOURS, _NUM_COMPONENTS = 20, 64
 # Of more images only those are compared that the first components say are alike.
 _MAX_COMPARED = 100_000
-# Images at once, so that memory is bounded: 100 MB of cosines.
-_BLOCK = 256
+# Images at once, so that memory is bounded: 100 MB of cosines; and those in a part of the pool.
+_BLOCK, _PART = 256, 64
 
 
 def find_neighbours(features: Features) -> tuple[Array, Array]:
@@ -53,14 +53,20 @@ def find_nearest(points: Array, wanted: Array, pool: Array, count: int) -> tuple
         Numbers of the nearest, int64 [wanted, count], the nearest first, and cosines, float32. Of a
         small pool, they are fewer.
     """
-    others, count = points[pool], min(count, len(pool) - 1)
+    count = min(count, len(pool) - 1)
+    pool = np.pad(pool, (0, -len(pool) % _PART), constant_values=-1)
+    others, step = points[pool], len(pool) // _PART
     numbers, found = np.empty((len(wanted), count), np.int64), np.empty((len(wanted), count), "f4")
     for start in range(0, len(wanted), _BLOCK):
         block = wanted[start : start + _BLOCK]
         cosines = points[block] @ others.T
         cosines[block[:, None] == pool] = -np.inf
-        near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-        order = np.argsort(-np.take_along_axis(cosines, near, 1), 1, kind="stable")
+        cosines[:, pool < 0] = -np.inf
+        # The nearest are in the parts that have the nearest, so only these are sorted.
+        best = cosines.reshape(len(block), _PART, step).max(axis=1)
+        parts = np.argpartition(-best, min(count, step) - 1, axis=1)[:, :count, None]
+        near = (parts + step * np.arange(_PART)).reshape(len(block), -1)
+        order = np.argsort(-np.take_along_axis(cosines, near, 1), 1, kind="stable")[:, :count]
         near = np.take_along_axis(near, order, 1)
         numbers[start : start + _BLOCK] = pool[near]
         found[start : start + _BLOCK] = np.take_along_axis(cosines, near, 1)
