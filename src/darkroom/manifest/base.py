@@ -36,14 +36,15 @@ UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAG
 """
 # A row for each one of the list, and one without `row` for each of the base that is not in it.
 _TAKEN = """
-CREATE TEMP TABLE taken AS SELECT listed.row, base.* EXCLUDE (id, shard, state),
-    CASE WHEN base.state = listed.state THEN shard END AS shard
-FROM base FULL JOIN (SELECT id, row, hash(size, mtime) AS state FROM parsed) AS listed USING (id)
+CREATE TEMP TABLE taken AS SELECT listed.row, "order", base.* EXCLUDE (id, shard, state),
+    CASE WHEN base.state = listed.state THEN shard END AS shard FROM base
+FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state FROM parsed) AS listed USING (id)
 """
 _COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
+# With the order as a condition, whoever asks for a range of it joins the rows of that range alone.
 _STAGED = """
 CREATE TEMP VIEW {name} AS SELECT parsed.* REPLACE ({span} AS span),
-    taken.* EXCLUDE (row, span) FROM parsed JOIN taken USING (row)
+    taken.* EXCLUDE (row, "order", span) FROM parsed JOIN taken USING (row, "order")
 """
 # A record is the same when it also has the same label and input columns.
 _OLD = """CASE WHEN shard IS NOT NULL THEN {{
