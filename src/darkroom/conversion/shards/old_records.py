@@ -21,7 +21,7 @@ from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage
-from darkroom.manifest.table import ManifestRow, flatten_old, list_rows
+from darkroom.manifest.table import ManifestRow, flatten_old, list_rows, list_values
 from darkroom.runtime import progress
 from darkroom.storage.parquet import BATCH_ROWS, KeptTables
 
@@ -85,7 +85,7 @@ class OldRecords:
     def find(self, rows: pa.Table) -> pa.Table:
         """Returns the fields of `old` of a manifest's rows, and what the old index says of them."""
         old = flatten_old(rows)
-        places = [*zip(old["split"].to_pylist(), old["shard"].to_pylist(), strict=True)]
+        places = [*zip(*(list_values(old[name]) for name in ("split", "shard")), strict=True)]
         parts = {
             place: self._read_index(self._dataset.index_path(*place))
             for place in {*places} - {(None, None)}
@@ -93,7 +93,7 @@ class OldRecords:
         starts = dict(zip(parts, accumulate(map(len, parts.values()), initial=0), strict=False))
         numbers = [
             None if position is None else starts[place] + position
-            for place, position in zip(places, old["position"].to_pylist(), strict=True)
+            for place, position in zip(places, list_values(old["position"]), strict=True)
         ]
         # Shards of new images alone have no parts.
         found = pa.concat_tables([*parts.values()] or [_SCHEMA.empty_table()])
@@ -104,11 +104,13 @@ class OldRecords:
 
     def list_rows(self, rows: pa.Table) -> Iterator[ManifestRow]:
         """Yields rows of a manifest with all that is found about their old records."""
-        found = self.find(rows).to_pylist()
+        table = self.find(rows)
+        values = zip(*map(list_values, table.columns), strict=True)
+        found = [dict(zip(table.column_names, each, strict=True)) for each in values]
         if self._is_remote:
             self._copy_ranges(found)
-        for row, old in zip(list_rows(rows), found, strict=True):
-            yield row if row.old is None else row._replace(old=old)
+        for row, old in zip(list_rows(rows.drop(["old"])), found, strict=True):
+            yield row if old["split"] is None else row._replace(old=old)
 
     def take(self, row: ManifestRow) -> PreparedImage | bytes | None:
         """Returns what the dataset has of a row from `list_rows`.
