@@ -53,8 +53,9 @@ _COMPARED = """
 CREATE TABLE {name} AS SELECT * EXCLUDE (sha256, pixel_hash) REPLACE (key::UUID AS key),
     hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels FROM {name}_index
 """
+# Only images that changed: no question is about the others.
 _PAIRS = """
-CREATE TABLE pairs AS SELECT
+CREATE TABLE pairs AS FROM (SELECT
     old.row AS other_row, old.split AS other_split, old.label AS other_label,
     new.row AS row, new.split AS split, new.label AS label,
     old.key IS NULL AS added, new.key IS NULL AS removed,
@@ -64,6 +65,7 @@ CREATE TABLE pairs AS SELECT
     old.pixels <> new.pixels AS redrawn,
     old.pixels = new.pixels AND old.bytes <> new.bytes AS encoded
 FROM old FULL JOIN new USING (key)
+) WHERE added OR removed OR moved OR relabelled OR redrawn OR encoded
 """
 # What each change is called, and from which side its split and its example are.
 CHANGES = {
@@ -90,7 +92,6 @@ FROM first JOIN {side} ON {side}.row = first.{prefix}row ORDER BY row
 """
 _FROZEN = """
 SELECT count(*) FROM pairs WHERE 'test' IN (coalesce(split, ''), coalesce(other_split, ''))
-    AND (added OR removed OR moved OR relabelled OR redrawn OR encoded)
 """
 _LOSSES = """
 SELECT label, old.images AS images, coalesce(new.images, 0) AS now FROM
