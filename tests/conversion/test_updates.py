@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from darkroom.dataset.keys import make_key
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
 from darkroom.manifest import decisions as decided
+from darkroom.manifest import writer
 from darkroom.options import ConversionOptions
 
 from ..trees import read_files
@@ -315,6 +317,26 @@ def test_the_same_list_writes_nothing(tmp_path, count_reads):
     assert convert(source, root, update=True).already_complete
     assert not count_reads
     assert before == {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_rows_of_the_same_list_are_compared_only_where_some_were_left_out(
+    tmp_path, monkeypatch, repeats
+):
+    world = World(tmp_path / "images")
+    world.add(30)
+    root, source = tmp_path / "records", world.write_list()
+    source.write_text(source.read_text() + source.read_text().splitlines()[-1] * repeats)
+    first = convert(source, root, update=True)
+    compared = []
+    real = writer._reject_conflicts
+    monkeypatch.setattr(writer, "_reject_conflicts", lambda *a: compared.append(1) or real(*a))
+    again = convert(source, root, update=True)
+    assert again == replace(first, already_complete=True)
+    assert (again.deduplicated, len(compared)) == (repeats, repeats)
+    # What is not in the source may ask for more than it.
+    assert not convert(source, root, update=True, label_map=["c", "b", "a"]).already_complete
+    assert len(compared) == repeats + 1
 
 
 def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path, world, monkeypatch):

@@ -12,15 +12,17 @@ from operator import itemgetter
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.output.commit import find_codecs
+from darkroom.conversion.output.commit import describe_options, find_codecs
 from darkroom.conversion.planned_rows import write_planned_rows
 from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.example import IMAGE_ENCODED
 from darkroom.dataset.index import (
     find_index_files,
     read_code,
     read_index_batches,
     read_index_schema,
+    read_source_fingerprint,
 )
 from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
@@ -31,8 +33,10 @@ from darkroom.errors import DataError, RejectError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.base import Base
+from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import RecordOptions, UpdateOptions
 from darkroom.options.image import NEVER_COPIES, ImageOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
 from darkroom.storage.parquet import BATCH_ROWS
@@ -77,6 +81,31 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
         merges_spans=updates.merge_spans,
         planned=planned,
     )
+
+
+def find_known(base: Base, options: ManifestOptions, records: RecordOptions) -> Manifest | None:
+    """Returns the manifest of the dataset that is updated, as far as the dataset tells.
+
+    With a source of its fingerprint, that is all. None if it might not be: rows were left out,
+    labels are given, or records are to be made in another way.
+    """
+    dataset = read_dataset(base.folders.examples)
+    manifest = Manifest(
+        rows=dataset.rows,
+        deduplicated=dataset.deduplicated,
+        rejected=dataset.rejected,
+        splits={name: split.records for name, split in dataset.splits.items()},
+        labels=[*dataset.labels],
+        inputs={},
+        has_images=IMAGE_ENCODED in dataset.features,
+        has_labels=bool(dataset.labels or dataset.target.names),
+        seed=options.seed,
+        fingerprint=read_source_fingerprint(base.folders.index),
+        base=base.places,
+    )
+    is_same = dataset.options == describe_options(manifest, records) and not dataset.deduplicated
+    has_labels = options.labels is not None or options.label_columns
+    return manifest if is_same and not has_labels and manifest.fingerprint else None
 
 
 def open_old_dataset(

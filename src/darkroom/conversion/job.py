@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.base import find_base, open_base, open_old_dataset
+from darkroom.conversion.base import find_base, find_known, open_base, open_old_dataset
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
 from darkroom.conversion.output.output import Output
@@ -128,9 +128,9 @@ class ConversionJob:
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             output = self._make_output(scratch)
             manifest, old = self._plan(output.folders, scratch)
-            dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
             if done := self._find_finished(output, manifest):
                 return self._judge(done)
+            dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
             output.check()
             attempt, job = self._begin(output, old)
             job_id = dataflow.submit(job, wait)
@@ -153,12 +153,14 @@ class ConversionJob:
         return find_base(self.output_dir) if self.updates.update else None
 
     def _plan(self, folders: Folders, scratch: str) -> tuple[Manifest, OldDataset | None]:
-        """Writes the manifest, and returns it with the dataset whose images are taken."""
+        """Returns the manifest, which is written if it must be, and the old dataset."""
         found = self.find_base()
         base = open_base(found, self.updates, scratch) if found else None
+        is_here = self.updates.base is None and not self.overwrite
+        known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
             manifest = writer.write_manifest(
-                self.source, folders.manifest, folders.manifest_rejects, self.manifest, base
+                self.source, folders.manifest, folders.manifest_rejects, self.manifest, base, known
             )
         if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")

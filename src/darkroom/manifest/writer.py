@@ -150,6 +150,7 @@ def write_manifest(
     rejects_folder: str,
     options: ManifestOptions | None = None,
     base: Base | None = None,
+    known: Manifest | None = None,
 ) -> Manifest:
     """Reads a source and writes its manifest and its rejects.
 
@@ -161,6 +162,7 @@ def write_manifest(
         options: How rows become entries.
         base: The dataset whose unchanged images are taken; rows of it keep their span, and labels
             their numbers.
+        known: Is returned, and nothing written, if the source has its fingerprint.
 
     Returns:
         The content of the manifest.
@@ -188,6 +190,8 @@ def write_manifest(
         folders = sources[0] if kind.says is None else None
         depth = folders.label_depth if isinstance(folders, FolderSource) else 0
         staged = stage_rows(sources, options, scratch)
+        if known and staged.fingerprint == known.fingerprint:
+            return known
         with open_database(scratch) as connection:
             name = "listed" if depth else "staged"
             create_view(connection, "parsed" if base else name, [staged.path], scratch)
