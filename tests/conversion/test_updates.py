@@ -292,6 +292,17 @@ def test_merged_spans_are_one(tmp_path, world, count_reads):
     assert not count_reads
 
 
+def test_a_list_that_only_got_another_number_is_of_another_span(tmp_path, world, count_reads):
+    root, folder = tmp_path / "by week", world.folder
+    world.write_list().rename(folder / "week-3.csv")
+    convert(folder / "week-{SPAN}.csv", root, update=True)
+    (folder / "week-3.csv").rename(folder / "week-7.csv")
+    count_reads.clear()
+    convert(folder / "week-{SPAN}.csv", root, update=True)
+    assert {row["span"] for row in read_rows(root)} == {7}
+    assert not count_reads
+
+
 def test_only_new_and_changed_images_are_read(tmp_path, world, count_reads):
     root = tmp_path / "records"
     before = {os.stat(root / file).st_ino for file in read_shards(root)}

@@ -53,6 +53,8 @@ class Fingerprint:
         columns = chunk.columns
         parts = ["\0".join(columns[name]) for name in _TEXTS]  # a NUL is rejected on reading
         parts += [repr(columns[name]) for name in _OTHERS]
+        # A column of spans is in `extra`, too; numbers in the names of lists are not.
+        parts += [repr(columns["span"])] * any(columns["span"])
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
         self._digest.update("\0\0".join(parts).encode(errors="backslashreplace"))
 
