@@ -241,7 +241,7 @@ install_locked() {
 install_newest() {
   case $kind in
     tf) packages= extras="[tf]" ;;
-    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp]" ;;
+    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp,reader]" ;;
     bare) packages=ipykernel extras= ;;
     torch) packages="albumentations datasets grain hypothesis jax keras lightning pytest scikit-learn torch torchvision" extras="[reader]" ;;
     kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras= ;;
