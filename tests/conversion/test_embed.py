@@ -263,3 +263,8 @@ def test_models_of_onnx_are_read_without_tensorflow(records, tmp_path):
 def test_a_model_that_is_not_there_is_an_error(records, model, message):
     with pytest.raises((UsageError, OSError), match=message):
         darkroom.embed(records, model)
+
+
+def test_features_cannot_be_asked_of_a_job_that_nobody_waits_for():
+    with pytest.raises(UsageError, match="use darkroom embed when the job has ended"):
+        ConversionOptions(embed=True, wait=False)

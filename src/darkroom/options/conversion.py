@@ -210,6 +210,11 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
         """
         check_flag("wait", self.wait)
         check_flag("embed", self.embed)
+        if self.embed and not self.wait:
+            raise UsageError(
+                "Features are computed when the records are there.",
+                "Leave wait=False (--no-wait) out, or use darkroom embed when the job has ended.",
+            )
         given = self.beam_options
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise UsageError(
