@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -28,10 +28,22 @@ _BLOCK, _MAX_KEPT = 1_024, 8_192
 _ROUNDS = 100
 
 Array = np.ndarray[Any, Any]
-# Path of the file, number of the record in it, where it begins and its length, in bytes.
-_Place = tuple[str, int, int, int]
-# Sketches of an image and of its mirror image.
-_Looks = tuple[Sketch, Sketch]
+
+
+class _Place(NamedTuple):
+    """Where a record is: its file, its number in it, where it begins and its length, in bytes."""
+
+    path: str
+    position: int
+    offset: int
+    length: int
+
+
+class _Looks(NamedTuple):
+    """The sketches of an image and of its mirror image."""
+
+    plain: Sketch
+    mirrored: Sketch
 
 
 def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> Array:
@@ -53,7 +65,7 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
             records = find_records(examples, index_dir, np.union1d(one, other).tolist())
             # Records of compressed files have no offset.
             places = {
-                row["row"]: (row["path"], row["position"], row["offset"], row["length"])
+                row["row"]: _Place(*(row[name] for name in _Place._fields))
                 for row in records
                 if row["offset"] is not None
             }
@@ -105,17 +117,17 @@ def _find_later(pairs: Array) -> Array:
 def _draw(places: Mapping[int, _Place], row: int) -> _Looks | None:
     """Returns the sketches of a record's image; None if it cannot be read."""
     with suppress(OSError, DarkroomError, LookupError, ValueError, SyntaxError):
-        path, position, offset, length = places[row]
-        with storage.open_read(path) as file:
-            file.seek(offset)
-            data = file.read(length)
-        record = example.decode_example(read_record_at(path, data, position))
+        place = places[row]
+        with storage.open_read(place.path) as file:
+            file.seek(place.offset)
+            data = file.read(place.length)
+        record = example.decode_example(read_record_at(place.path, data, place.position))
         with Image.open(io.BytesIO(encode_stored(record)), formats=["JPEG", "PNG"]) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
             image.draft("L", (SIDE, SIDE))
             gray = np.asarray(image.convert("L"))
         plain, mirrored = make_sketch(gray), make_sketch(gray, mirrored=True)
-        return plain, mirrored._replace(gray=plain.gray[:, ::-1])
+        return _Looks(plain, mirrored._replace(gray=plain.gray[:, ::-1]))
     return None
 
 
@@ -123,5 +135,4 @@ def _compare(kept: Mapping[int, _Looks | None], pair: tuple[int, int]) -> float:
     one, other = (kept[row] for row in pair)
     if one is None or other is None:
         return np.nan
-    plain, mirrored = one
-    return float(np.fmax(compare(plain, other[0]), compare(mirrored, other[0])))
+    return float(np.fmax(compare(one.plain, other.plain), compare(one.mirrored, other.plain)))
