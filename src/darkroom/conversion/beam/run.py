@@ -31,8 +31,7 @@ def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_nam
         DarkroomError: It failed.
     """
     if runner == LOCAL_RUNNER and not beam_options:
-        with collect_less_garbage():
-            job.run_here()
+        job.run_here()
         return
     from darkroom.runtime.plain_beam import beam
 
@@ -53,8 +52,7 @@ def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
     from darkroom.conversion.beam.transforms import WriteDataset
 
     if _runs_in_this_process(pipeline):
-        with collect_less_garbage():
-            job.run_here()
+        job.run_here()
         return
     followed = follow_shards(job) if _get_engine(pipeline) else nullcontext()
     with _find_unshared(job), followed:

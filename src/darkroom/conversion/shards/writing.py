@@ -22,7 +22,7 @@ from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
-from darkroom.runtime.process import count_cores
+from darkroom.runtime.process import collect_less_garbage, count_cores
 from darkroom.storage.parquet import KeptTables
 
 # Each keeps some rows of its index in memory.
@@ -57,6 +57,7 @@ class WriteJob:
         """Whether a worker in this very process shows the progress of this run."""
         return self.run in _done
 
+    @collect_less_garbage()
     def run_here(self) -> None:
         """Writes the dataset in this process.
 
