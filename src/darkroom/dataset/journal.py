@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -116,10 +117,14 @@ def is_output(folder: str) -> bool:
     return any(_read(each, journal_path(each)) is not None for each in attempts)
 
 
-def find_outputs(folder: str) -> tuple[list[str], list[str]]:
+def find_outputs(folder: str, left_out: Counter[str] | None = None) -> tuple[list[str], list[str]]:
     """Returns the files below a folder without those of darkroom outputs, and these outputs.
 
     Only files that a conversion writes into an output are left out, not images beside them.
+
+    Args:
+        folder: The folder.
+        left_out: As in `storage.walk_files`.
 
     Returns:
         Both as paths relative to `folder`.
@@ -134,7 +139,7 @@ def find_outputs(folder: str) -> tuple[list[str], list[str]]:
             outputs[inside] = is_output(storage.join(folder, inside))
         return outputs[inside] and (is_reserved(name) or is_sidecar(name))
 
-    files = list(storage.walk_files(folder, _MARKS, is_left_out))
+    files = list(storage.walk_files(folder, _MARKS, is_left_out, left_out))
     return files, [inside for inside, found in outputs.items() if found]
 
 

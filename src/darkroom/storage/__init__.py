@@ -16,6 +16,7 @@ import os
 import posixpath
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -28,6 +29,7 @@ from darkroom.storage.failures import convert_os_error as convert_os_error
 from darkroom.storage.failures import find_near as find_near
 from darkroom.storage.failures import report_failures as report_failures
 from darkroom.storage.failures import suggest_near as suggest_near
+from darkroom.storage.files import LINKED_TWICE as LINKED_TWICE
 from darkroom.storage.files import NOT_REGULAR as NOT_REGULAR
 from darkroom.storage.files import PART_PREFIX as PART_PREFIX
 from darkroom.storage.files import UNUSABLE as UNUSABLE
@@ -187,11 +189,13 @@ def walk_files(
     path: str,
     marks: Collection[str] = (),
     is_left_out: Callable[[str, str], bool] | None = None,
+    left_out: Counter[str] | None = None,
 ) -> Iterator[str]:
     """Yields the paths of all files below a folder, relative to it, in sorted order.
 
-    Names that begin with a dot are left out: editors and desktops put them everywhere. Links to
-    folders are followed, each folder once.
+    Names that begin with a dot are left out: editors and desktops put them everywhere. So are
+    folders in which systems keep thumbnails and trash. Links to folders are followed, each folder
+    once.
 
     Args:
         path: The folder.
@@ -199,13 +203,15 @@ def walk_files(
             directly in it.
         is_left_out: Called with the relative path of a marked folder and a name in it; tells
             whether to leave out the entry of that name.
+        left_out: Counts the other names that are left out, by reason; what is below a folder that
+            is left out does not count.
 
     Raises:
         OSError: A folder cannot be read.
     """
     if is_remote(path):
-        return remote.walk_files(path, marks, is_left_out)
-    return local.walk_files(local_path(path), marks, is_left_out)
+        return remote.walk_files(path, marks, is_left_out, left_out)
+    return local.walk_files(local_path(path), marks, is_left_out, left_out)
 
 
 def look_up_files(path: str) -> dict[str, FileInfo]:

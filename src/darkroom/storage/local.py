@@ -7,11 +7,19 @@ import posixpath
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO
 
 from darkroom.errors import MissingPathError
-from darkroom.storage.files import NOT_REGULAR, PART_PREFIX, FileInfo, NotAFileError
+from darkroom.storage.files import (
+    LINKED_TWICE,
+    NOT_REGULAR,
+    PART_PREFIX,
+    FileInfo,
+    NotAFileError,
+    find_reason,
+)
 
 
 def open_read(path: str) -> BinaryIO:
@@ -154,6 +162,7 @@ def walk_files(
     root: str,
     marks: Collection[str] = (),
     is_left_out: Callable[[str, str], bool] | None = None,
+    left_out: Counter[str] | None = None,
     *,
     with_hidden: bool = False,
 ) -> Iterator[str]:
@@ -163,7 +172,8 @@ def walk_files(
         root: The folder.
         marks: As there.
         is_left_out: As there.
-        with_hidden: Whether names that begin with a dot are among them.
+        left_out: As there.
+        with_hidden: Whether those that it leaves out by their names are among them.
 
     Raises:
         OSError: A folder cannot be read.
@@ -172,11 +182,21 @@ def walk_files(
     def fail(error: OSError) -> None:
         raise error
 
+    counts: Counter[str] = Counter() if left_out is None else left_out
+
+    def select(names: Iterable[str], *, are_folders: bool) -> list[str]:
+        reasons = {name: find_reason(name, is_folder=are_folders) for name in names}
+        if with_hidden:
+            return sorted(reasons)
+        counts.update(filter(None, reasons.values()))
+        return sorted(name for name, reason in reasons.items() if not reason)
+
     wanted_marks = frozenset(marks)
     seen: set[tuple[int, int]] = set()
     for folder, folders, files in os.walk(root, onerror=fail, followlinks=True):
         status = os.stat(folder)
         if (status.st_dev, status.st_ino) in seen:
+            counts[LINKED_TWICE] += 1
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
@@ -187,10 +207,9 @@ def walk_files(
                 [name for name in names if not is_left_out(inside, name)]
                 for names in (folders, files)
             )
-        folders[:] = sorted(name for name in folders if with_hidden or not name.startswith("."))
-        for name in sorted(files):
-            if with_hidden or not name.startswith("."):
-                yield name if inside == "." else posixpath.join(inside, name)
+        folders[:] = select(folders, are_folders=True)
+        for name in select(files, are_folders=False):
+            yield name if inside == "." else posixpath.join(inside, name)
 
 
 def list_everything(root: str) -> dict[str, int]:

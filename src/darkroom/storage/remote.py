@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from darkroom.errors import StorageError
-from darkroom.storage.files import NotAFileError
+from darkroom.storage.files import NotAFileError, find_reason
 from darkroom.storage.requests import check_length, request, split_path
 from darkroom.storage.stores import MAX_DELETED, Download, Object, Page, Store, TooLongError
 
@@ -84,6 +85,7 @@ def walk_files(
     path: str,
     marks: Collection[str] = (),
     is_left_out: Callable[[str, str], bool] | None = None,
+    left_out: Counter[str] | None = None,
 ) -> Iterator[str]:
     """Yields the relative names of all objects below `path`, as `darkroom.storage.walk_files`."""
     names = sorted(found.name for found in walk(path))
@@ -92,15 +94,22 @@ def walk_files(
         parts = name.split("/")
         marked.update("/".join(parts[:at]) for at, part in enumerate(parts) if at and part in marks)
     below = tuple(f"{folder}/" for folder in sorted(marked))
+    reasons: dict[str, str] = {}
     for name in names:
-        if "/." in f"/{name}":
-            continue
         outer = (start for start in below if name.startswith(start))
         if is_left_out and any(
             is_left_out(start[:-1], name[len(start) :].partition("/")[0]) for start in outer
         ):
             continue
-        yield name
+        parts = name.split("/")
+        for at, part in enumerate(parts, start=1):
+            if reason := find_reason(part, is_folder=at < len(parts)):
+                reasons["/".join(parts[:at])] = reason
+                break
+        else:
+            yield name
+    if left_out is not None:
+        left_out.update(reasons.values())
 
 
 def list_everything(path: str) -> dict[str, int]:
