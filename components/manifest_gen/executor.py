@@ -15,6 +15,7 @@ from darkroom import storage
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
+from darkroom.dataset.read_as import format_read_as
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
@@ -78,6 +79,9 @@ class Executor(base_executor.BaseExecutor):
             )
         for name in ("rows", "rejected", "deduplicated", "removed"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
+        if manifest.read_as:
+            lines = format_read_as(manifest.read_as)
+            manifest_artifact.set_string_custom_property("read_as", "\n".join(lines))
         rejects_artifact.set_int_custom_property("rejected", manifest.rejected)
         warn_of_rejects(manifest.rejected, manifest.rows, rejects_artifact.uri)
 

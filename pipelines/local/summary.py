@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.index import read_index
+from darkroom.dataset.read_as import format_read_as
 from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
@@ -107,6 +108,7 @@ class RunSummary:
         """Returns the summary as values that JSON knows; with `error` when the command fails."""
         report, error = self.report, self.find_error()
         return {
+            "read_as": asdict(report.read_as) if report and report.read_as else None,
             "rows": report.rows if report else None,
             "written": report.written if report else None,
             "rejected": dict(report.rejected) if report else None,
@@ -172,6 +174,7 @@ def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
     splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
     lines = [
+        *(format_read_as(report.read_as) if report.read_as else []),
         f"Rows in    {report.rows:,}",
         f"Written    {report.written:,}  ({splits})",
         f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),

@@ -6,7 +6,7 @@ A test, in whatever folder below tests/, says which row of the catalogue it cove
     def test_a_missing_file_is_rejected(...): ...
 
 Marks may be stacked, and may be in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers run
-from 1 to 84, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
+from 1 to 94, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
 the module: this script reads the source of the tests and does not import them.
 
     python tests/bad_input/faults.py            writes the page
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "bad-input.md"
-NUMBERS = range(1, 85)
+NUMBERS = range(1, 95)
 
 _SECTIONS = {
     "CSV and other lists": range(1, 27),
@@ -34,6 +34,7 @@ _SECTIONS = {
     "Images that look alike": range(74, 76),
     "Decisions": range(76, 79),
     "Groups, features and the gallery": range(79, 85),
+    "What a source is read as": range(85, 95),
 }
 # Where an input of a number is, if the input does not say so.
 _PLACES = {

@@ -135,7 +135,8 @@ def test_labels_that_differ_in_case_are_reported_not_merged(jpeg_set, tmp_path):
         result = convert(jpeg_set.csv, tmp_path / "other")
     assert result.labels == ("Cat", "cat", "dog", "owl")
     assert [line for line in notes.lines if "'Cat', 'cat'" in line] == [
-        "Warning: labels look alike: 'Cat', 'cat'; write them the same way if they mean the same"
+        "Doubt: Labels look alike: 'Cat', 'cat'; write them the same way if they mean the same. If "
+        "they differ: --accept similar_labels (accept= in Python)."
     ]
 
 
@@ -143,7 +144,7 @@ def test_many_lookalikes_are_cut_short():
     found = [label for letter in "abcdefghijklmnop" for label in (letter, letter.upper())]
     *lines, last = describe_lookalikes(found)
     assert len(lines) == 10
-    assert last == "and 6 more groups of labels that look alike"
+    assert last == "And 6 more groups."
 
 
 @pytest.mark.fault(

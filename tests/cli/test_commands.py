@@ -38,7 +38,11 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
     command = ["convert", str(faulty_set.csv), "--output-dir", f"{tmp_path}/out"]
     assert main([*command, "--max-rejects", "1"]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[:8] == [
+    assert out.splitlines()[:12] == [
+        "Read as    CSV in UTF-8, header in line 1",
+        "  image    column image_uri",
+        "  label    column label, numbered by sorted text",
+        "  split    column split",
         "Rows in    47",
         "Written    39  (train 31, eval 8, test 0) in 4 shards",
         "Rejected   7  (conflict 2, empty 1, empty_label 1, missing 1, not_an_image 1, "
@@ -55,6 +59,7 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
     assert main([*command, "--max-rejects", "1", "--json"]) == 0
     found = _json(capsys)
     assert len(found.pop("fingerprint")) == 64
+    assert found.pop("read_as")["splits"] == "column"
     one_each = dict.fromkeys(("empty", "empty_label", "missing", "not_an_image", "truncated"), 1)
     assert found == {
         "rows": 47,

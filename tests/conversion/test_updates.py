@@ -19,6 +19,7 @@ import darkroom
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
 from darkroom.conversion.shards import encode
+from darkroom.dataset.index import read_index
 from darkroom.dataset.keys import make_key
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
@@ -490,6 +491,40 @@ def test_new_rows_alone_are_appended(tmp_path, count_reads):
     world.rows = {**old, **world.rows}
     assert convert(world.write_list(), root, update=True).written == 41
     check_like_from_nothing(root, tmp_path)
+
+
+def test_images_keep_their_keys_when_lists_of_other_folders_come_and_go(tmp_path, count_reads):
+    """Each folder has images of the same names."""
+
+    def write(day):
+        world = World(tmp_path / f"day{day}", seed=day)
+        world.add(6)
+        world.write_list()
+
+    def list_ids(root):
+        rows = read_index(f"{root}/index", ["uri", "id"]).to_pylist()
+        return {row["uri"].removeprefix(f"{tmp_path}/"): row["id"] for row in rows}
+
+    root, lists = tmp_path / "out", tmp_path / "day*" / "list.csv"
+    write(1)
+    convert(lists, root)
+    for day in (2, 3):
+        write(day)
+        count_reads.clear()
+        convert(lists, root, update=True)
+        assert len(count_reads) == 6
+    names = [f"{number}.png" for number in range(6)]
+    expected = {f"day{day}/{name}": f"day{day}/{name}" for day in (2, 3) for name in names}
+    expected |= {f"day1/{name}": name for name in names}
+    assert list_ids(root) == expected
+    # One list alone tells its images apart without their folder.
+    count_reads.clear()
+    convert(tmp_path / "day3" / "list.csv", root, update=True, allow_removals=True)
+    assert list_ids(root) == {f"day3/{name}": f"day3/{name}" for name in names}
+    convert(tmp_path / "day2" / "list.csv", root, update=True, append=True)
+    convert(tmp_path / "day1" / "list.csv", root, update=True, append=True)
+    assert len(count_reads) == 12
+    assert len(list_ids(root)) == 18
 
 
 def test_spans_never_share_a_shard(tmp_path):

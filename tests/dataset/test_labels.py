@@ -76,6 +76,8 @@ def test_more_labels_than_classes_are_an_error():
         ["Straße", "strasse"],
         ["a b", "a\u00a0b"],
         ["ab", "a\u200db"],
+        ["007", "7", "7.0", "7e0"],
+        ['"cat"', "cat", "\u201ccat\u201d"],
         ["\u2764", "\u2764\ufe0f"],
     ],
 )
@@ -85,7 +87,7 @@ def test_labels_that_look_alike_are_found(group):
 
 
 @pytest.mark.parametrize(
-    "labels", [["Käse", "Kase"], ["1", "l"], ["0", "O"], ["007", "7"], ["猫", "犬"]]
+    "labels", [["Käse", "Kase"], ["1", "l"], ["0", "O"], ["-5", "5"], ["1.5", "15"], ["猫", "犬"]]
 )
 def test_labels_that_look_different_are_not(labels):
     assert find_lookalikes(labels) == []
@@ -107,7 +109,8 @@ def test_integer_labels_number_themselves():
     [
         ([], "is empty"),
         (["a", "b", "a "], r"repeats \['a'\]"),
-        (["a", ""], r"unusable labels \[''\]"),
+        (["a", " "], r"an empty label in line 2\. Take the line out"),
+        (["a", "b\nc"], r"unusable labels \['b\\nc'\]"),
     ],
 )
 def test_an_unusable_label_map_is_an_error(labels, problem):

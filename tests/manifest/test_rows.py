@@ -37,7 +37,7 @@ IMAGES = "image_uri,label\n"
 
 
 def test_a_row_becomes_an_entry(parse, tmp_path):
-    entry = parse_one(parse, "split,image_uri,label,age\nVALIDATION, a.jpg , 007 ,8\n")
+    entry = parse_one(parse, "split,image_uri,label,age\nVALIDATION,a.jpg , 007 ,8\n")
 
     assert isinstance(entry, Entry)
     assert entry._replace(order=0) == Entry(

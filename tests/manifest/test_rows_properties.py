@@ -33,6 +33,7 @@ class GivenRows:
 
     name = "rows"
     span = 0
+    has_types = True
 
     def __init__(self, schema, base, identity_base, rows):
         self.schema, self.base, self.identity_base = schema, base, identity_base

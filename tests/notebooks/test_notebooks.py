@@ -34,11 +34,12 @@ COUNTS = "23 23 {'train': 18, 'eval': 5}\n"
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Returns all files of a dataset but the index, which names the folder of its images."""
+    """Returns all files of a dataset but those that say what its source was."""
+    sources = {"index", "read-as.json", "SHA256SUMS"}
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.parent.name != "index"
+        if path.is_file() and not {path.name, path.parent.name} & sources
     }
 
 

@@ -14,6 +14,7 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import describe as describing
 from darkroom.dataset import checksums
+from darkroom.dataset.layout import READ_AS_FILE
 from darkroom.errors import DataError, OutputError, StorageError, UsageError
 from darkroom.options.conversion import ConversionOptions
 
@@ -50,9 +51,9 @@ def convert(records: Path, **options):
 
 
 def list_sidecars(records: Path) -> set[str]:
-    """Returns the sidecars that are listed, after all listed files were checked."""
+    """Returns the sidecars for others that are listed, after all listed files were checked."""
     assert darkroom.verify(records).findings == ()
-    return checksums.list_sidecars(str(records))
+    return checksums.list_sidecars(str(records)) - {READ_AS_FILE}
 
 
 def test_the_commit_is_the_same_with_and_without(records, tmp_path):

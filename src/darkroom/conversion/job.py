@@ -19,7 +19,6 @@ from darkroom.conversion.result import ConversionResult, TooManyRejectsError, de
 from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
-from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.pointer import find_data
@@ -164,8 +163,6 @@ class ConversionJob:
             )
         if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
-        for line in describe_lookalikes(manifest.labels):
-            progress.note(f"Warning: {line}")
         old = open_old_dataset(manifest.find_base(), self.conversion, self.updates.recheck)
         return manifest, old
 
@@ -230,6 +227,7 @@ class ConversionJob:
             merged=manifest.merged,
             labels=tuple(manifest.labels),
             data_dir=folder,
+            read_as=manifest.read_as,
         )
         if result.num_rejected + result.deduplicated == result.rows:
             check_not_all_denied(result.rejected, rejects.list_rejects(folder))

@@ -17,6 +17,7 @@ from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.read_as import ReadAs, format_read_as
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.table import Manifest
@@ -49,6 +50,7 @@ class ConversionResult:
             the same.
         numbers: The names of the numbers, where images are labelled with numbers.
         decisions: The decisions that were applied, as in `dataset.json`; None without any.
+        read_as: How the source was read; None where an older version read it.
     """
 
     output_dir: str
@@ -68,6 +70,7 @@ class ConversionResult:
     data_dir: str = ""
     numbers: tuple[str, ...] = ()
     decisions: Decisions | None = None
+    read_as: ReadAs | None = None
 
     def __post_init__(self) -> None:
         """Sets the folder of the files where it is not another one."""
@@ -102,6 +105,7 @@ class ConversionResult:
         values |= {"rejected": dict(self.rejected), "splits": dict(self.splits)}
         values |= {"labels": list(self.labels), "rejects_path": self.rejects_path}
         values["numbers"] = list(self.numbers)
+        values["read_as"] = dataclasses.asdict(self.read_as) if self.read_as else None
         values["classes"] = {split: dict(counts) for split, counts in self.classes.items()}
         return values
 
@@ -121,9 +125,10 @@ class ConversionResult:
             return cards.make_card(format_conversion(self), {})
         records = format_count(self.written, "record")
         written = f"{records} in {format_count(self.shards, 'shard')}"
+        read_as = dict(self.read_as.to_rows()) if self.read_as else None
         return cards.make_card(
             f"Already complete: {written}" if self.already_complete else f"Converted: {written}",
-            self.to_dict(),
+            {**self.to_dict(), "read_as": read_as},
             " ".join(_list_remarks(self).values()),
         )
 
@@ -140,9 +145,11 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
         return f"Submitted as {result.job_id}: {rows} to {result.output_dir}."
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
     splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
-    head = "Already complete: nothing was done.\n" if result.already_complete else ""
+    head = "Already complete: nothing was done." if result.already_complete else ""
     lines = [
-        f"{head}Rows in    {result.rows:,}",
+        *([head] if head else []),
+        *(format_read_as(result.read_as) if result.read_as else []),
+        f"Rows in    {result.rows:,}",
         f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
         f"Duplicates {result.deduplicated - result.excluded:,}"
@@ -206,4 +213,5 @@ def describe_dataset(
         excluded=manifest.excluded,
         merged=manifest.merged,
         decisions=dataset.decisions,
+        read_as=manifest.read_as,
     )

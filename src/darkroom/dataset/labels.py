@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
@@ -24,6 +25,9 @@ _JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 _SEPARATORS = re.compile(r"[\s_-]+")
+_POINTED = re.compile(r"-?[0-9]+\.0+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]{1,3})?", re.ASCII)
+_QUOTES = "\"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
 # Small letters of other scripts that look like Latin ones, themselves or as capitals.
 _LATIN = str.maketrans(
     # Cyrillic, then Greek
@@ -54,6 +58,16 @@ def normalise_label(text: str) -> str:
     return unicodedata.normalize("NFC", text.strip())
 
 
+def is_pointed(label: str) -> bool:
+    """Tells whether a label is a whole number with a point, as `1.0`."""
+    return _POINTED.fullmatch(label) is not None
+
+
+def drop_point(label: str) -> str:
+    """Returns a whole number without a point: pandas writes 1 as 1.0 where others are missing."""
+    return label.partition(".")[0] if is_pointed(label) else label
+
+
 def is_printable(label: str) -> bool:
     """Tells whether `label` has no control, invisible, line-breaking or surrogate character.
 
@@ -75,8 +89,9 @@ def is_usable(label: str) -> bool:
 def find_lookalikes(labels: Iterable[str]) -> list[list[str]]:
     """Returns the groups of labels that a person may think are the same.
 
-    They differ in letter case, in white space, `-` and `_`, in joiners, in the form of a letter
-    (such as full-width letters), or in letters of other scripts that look alike.
+    They differ in letter case, in white space, `-` and `_`, in quotes around them, in joiners, in
+    the form of a number (7, 7.0, 007) or of a letter (such as full-width letters), or in letters
+    of other scripts that look alike.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label in sorted(set(labels)):
@@ -89,6 +104,9 @@ def _fold(label: str) -> str:
     text = unicodedata.normalize("NFKC", label).casefold()
     if not text.isascii():
         text = "".join(c for c in text if c not in _JOINERS).translate(_LATIN)
+    text = text.strip().strip(_QUOTES).strip()
+    if _NUMBER.fullmatch(text):
+        return str(Decimal(text).normalize())
     return _SEPARATORS.sub(" ", text).strip()
 
 
@@ -120,6 +138,11 @@ def build_label_map(
             )
         return found
     given = [normalise_label(label) for label in given]
+    if "" in given:
+        raise UsageError(
+            f"The label map has an empty label in line {given.index('') + 1}.",
+            f"Take the line out: give each label once, one a line. {SEE_FORMS}",
+        )
     repeated = sorted(label for label, times in Counter(given).items() if times > 1)
     unusable = [label for label in given if not is_usable(label)]
     if not given or repeated or unusable:
@@ -170,12 +193,12 @@ def describe_lookalikes(labels: Iterable[str]) -> list[str]:
     """Returns a line for each of the first groups of labels that look alike, and a count."""
     groups = find_lookalikes(labels)
     lines = [
-        f"labels look alike: {', '.join(map(show_label, group))}; "
-        "write them the same way if they mean the same"
+        f"Labels look alike: {', '.join(map(show_label, group))}; "
+        "write them the same way if they mean the same."
         for group in groups[:MAX_LISTED_ROWS]
     ]
     more = len(groups) - len(lines)
-    return [*lines, f"and {more:,} more groups of labels that look alike"] if more else lines
+    return [*lines, f"And {more:,} more groups."] if more else lines
 
 
 def show_label(label: str) -> str:

@@ -17,9 +17,11 @@ REJECTS_FILE = "rejects.parquet"
 REJECTS_LIST_FILE = "rejects.jsonl"
 DUPLICATES_FILE = "duplicates.parquet"
 FEATURES_FILE = "features.parquet"
+READ_AS_FILE = "read-as.json"
 WORK_FOLDER = ".attempt"
-# Features, and files for readers of other frameworks (`darkroom.sidecars`): `SHA256SUMS` alone
-# lists them. Users have files of these names, too, so only the folder counts by its name.
+# How the source was read, features, and files for readers of other frameworks
+# (`darkroom.sidecars`): `SHA256SUMS` alone lists them. Users have files of these names, too, so
+# only the folder counts by its name.
 SIDECAR_FILES = (
     "dataset_info.json",
     "features.json",
@@ -27,6 +29,7 @@ SIDECAR_FILES = (
     "croissant.json",
     "README.md",
     FEATURES_FILE,
+    READ_AS_FILE,
 )
 DALI_FOLDER = "dali-index"
 # On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.

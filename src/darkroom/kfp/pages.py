@@ -66,6 +66,7 @@ def encode_summary(result: ConversionResult) -> str:
         f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
         make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
         _encode_classes(result),
+        _encode_read_as(result),
         _encode_rejects(result),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -80,6 +81,12 @@ def _encode_classes(result: ConversionResult) -> str:
     more = len(names) - len(rows)
     table = make_markdown_table(["label", *result.classes], rows) if rows else ""
     return f"{table}\n\n… and {more:,} more" if more > 0 else table
+
+
+def _encode_read_as(result: ConversionResult) -> str:
+    if result.read_as is None:
+        return ""
+    return f"## Read as\n\n{make_markdown_table(['what', 'how'], result.read_as.to_rows())}"
 
 
 def _encode_rejects(result: ConversionResult) -> str:

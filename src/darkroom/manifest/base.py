@@ -17,6 +17,8 @@ from darkroom.dataset.named import name_dataset
 from darkroom.dataset.rejects import CONVERT_STAGE
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
+from darkroom.manifest.identities import keep_known
+from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view
 from darkroom.targets.kind import Kind
 
@@ -36,7 +38,7 @@ UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAG
 """
 # A row for each one of the list, and one without `row` for each of the base that is not in it.
 _TAKEN = """
-CREATE TEMP TABLE taken AS SELECT listed.row, "order", base.* EXCLUDE (id, shard, state),
+CREATE OR REPLACE TEMP TABLE taken AS SELECT listed.row, "order", base.* EXCLUDE (id, shard, state),
     CASE WHEN base.state = listed.state THEN shard END AS shard FROM base
 FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state FROM parsed) AS listed USING (id)
 """
@@ -100,24 +102,35 @@ class Base:
             "rejects": self.folders.rejects,
         }
 
+    def open(self, connection: duckdb.DuckDBPyConnection, scratch: str) -> None:
+        """Makes views of its index and its rejects: `base_index` and `base_rejects`."""
+        files = find_index_files(self.folders.index)
+        create_view(connection, "base_index", files, scratch)
+        rejects = storage.join(self.folders.rejects, REJECTS_FILE)
+        create_view(connection, "base_rejects", [rejects], scratch)
+
     def match(
         self,
         connection: duckdb.DuckDBPyConnection,
         name: str,
         scratch: str,
         kind: Kind,
+        options: ManifestOptions,
         *,
         has_spans: bool,
+        has_ids: bool,
     ) -> int:
         """Makes a view of the rows of a list with their spans, and with the places of old records.
 
         Args:
-            connection: Has the rows of the list, as the view `parsed`.
+            connection: Has the rows of the list, as the view `parsed`, and those of `open`.
             name: The name of the new view.
             scratch: A local folder.
             kind: What the images are labelled with.
+            options: How rows became entries.
             has_spans: Whether the list says the spans. Else a row keeps that in which it came, and
                 new rows have the next number.
+            has_ids: Whether it says the ids. Else a file of the dataset keeps its id there.
 
         Returns:
             How many rows of the dataset are not in the list.
@@ -125,16 +138,15 @@ class Base:
         Raises:
             DataError: They are more than a tenth, and nobody has said that they may be removed.
         """
-        files = find_index_files(self.folders.index)
-        create_view(connection, "base_index", files, scratch)
-        rejects = storage.join(self.folders.rejects, REJECTS_FILE)
-        create_view(connection, "base_rejects", [rejects], scratch)
         more = ', "group" AS old_group' if self.has_groups else ""
         if self.has_folds:
             more += f", try_cast(extra.{FOLD} AS TINYINT) AS old_fold"
         connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs), more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
+        if removed and not has_ids and keep_known(connection, "parsed", options, scratch):
+            connection.execute(_TAKEN)
+            newest, removed = connection.execute(_COUNTS).fetchall()[0]
         if removed and not self.allows_removals:
             count = connection.execute("SELECT count(*) FROM base").fetchall()[0][0]
             if removed > _MOST_REMOVED * count:

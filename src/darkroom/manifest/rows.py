@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from darkroom import storage
@@ -107,7 +108,8 @@ class _RowParser:
         self._targets = [self._places[name] for name in schema.targets]
         # The only cell of most targets is text, and its value is looked up.
         self._target = self._targets[0] if len(self._targets) == 1 else None
-        self._kind, self._form = find_kind(schema.target_kind), options.find_form(schema)
+        self._kind = find_kind(schema.target_kind)
+        self._form = replace(options.find_form(schema), has_types=source.has_types)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
         self._base = uris.normalise_uri(source.identity_base)
         self._allowed_roots = resolve_roots(options.allowed_roots)
@@ -236,8 +238,10 @@ class _RowParser:
         """Returns the absolute URI of the image and the text that identifies it."""
         if self._image is None:
             return "", ""
-        cell = storage.local_path(as_text(values[self._image]).strip())
-        if not cell:
+        text = as_text(values[self._image])
+        # The spaces that pad the columns of a CSV belong to no name.
+        cell = storage.local_path(text if self._source.has_types else text.rstrip())
+        if not cell.strip():
             raise RejectError("no_image", "the image cell is empty")
         if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]

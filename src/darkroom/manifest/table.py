@@ -4,6 +4,7 @@
       manifest.parquet   one row for each example, ordered by (split, span, hash(seed, key), key)
       labels.txt         one label a line, in the order of their numbers
       manifest.json      counts, and the kinds of the columns
+      read-as.json       how the source was read
 
 A contiguous range of rows is a shard and a random sample of its span of its split.
 """
@@ -28,6 +29,7 @@ from darkroom.dataset.commit import ONE_LABEL, Target
 from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index import OPTIONAL_COLUMNS
 from darkroom.dataset.named import find_named
+from darkroom.dataset.read_as import ReadAs, read_read_as, write_read_as
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, StorageError
 from darkroom.runtime.json_values import build_value
@@ -65,6 +67,7 @@ class Manifest:
         base: Where that dataset is: `examples`, with its fingerprint, `index` and `rejects`; empty
             without one.
         decisions: The decisions that were applied; None without any.
+        read_as: How the source was read; None where nobody knows.
     """
 
     rows: int
@@ -84,6 +87,7 @@ class Manifest:
     removed: int = 0
     base: dict[str, str] = field(default_factory=dict)
     decisions: Decisions | None = None
+    read_as: ReadAs | None = None
     format_version: int = field(default=FORMAT_VERSION)
 
     @property
@@ -115,10 +119,12 @@ class Manifest:
 
 
 def write_manifest_info(folder: str, manifest: Manifest) -> None:
-    """Writes `manifest.json` and `labels.txt`."""
+    """Writes `manifest.json`, `labels.txt` and `read-as.json`."""
     labels_text = labels.format_labels(manifest.labels)
     storage.write_bytes(storage.join(folder, layout.LABELS_FILE), labels_text.encode())
-    left_out = ("labels",) if manifest.decisions else ("labels", "decisions")
+    if manifest.read_as:
+        write_read_as(folder, manifest.read_as)
+    left_out = {"labels", "read_as", *(() if manifest.decisions else ("decisions",))}
     info = {key: value for key, value in asdict(manifest).items() if key not in left_out}
     text = json.dumps(info, indent=2) + "\n"
     storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
@@ -135,6 +141,7 @@ def read_manifest(folder: str) -> Manifest:
         info = storage.read_json(path, dict[str, Any])
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
         info["target"] = build_value(info["target"], Target)
+        info["read_as"] = read_read_as(folder)
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.commit import Target
-from darkroom.dataset.labels import build_label_map
+from darkroom.dataset.labels import build_label_map, is_pointed
+from darkroom.dataset.read_as import format_doubts, read_read_as
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
@@ -31,11 +32,14 @@ from darkroom.errors import DataError
 from darkroom.manifest.base import Base
 from darkroom.manifest.decisions import apply_decisions
 from darkroom.manifest.exclusions import exclude_rows
+from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.placement import check_placement, place_rows
+from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.forms import NO_BOXES, has_boxes
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import stage_rows
 from darkroom.manifest.table import (
@@ -46,6 +50,7 @@ from darkroom.manifest.table import (
 )
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
+from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.targets.kind import Kind, find_kind
@@ -173,14 +178,20 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options = (options or ManifestOptions()).resolve()
-    sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
+    given = open_sources(
+        source, options.columns, options.source_encoding, options.subfolders, options.accept
+    )
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
-    schema = sources[0].schema
+    schema = given[0].schema
     check_placement(schema, options)
-    has_spans = schema.span is not None or any(each.span for each in sources)
+    has_spans = schema.span is not None or any(each.span for each in given)
+    if base and any(map(is_pointed, base.labels)):
+        for each in given:
+            each.has_types = True
+    sources = given
     if base and base.planned:
-        sources = [JsonlSource(base.planned, replace(options.columns, schema=schema)), *sources]
+        sources = [JsonlSource(base.planned, replace(options.columns, schema=schema)), *given]
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         explain_shortage(schema, scratch),
@@ -190,22 +201,30 @@ def write_manifest(
         folders = sources[0] if kind.says is None else None
         depth = folders.label_depth if isinstance(folders, FolderSource) else 0
         staged = stage_rows(sources, options, scratch)
-        if known and staged.fingerprint == known.fingerprint:
-            return known
+        if known and base and staged.fingerprint == known.fingerprint:
+            return replace(known, read_as=read_read_as(base.folders.examples))
         with open_database(scratch) as connection:
             name = "listed" if depth else "staged"
-            create_view(connection, "parsed" if base else name, [staged.path], scratch)
-            removed = 0
+            parsed = "parsed" if base else name
+            create_view(connection, parsed, [staged.path], scratch)
+            removed, has_ids = 0, schema.id is not None
             if base:
-                removed = base.match(connection, name, scratch, kind, has_spans=has_spans)
+                base.open(connection, scratch)
+            if len(sources) > 1 and not has_ids:
+                has_base = base is not None
+                tell_shared_apart(connection, parsed, given, options, scratch, has_base=has_base)
+            if base:
+                told = {"has_spans": has_spans, "has_ids": has_ids}
+                removed = base.match(connection, name, scratch, kind, options, **told)
             if depth:
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
             decisions, dropped = apply_decisions(connection, options, schema, base, scratch)
             conflicts = _reject_conflicts(connection, schema, kind, scratch)
-            merged = _count_merged(connection, options)
+            merged = _count_merged(connection, schema, options)
             label_map = _make_label_map(connection, schema, kind, options, base)
+            read_as = complete(connection, given, kind, label_map, options)
             is_placed = place_rows(connection, schema, kind, options, base, scratch)
             inputs = {name: kind.value for name, kind in schema.inputs}
             inputs |= {FOLD: ColumnKind.INTEGER.value} if options.folds else {}
@@ -230,12 +249,15 @@ def write_manifest(
         has_labels=bool(schema.targets),
         target=Target(kind.name, schema.targets if kind.names is None else ()),
         seed=options.seed,
-        ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
+        ignored=sum(len(s.ignored) for s in given if isinstance(s, FolderSource)),
         fingerprint=staged.fingerprint,
         removed=removed,
         base=base.places if base else {},
         decisions=decisions,
+        read_as=read_as,
     )
+    for line in format_doubts(read_as):
+        progress.warn(line)
     write_manifest_info(folder, manifest)
     return manifest
 
@@ -259,7 +281,9 @@ def _reject_conflicts(
     return path
 
 
-def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOptions) -> int:
+def _count_merged(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions
+) -> int:
     """Returns how many dropped rows have values, as captions, that the kept row lacks.
 
     Raises:
@@ -267,13 +291,16 @@ def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOption
     """
     count, *rows = connection.execute(_OTHERS).fetchall()[0]
     if count and options.merge_rows == REFUSE_MERGE:
+        hint = (
+            "Put all values of an image into one row, or leave these columns out with --columns "
+            "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
+            "(merge_rows= in Python)."
+        )
         raise DataError(
             f"Rows {min(rows)} and {max(rows)} name the same image, and further columns differ. "
             "One record is made of an image, so the values of "
             f"{format_count(count, 'row')} would be lost.",
-            "Put all values of an image into one row, or leave these columns out with --columns "
-            "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
-            "(merge_rows= in Python).",
+            NO_BOXES if has_boxes(name for name, _ in schema.inputs) else hint,
         )
     return int(count)
 

@@ -14,9 +14,16 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_choice, check_count, check_flag, encode_json
+from darkroom.options.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_known,
+    encode_json,
+)
 from darkroom.options.fields import spell_out
 from darkroom.options.source import (
+    DOUBTS,
     LABEL_KINDS,
     MANY_LABELS,
     MERGES,
@@ -56,6 +63,7 @@ class ManifestOptions(RowFields):
         check_choice("merge_rows", self.merge_rows, MERGES)
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
+        check_known(self.accept, DOUBTS, "There is no doubt")
         check_flag("stratify", self.stratify)
         if self.folds is not None:
             check_count("folds", self.folds, 2, 100)
@@ -122,6 +130,7 @@ class ManifestOptions(RowFields):
                 "schema": None if columns is None else Schema.parse(columns),
                 "split_ratios": _parse_split_ratios(given["split_ratios"]),
                 "source_encoding": parse_source_encoding(given["source_encoding"]),
+                "accept": _parse_names(given["accept"]),
                 "allowed_roots": _parse_roots(given["allowed_roots"]),
                 "exclude": _parse_path(given["exclude"]),
                 "decisions": _parse_path(given["decisions"]),
@@ -167,7 +176,7 @@ class ManifestOptions(RowFields):
         values["schema"] = None if columns is None else Schema.parse(dict(columns))
         values["labels"] = None if label_map is None else tuple(label_map)
         values["split_ratios"] = SplitRatios(*values["split_ratios"])
-        for name in ("allowed_roots", "label_columns", "target_columns"):
+        for name in ("accept", "allowed_roots", "label_columns", "target_columns"):
             values[name] = tuple(values[name])
         return cls(**values)
 
@@ -178,6 +187,10 @@ def _parse_labels(given: Any) -> tuple[str, ...] | None:
     if not isinstance(given, Sequence) or not all(isinstance(label, str) for label in given):
         raise UsageError(f"label_map must be a list of labels or a path, got {given!r:.80}.")
     return tuple(given)
+
+
+def _parse_names(given: Any) -> tuple[str, ...]:
+    return tuple(given.split(",") if isinstance(given, str) else given)
 
 
 def _parse_path(given: Any) -> str | None:

@@ -14,6 +14,19 @@ DEFAULT_SPLIT_RATIOS = "80/10/10"
 SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
 AUTO_LABEL, ONE_LABEL, MANY_LABELS = LABEL_KINDS = ("auto", "label", "labels")
 REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
+# What darkroom decides about a source and may get wrong; see `darkroom.dataset.read_as`.
+SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
+SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
+SIMILAR_LABELS = "similar_labels"
+DOUBTS = (
+    SPLIT_COLUMN,
+    FIRST_LINE,
+    NUMBER_ORDER,
+    SPLIT_CLASS,
+    TASK_CLASS,
+    ONE_CLASS,
+    SIMILAR_LABELS,
+)
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
 
@@ -148,6 +161,14 @@ class RowFields:
         choices=SUBFOLDERS,
         more="They have the `label` of the folder above, as in Keras; `reject` rejects them. "
         "Below a folder with the name of a split they are always rejected.",
+    )
+    accept: tuple[str, ...] = option(
+        (),
+        f"Doubts about the source that are accepted: {', '.join(DOUBTS)}.",
+        group="data",
+        metavar="NAME,...",
+        shown="none",
+        more="`Read as` and errors name them, and say what else settles them.",
     )
     allowed_roots: tuple[str, ...] = option(
         (),

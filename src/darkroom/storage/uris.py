@@ -122,7 +122,7 @@ def is_plain_path(cell: object) -> bool:
         and "\\" not in cell
         and ":" not in cell
         and not cell.startswith(".")
-        and cell.strip() == cell != ""
+        and cell.rstrip() == cell != ""
     )
 
 

@@ -19,6 +19,7 @@ class Form:
         separator: The text between labels in a cell, empty if it holds one; None if each column
             says by 0 or 1 whether an image has the label of its name.
         empty: What an empty cell means: one of `EMPTY_CELLS`.
+        has_types: Whether numbers are not text; else 1.0 is a whole number, as where they are.
     """
 
     columns: tuple[str, ...]
@@ -26,3 +27,4 @@ class Form:
     are_numbers: bool = False
     separator: str | None = None
     empty: str = REJECT_EMPTY
+    has_types: bool = True

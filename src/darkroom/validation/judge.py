@@ -18,6 +18,7 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset, Target
 from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
@@ -65,6 +66,12 @@ class JudgedFiles:
     def read_source(self) -> table.Manifest | Dataset:
         """Returns the facts of the manifest, or the commit."""
         return table.read_manifest(self.source) if isinstance(self.source, str) else self.source
+
+    def find_read_as(self, source: table.Manifest | Dataset) -> ReadAs | None:
+        """Returns how the source of these facts was read; None where nobody knows."""
+        if isinstance(source, table.Manifest):
+            return source.read_as
+        return read_read_as(self.records.examples) if self.records else None
 
 
 def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) -> DatasetReport:
@@ -122,6 +129,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             ignored=count_ignored(connection),
             has_features=features is not None,
             num_kept=len(features.rows) if features is not None and features.is_kept else 0,
+            read_as=files.find_read_as(source),
         )
 
 

@@ -95,6 +95,7 @@ class ValidationResult:
             "classes": {split: dict(counts) for split, counts in report.classes.items()},
             "policies": dict(report.policies),
             "findings": [asdict(finding) for finding in report.findings],
+            "read_as": asdict(report.read_as) if report.read_as else None,
             "report": self.report_path,
             "gallery": self.gallery_path,
         }

@@ -101,7 +101,7 @@ def test_a_conversion_computes_where_it_converts(tmp_path, means, monkeypatch):
     monkeypatch.setattr(embedding, "run_transform", run)
     made = convert(tmp_path, embed=True, beam_options={"direct_num_workers": 1})  # noqa: F811
     assert transforms == ["ComputeFeatures"]
-    assert list_sidecars(str(made)) == {"features.parquet"}
+    assert list_sidecars(str(made)) == {"features.parquet", "read-as.json"}
 
 
 def test_what_workers_have_computed_is_not_computed_again(records, table, means):  # noqa: F811

@@ -301,7 +301,7 @@ def test_without_the_list_of_hashes_nothing_beside_the_commit_is_ours(made, sour
     sums = tmp_path / "out" / "SHA256SUMS"
     sums.unlink() if text is None else sums.write_text(text)
     before = read_tree(tmp_path)
-    count = 9 + (text is not None)
+    count = 10 + (text is not None)
     with pytest.raises(OutputError, match=f"{count} files that darkroom did not write"):
         convert(source, tmp_path / "out", overwrite=True, seed=3)
     assert read_tree(tmp_path) == before

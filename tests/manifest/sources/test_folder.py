@@ -83,8 +83,8 @@ def test_folders_below_a_label_of_a_split_belong_to_it(read):
 @pytest.mark.parametrize(
     ("files", "rejected"),
     [
-        # Not all folders at the top are splits, so train would be a label.
-        (["train/cat/a.jpg", "test/cat/b.jpg", "more/c.jpg"], 2),
+        # Images are directly in train, so it may be a label.
+        (["train/cat/a.jpg", "test/cat/b.jpg", "train/c.jpg", "more/d.jpg"], 2),
         (["cat/train/a.jpg", "cat/test/b.jpg", "dog/c.jpg"], 2),
         (["data/train/cat/a.jpg", "data/test/cat/b.jpg", "more/c.jpg"], 2),
         (["train/x/val/a.jpg", "train/y/b.jpg"], 1),

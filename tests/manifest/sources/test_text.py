@@ -3,7 +3,7 @@ import os
 import pytest
 
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile, guess_encoding
+from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.manifest import parse_source_encoding
 
 
@@ -51,17 +51,29 @@ def test_a_character_that_is_cut_off_at_the_end_is_named(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "guess"),
+    ("text", "encoding", "advice"),
     [
-        ("Brötchen, Käse", "latin-1", "windows-1252"),
-        ("5 €", "windows-1252", "windows-1252"),
-        ("кошка", "windows-1251", None),
-        ("猫と犬", "shift_jis", None),
-        ("plain", "ascii", None),
+        ("Brötchen,Käse", "latin-1", "It looks like windows-1252: give --source-encoding"),
+        ("Käse,kůň", "windows-1250", "; Käse, kůň in windows-1250; "),
+        ("chêne", "windows-1252", "The first words read chêne in windows-1252; chęne in "),
+        ("5€", "windows-1252", "Save it as UTF-8, or name its encoding, which its bytes do not"),
+        ("кошка", "windows-1251", "; кошка in windows-1251; "),
+        ("猫,犬", "shift_jis", " read 猫, 犬 in shift_jis; "),
+        ("猫,狗", "gb18030", "; 猫, 狗 in gb18030; "),
+        ("café", "mac_roman", "café in mac_roman"),
     ],
 )
-def test_an_encoding_is_guessed_only_where_it_shows(text, encoding, guess):
-    assert guess_encoding(text.encode(encoding)) == guess
+def test_an_encoding_is_advised_only_where_no_other_is_likely(write, text, encoding, advice):
+    with pytest.raises(DataError) as caught:
+        list(TextFile(write(f"image,label\na,{text}\n".encode(encoding))).lines())
+    assert advice in caught.value.hint
+
+
+def test_an_encoding_is_guessed_by_all_lines(write):
+    lines = b"a,K\xe4se\n" * 20 + b"b,ko\xe8ka\n"
+    with pytest.raises(DataError) as caught:
+        list(TextFile(write(lines)).lines())
+    assert "looks like" not in caught.value.hint
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-16-le", "cp437"])

@@ -95,6 +95,8 @@ class Commit:
                 }
                 described = Described(dataset, folders.index)
                 contents = build_sidecars(self.attempt.describe, described)
+                if manifest.read_as:
+                    contents[layout.READ_AS_FILE] = manifest.read_as.to_json().encode()
                 sidecar_sums = write_sidecars(folders.examples, contents, folders.find_part)
                 self.attempt.check_current()
                 manifest.find_base()

@@ -155,7 +155,8 @@ class Output:
         """
         # Even when overwriting was asked for: files that are not ours are never deleted.
         # On a store, sidecars go into a folder of the attempt.
-        coming = () if storage.is_remote(self.folder) else list_sidecars(self._describe, ())
+        sidecars = [layout.READ_AS_FILE, *list_sidecars(self._describe, ())]
+        coming = () if storage.is_remote(self.folder) else sidecars
         ownership.survey(self.folders, coming=coming).check()
         exchange.check_beside(self.folder)
         self._check_free()
@@ -251,6 +252,7 @@ class Output:
         note_running_jobs(self.folder)
         take(folders)
         sidecars = list_sidecars(attempt.describe, [task.file for task in tasks])
+        sidecars.append(layout.READ_AS_FILE)
         found = ownership.survey(folders, coming=sidecars)
         found.check()
         # An earlier attempt may have committed until it was taken.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 
 from darkroom import storage
 from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Columns, Kind
@@ -13,6 +13,7 @@ from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.forms import find_form, read_evidence
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import parse_source_encoding
@@ -25,12 +26,7 @@ AnySource = str | os.PathLike[str] | DataFrame
 _ANY_COLUMNS = Columns()
 # In the name of a pattern of lists: the number there is the span of the rows.
 _SPAN_MARK = "{SPAN}"
-_TEXT_READERS: dict[str, Callable[[str, Columns, str], Source]] = {
-    ".csv": CsvSource,
-    ".jsonl": JsonlSource,
-    ".ndjson": JsonlSource,
-}
-_LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
+_LIST_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def open_sources(
@@ -38,6 +34,7 @@ def open_sources(
     columns: Columns = _ANY_COLUMNS,
     encoding: str = DEFAULT_SOURCE_ENCODING,
     subfolders: str = JOIN_SUBFOLDERS,
+    accept: Collection[str] = (),
 ) -> list[Source]:
     """Returns the reader of a source; one for each file when `source` is a pattern.
 
@@ -47,6 +44,7 @@ def open_sources(
         columns: What is known about its columns.
         encoding: How a CSV or JSONL file is encoded.
         subfolders: How to treat images in folders below that of a label.
+        accept: Names of doubts that are not raised.
 
     Raises:
         UsageError: The kind of the source or the encoding is unknown.
@@ -61,7 +59,7 @@ def open_sources(
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
     encoding = parse_source_encoding(encoding)
-    sources = [_open(path, columns, encoding, subfolders) for path in find_sources(source)]
+    sources = [_open(path, columns, encoding, subfolders, accept) for path in find_sources(source)]
     _check_alike(sources)
     if _SPAN_MARK in os.fspath(source):
         for each in sources:
@@ -120,15 +118,22 @@ def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     return [each for each in written if each[1] in (*unnamed, *TARGETS)] + [*source.schema.inputs]
 
 
-def _open(path: str, columns: Columns, encoding: str, subfolders: str) -> Source:
+def _open(
+    path: str, columns: Columns, encoding: str, subfolders: str, accept: Collection[str]
+) -> Source:
     ending = os.path.splitext(path)[1].lower()
-    if reader := _TEXT_READERS.get(ending):
-        return reader(path, columns, encoding)
+    if ending == ".csv":
+        return CsvSource(path, columns, encoding, accept)
+    if ending in (".jsonl", ".ndjson"):
+        return JsonlSource(path, columns, encoding)
     if ending == ".parquet":
         return ParquetSource(path, columns)
     if storage.is_folder(path):
-        return FolderSource(path, columns, subfolders)
+        return FolderSource(path, columns, subfolders, accept)
+    form = find_form(read_evidence(path))
     raise UsageError(
-        f"The kind of the source {path} is unknown.",
-        f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, or a DataFrame.",
+        f"{path} is {form.name}." if form else f"The kind of the source {path} is unknown.",
+        form.format_advice(path)
+        if form
+        else f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, or a DataFrame.",
     )

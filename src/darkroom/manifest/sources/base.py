@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from darkroom import storage
+from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 
@@ -52,6 +53,9 @@ class Source(Protocol):
             the source has no folder.
         schema: Kind of every column that `rows` yields.
         span: The span of its rows, unless they have a column of it.
+        has_types: Whether its cells have types. Where all are text, a label that is written as
+            `1.0` is the whole number, and spaces at the end of a path are not a part of it.
+        read_as: What was decided about its form.
     """
 
     name: str
@@ -59,6 +63,8 @@ class Source(Protocol):
     identity_base: str
     schema: Schema
     span: int = 0
+    has_types: bool = True
+    read_as: ReadAs
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the source, once, in its order."""

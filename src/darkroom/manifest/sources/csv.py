@@ -4,43 +4,72 @@ from __future__ import annotations
 
 import csv
 import posixpath
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
+from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
+from darkroom.manifest.sources.forms import Evidence, explain, find_form, read_evidence
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
-from darkroom.options.source import DEFAULT_SOURCE_ENCODING
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
+from darkroom.runtime.text import format_count
 
 _SAMPLE_RECORDS = 100
+# Of a row with a box in an import file of Vertex AI.
+_BOX_CELLS = 11
 # Python 3.10's csv rejects NUL, later versions accept it. A noncharacter replaces it for both.
 _NUL = "\ufdd0"
+# A quote begins a quoted cell only at its start, so the spaces have to go first.
+_SPACED_QUOTE = re.compile(r' +"')
 
 
 class CsvSource(Source):
     """Reads a CSV file; see `Source`.
 
-    A first record that names known columns is a header. Without one, the columns are told apart by
-    their content, or named in order by the schema.
+    A record that names known columns is a header, if no image is before it. Without one, the
+    columns are told apart by their content, or named in order by the schema.
+
+    Spaces after a comma are left out in the whole file where the header has them, or a quote
+    follows one; else they are a part of the cell.
     """
 
+    has_types = False
+
     def __init__(
-        self, path: str, columns: Columns, encoding: str = DEFAULT_SOURCE_ENCODING
+        self,
+        path: str,
+        columns: Columns,
+        encoding: str = DEFAULT_SOURCE_ENCODING,
+        accept: Collection[str] = (),
     ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding)
-        records = [record for _, record in islice(self._records(), _SAMPLE_RECORDS)]
-        if not records:
+        self._is_spaced = False
+        sample = self._read_sample()
+        if not sample:
             raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
-        self._check_delimiter(records[0])
-        self._names, self._has_header = _find_names(records, columns.schema)
+        found = headers.find_header([cells for _, cells in sample], columns.schema)
+        if self._has_spaces([cells for _, cells in sample[found.first :]], found.names):
+            self._is_spaced = True
+            sample = self._read_sample()
+        records = [cells for _, cells in sample]
+        self._check_form(records[found.first])
+        self._first, self._has_header = found.first, found.names is not None
+        if found.names is not None:
+            self._names = found.names
+        elif columns.schema is not None:
+            self._names = [name for name, _ in columns.schema.columns]
+        else:
+            self._names = headers.infer_roles(records[found.first :])
         # AutoML's rows end after their last label, so their length is the number of labels.
         self._is_open = not self._has_header and columns.schema is None
         named = [name for name in self._names if name]
-        self.schema = columns.find_schema(named, {})
+        self.schema = self._find_schema(columns, named)
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
         self._label = self._names.index(self.schema.label) if self.schema.label else None
         self._has_labels = self.schema.target_kind == "labels"
@@ -49,10 +78,62 @@ class CsvSource(Source):
             for place, name in enumerate(self._names)
             if not name and self._label is not None and place > self._label
         ]
+        line = sample[found.first][0] if self._has_header else 0
+        self.read_as = ReadAs(
+            "CSV",
+            encoding=encoding,
+            header=line,
+            remarks=tuple(self._list_remarks(records)),
+            unread=tuple(name for name in named if name not in dict(self.schema.columns)),
+            doubts=tuple(self._list_doubts(records[found.first :], columns, accept)),
+        )
+
+    def _read_sample(self) -> list[tuple[int, list[str]]]:
+        return list(islice(self._records(), _SAMPLE_RECORDS))
+
+    def _has_spaces(self, records: Sequence[list[str]], header: Sequence[str] | None) -> bool:
+        """Tells whether spaces after commas are only there for the eye."""
+        cells = [cell for record in records for cell in record[1:]]
+        if self._is_spaced:
+            return True
+        # Without a header, all cells must have one.
+        judged = records[0][1:] if header is not None else list(filter(None, cells))
+        rule = any if header is not None else all
+        return bool(judged) and rule(cell.startswith(" ") for cell in judged)
+
+    def _list_remarks(self, records: Sequence[list[str]]) -> Iterator[str]:
+        if before := records[: self._first]:
+            lines = format_count(len(before), "line")
+            yield f"{lines} before it left out, {','.join(before[0])!r:.60}"
+        if self._is_spaced:
+            yield "spaces after commas left out"
+        elif any(cell.startswith(" ") for record in records for cell in record[1:]):
+            yield "spaces after commas kept"
+        if "" in self._names[: self._label]:
+            yield "columns without a name left out"
+
+    def _list_doubts(
+        self, records: Sequence[list[str]], columns: Columns, accept: Collection[str]
+    ) -> Iterator[Doubt]:
+        first, *others = map(len, records)
+        if self._has_header or columns.schema or len({*others}) != 1 or first == others[0]:
+            return
+        yield Doubt(
+            FIRST_LINE,
+            f"The first line, {','.join(records[0])!r:.80}, has {format_count(first, 'cell')} and "
+            f"all others {others[0]}; it was read as a row.",
+            f"Delete it if it is not one. If it is: --accept {FIRST_LINE} (accept= in Python).",
+        )
+
+    def _find_schema(self, columns: Columns, named: Sequence[str]) -> Schema:
+        try:
+            return columns.find_schema(named, {})
+        except DataError as error:
+            raise explain(error, self.name, Evidence(names=named)) from error
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields the records after the header."""
-        records = self._records()
+        records = islice(self._records(), self._first, None)
         header = next(records)[1] if self._has_header else None
         width = len(self._names)
         is_simple = self._places == list(range(width))
@@ -92,11 +173,13 @@ class CsvSource(Source):
         further = [cells[place] for place in self._unnamed] + cells[len(self._names) :]
         return [cell for cell in (cells[self._label], *further) if cell] if any(further) else []
 
-    def _check_delimiter(self, first: list[str]) -> None:
-        if len(first) > 1:
-            return
+    def _check_form(self, first: list[str]) -> None:
+        may_be_known = len(first) in (1, _BOX_CELLS) or first[0].lstrip().startswith("{")
+        form = find_form(read_evidence(self.name)) if may_be_known else None
+        if form is not None:
+            raise DataError(f"{self.name} is {form.name}.", form.format_advice(self.name))
         for delimiter in (";", "\t", "|"):
-            if delimiter in first[0]:
+            if len(first) == 1 and delimiter in first[0]:
                 raise DataError(
                     f"{self.name} seems to be separated by {delimiter!r}, expected ','.",
                     "Save it with commas.",
@@ -104,32 +187,36 @@ class CsvSource(Source):
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yields the line on which each record that is not blank ends, and its cells."""
-        lines = (s.replace("\0", _NUL) if "\0" in s else s for s in self._file.lines())
-        reader = csv.reader(lines, strict=True)
+        taken: list[str] = []
+        is_plain = True
+
+        def read_lines() -> Iterator[str]:
+            nonlocal is_plain
+            for line in self._file.lines():
+                line = line.replace("\0", _NUL) if "\0" in line else line
+                is_plain = is_plain and ' "' not in line
+                taken.append(line)
+                yield line
+
+        reader = csv.reader(read_lines(), strict=True, skipinitialspace=self._is_spaced)
         # This limit is one for the whole process, and its default is low for text; it only grows.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
         end = 0
         try:
             for cells in reader:
                 end = reader.line_num
+                if not is_plain and any(map(_SPACED_QUOTE.match, cells[1:])):
+                    # After the sample, a space before a quote is met for the first time.
+                    cells = next(csv.reader(taken, strict=True, skipinitialspace=True))
+                    self._is_spaced = True
                 if cells:
                     yield end, cells
+                is_plain = True
+                taken.clear()
         except csv.Error as error:
-            raise DataError(
+            fault = DataError(
                 f"{self.name}: the record that begins in line {end + 1} does not end correctly: "
                 f"{error}.",
                 "Check the quotes there: close every quoted cell, and double the quotes inside it.",
-            ) from error
-
-
-def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[str], bool]:
-    """Returns the names of the columns, and whether the first record gives them."""
-    first = [cell.strip() for cell in records[0]]
-    if schema is None:
-        if headers.is_header(records):
-            return first, True
-        return headers.infer_roles(records), False
-    names = [name for name, _ in schema.columns]
-    # With a name in common it is a header, and `check_columns` reports missing columns.
-    has_header = len(names) != len(first) or not set(names).isdisjoint(first)
-    return (first, True) if has_header else (names, False)
+            )
+            raise explain(fault, self.name, read_evidence(self.name)) from error

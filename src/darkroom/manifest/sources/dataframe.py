@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Protocol, TypeGuard
 
 from darkroom.dataset.labels import SEE_FORMS
+from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.embedded import check_no_images
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -58,6 +60,11 @@ class DataFrameSource(Source):
         names = [str(name) for name in frame.columns]
         if not len(frame):
             raise DataError("The DataFrame has no rows.", "Give it one row for each image.")
+        if any(isinstance(name, tuple) for name in frame.columns):
+            raise DataError(
+                "The columns of the DataFrame have several levels.",
+                "Join their names: df.columns = ['_'.join(map(str, name)) for name in df.columns].",
+            )
         _check_index(frame)
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
@@ -66,6 +73,11 @@ class DataFrameSource(Source):
         if not self.schema.targets and columns.schema is None:
             _check_names(frame)
         self._places = [names.index(name) for name, _ in self.schema.columns]
+        if image := self.schema.image:
+            cells = frame.iloc[:, names.index(image)].dropna().iloc[:1]
+            check_no_images(self.name, image, cells.tolist())
+        unread = tuple(name for name in names if name not in dict(self.schema.columns))
+        self.read_as = ReadAs("DataFrame", files=0, unread=unread)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the frame."""

@@ -7,23 +7,34 @@ split may be one, and a single folder around all others names no label.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 
 from darkroom import storage
 from darkroom.dataset import splits
 from darkroom.dataset.journal import find_outputs
+from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.options.source import JOIN_SUBFOLDERS, REJECT_SUBFOLDERS
+from darkroom.manifest.sources.forms import find_folder_form
+from darkroom.manifest.sources.layouts import check_parts, check_splits, doubt_parts, doubt_splits
+from darkroom.options.source import (
+    JOIN_SUBFOLDERS,
+    REJECT_SUBFOLDERS,
+    SPLIT_CLASS,
+    TASK_CLASS,
+)
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
+from darkroom.storage.files import find_reason
 
 # Files with other endings (licences, notes, thumbnail databases) are not rows.
 IMAGE_ENDINGS = frozenset(
     f".{name}"
     for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
 )
+_UNKNOWN_ENDING = "no ending of an image"
 
 
 class FolderSource(Source):
@@ -36,7 +47,13 @@ class FolderSource(Source):
         label_depth: Number of folders, from the top to that of the label, in the path of an image.
     """
 
-    def __init__(self, path: str, columns: Columns, subfolders: str = JOIN_SUBFOLDERS) -> None:
+    def __init__(
+        self,
+        path: str,
+        columns: Columns,
+        subfolders: str = JOIN_SUBFOLDERS,
+        accept: Collection[str] = (),
+    ) -> None:
         if columns.schema or columns.label_marks or columns.targets:
             raise UsageError(
                 f"{path} is a folder, which has no columns.",
@@ -44,36 +61,73 @@ class FolderSource(Source):
             )
         self.name = path
         self.base = self.identity_base = path
-        files, self.outputs = find_outputs(path)
+        left_out: Counter[str] = Counter()
+        files, self.outputs = find_outputs(path, left_out)
         for name in self.outputs:
             progress.note(f"{storage.join(path, name)} is left out, because darkroom wrote it.")
         self._files = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_ENDINGS]
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
+            if found := find_folder_form(path, files):
+                form, file = found
+                raise DataError(
+                    f"There is no image below {path}. {file} is {form.name}.",
+                    form.format_advice(file),
+                )
             raise DataError(
                 f"There is no image below {path}. It has {format_count(len(files), 'file')}, and "
                 "no name has the ending of an image.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
-        tops = {file.split("/")[0] for file in self._files if "/" in file}
-        self._has_splits = bool(tops) and all(map(_is_split, tops))
-        if self._has_splits:
-            self._check_empty_splits(tops)
+        self._has_splits = self._find_splits()
         self.label_depth = 1 + self._has_splits
         self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
         label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
-        found = [("image_uri", Kind.IMAGE), ("label", label)]
-        if self._has_splits:
-            found.insert(0, ("split", Kind.SPLIT))
-        self.schema = Schema(tuple(found))
+        split = [("split", Kind.SPLIT)] if self._has_splits else []
+        self.schema = Schema((*split, ("image_uri", Kind.IMAGE), ("label", label)))
+        classes = sorted({*filter(None, map(self._find_label, self._files))})
+        if SPLIT_CLASS not in accept and not self._has_splits:
+            check_splits(path, sorted({f.split("/")[0] for f in self._files if "/" in f}))
+        if TASK_CLASS not in accept:
+            check_parts(path, classes, files)
+        left_out[_UNKNOWN_ENDING] = len(self.ignored)
+        self.read_as = ReadAs(
+            "folder",
+            files=0,
+            layout=self._layout,
+            splits=BY_FOLDER if self._has_splits else BY_HASH,
+            left_out={name: count for name, count in sorted(left_out.items()) if count},
+            empty_classes=self._list_empty(classes),
+            doubts=tuple(filter(None, (doubt_splits(classes), doubt_parts(classes)))),
+        )
 
-    def _check_empty_splits(self, tops: set[str]) -> None:
+    @property
+    def _layout(self) -> str:
+        return "<split>/<label>/<file>" if self._has_splits else "<label>/<file>"
+
+    def _find_splits(self) -> bool:
+        """Tells whether the top folders are splits.
+
+        One that is not does not change that for several that are, if all of their images are in
+        folders of labels.
+
+        Raises:
+            DataError: The folder of a split has no image.
+        """
+        tops = {file.split("/")[0] for file in self._files if "/" in file}
+        named = {top: splits.parse_split(top) for top in tops if _is_split(top)}
+        depths = [f.count("/") for f in self._files if f.split("/")[0] in named]
+        if not named or (
+            len(named) < len(tops) and (len({*named.values()}) < 2 or min(depths) < 2)
+        ):
+            return False
         known = tops.union(self.outputs)
-        names = (name for name in storage.list_folder(self.name) if name not in known)
         empty = [
             name
-            for name in names
-            if splits.parse_split(name) and storage.is_folder(storage.join(self.name, name))
+            for name in storage.list_folder(self.name)
+            if name not in known
+            and _is_split(name)
+            and storage.is_folder(storage.join(self.name, name))
         ]
         if empty:
             raise DataError(
@@ -81,6 +135,24 @@ class FolderSource(Source):
                 "which has the name of a split.",
                 "Put images into it, or delete the folder.",
             )
+        return True
+
+    def _list_empty(self, classes: Collection[str]) -> tuple[str, ...]:
+        """Returns the names of folders that would be classes, and have no image left."""
+        tops = {file.split("/")[0] for file in self._files} if self._has_splits else {""}
+        known = {*classes, *self.outputs}
+        known.update(name for name in (*self._files, *self.ignored) if "/" not in name)
+        empty: set[str] = set()
+        for folder in (storage.join(self.name, top) for top in tops):
+            names = storage.list_folder(folder) if storage.is_folder(folder) else ()
+            empty.update(
+                name
+                for name in names
+                if name not in known
+                and not find_reason(name, is_folder=True)
+                and storage.is_folder(storage.join(folder, name))
+            )
+        return tuple(name.encode(errors="backslashreplace").decode() for name in sorted(empty))
 
     def _list_folders(self, file: str) -> list[str]:
         """Returns the names of the folders of a file, without that of its split."""
@@ -95,18 +167,22 @@ class FolderSource(Source):
     def _find_label(self, file: str) -> str | None:
         """Returns the label of a file; None if its folders do not say it."""
         folders = self._list_folders(file)
+        if self._has_splits and not _is_split(file.split("/")[0]):
+            return None
         if len(folders) > 1 and (self._is_strict or any(map(_is_split, folders))):
             return None
         return folders[0] if folders else None
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each image."""
-        layout = "<split>/<label>/<file>" if self._has_splits else "<label>/<file>"
         for row, file in enumerate(self._files, start=1):
-            split = [file.split("/")[0]] if self._has_splits else []
+            top = file.split("/")[0]
+            split = ([top] if _is_split(top) else [""]) if self._has_splits else []
             label = self._find_label(file)
             if label is None:
-                detail = f"{file} is not in {layout}"
+                detail = f"{file} is not in {self._layout}"
+                if split == [""] and "/" in file:
+                    detail += f", as {top} is not a split"
                 yield BadRow(row, "outside_layout", detail, [*split, file, ""])
             else:
                 yield Row(row, [*split, file, label])

@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from darkroom.dataset import splits
-from darkroom.dataset.schema import KNOWN_NAMES, Kind
+from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.storage import uris
+
+# The most records that may be before a header.
+_MAX_BEFORE = 10
+
+
+class Header(NamedTuple):
+    """Where the rows of a CSV begin.
+
+    Attributes:
+        first: The place of the header among the records; without one that of the first row.
+        names: The names of the columns; None without a header.
+    """
+
+    first: int
+    names: list[str] | None
+
+
+def find_header(records: Sequence[Sequence[str]], schema: Schema | None) -> Header:
+    """Finds the header of a CSV: records before it, as a title, have no image.
+
+    Args:
+        records: The first records of the CSV.
+        schema: The kind of every column, if the user gave it.
+    """
+    wanted = None if schema is None else {name for name, _ in schema.columns}
+    for place, record in enumerate(records[:_MAX_BEFORE]):
+        names = [cell.strip() for cell in record]
+        if wanted is None:
+            has_image = not {*KNOWN_NAMES[Kind.IMAGE]}.isdisjoint(map(str.lower, names))
+            is_one = (has_image or not place) and is_header(records[place:])
+        else:
+            is_one = wanted.issubset(names)
+        if is_one:
+            return Header(place, names)
+        if any(map(_is_image, names)):
+            break
+    first = next((n for n, record in enumerate(records) if not _is_comment(record)), 0)
+    names = [cell.strip() for cell in records[first]]
+    # With a name in common it is a header, and `check_columns` reports missing columns.
+    if wanted is not None and (len(wanted) != len(names) or not wanted.isdisjoint(names)):
+        return Header(first, names)
+    return Header(first, None)
+
+
+def _is_comment(record: Sequence[str]) -> bool:
+    """Tells whether a record is a comment, or the line by which Excel knows the separator."""
+    text = ",".join(record)
+    is_one = text.startswith("#") or re.fullmatch("sep=.", text, re.IGNORECASE) is not None
+    return is_one and not any(map(_is_image, record))
 
 
 def is_header(records: Sequence[Sequence[str]]) -> bool:
@@ -63,27 +114,41 @@ def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
             f"The CSV has no header, and no column looks like image paths: {list(records[0])}.",
             "Add a header line, such as split,image_uri,label.",
         )
-    _check_first(records[0], columns[image])
+    _check_first(records, image)
     if split is None:
         # Where no row declares a split, the column of splits is empty; it is before the image.
         split = next((i for i in range(image) if not any(columns[i])), None)
     if split is not None:
         names[split] = "split"
     names[image] = "image_uri"
-    label = next((i for i in rest if not names[i]), None)
+    label = next((i for i in rest if not names[i] and not _is_index(columns[i])), None)
     if label is not None:
         names[label] = "label"
     return names
 
 
-def _check_first(record: Sequence[str], images: Sequence[str]) -> None:
-    first, *others = map(_path_score, images)
-    if images[0] and not first and others and all(others):
+def _check_first(records: Sequence[Sequence[str]], image: int) -> None:
+    """Checks that no record before the first image is the header.
+
+    Raises:
+        DataError: Below it, all are images.
+    """
+    scores = [_path_score(record[image]) if image < len(record) else 0 for record in records]
+    first = next(place for place, score in enumerate(scores) if score)
+    header = records[first - 1] if first and all(scores[first:]) else ()
+    if image < len(header) and header[image].strip():
         raise DataError(
-            f"The CSV seems to have a header with unknown names: {list(record)}.",
+            f"The CSV seems to have a header with unknown names: {list(header)}.",
             "Name the columns split, image_uri and label, or give their kinds: "
-            f'--columns \'{{"{images[0]}": "image", ...}}\' (columns= in Python).',
+            f'--columns \'{{"{header[image].strip()}": "image", ...}}\' (columns= in Python).',
         )
+
+
+def _is_index(cells: Sequence[str]) -> bool:
+    """Tells whether cells are the numbers of the rows, as pandas writes them in front."""
+    if len(cells) < 2 or cells[0] not in ("0", "1"):
+        return False
+    return list(cells) == [str(int(cells[0]) + place) for place in range(len(cells))]
 
 
 def _is_split_column(cells: Iterable[str]) -> bool:

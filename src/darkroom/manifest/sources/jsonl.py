@@ -9,10 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.rejects import PLANNED_FIELDS, REJECT_FIELDS
 from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.embedded import check_no_images
+from darkroom.manifest.sources.forms import Evidence, explain, read_evidence
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
@@ -44,10 +47,11 @@ class JsonlSource(Source):
             if len(samples) == _SAMPLE_LINES:
                 break
         if not samples:
-            raise DataError(
+            error = DataError(
                 f"{path} has no JSON object.{fault}",
                 'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
             )
+            raise explain(error, path, read_evidence(path))
         self._columns = columns
         self._is_ours = any(
             samples[0].keys() >= {*fields} for fields in (REJECT_FIELDS, PLANNED_FIELDS)
@@ -63,7 +67,16 @@ class JsonlSource(Source):
             columns = replace(columns, schema=schema)
             # The first rejects need not have all of them.
             names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named_targets)))
-        self.schema = columns.find_schema(names, kinds)
+        try:
+            self.schema = columns.find_schema(names, kinds)
+        except DataError as error:
+            raise explain(error, path, Evidence(names=names)) from error
+        if image := self.schema.image:
+            cells = (each.get(image) for each in samples)
+            check_no_images(path, image, cells, f"pandas.read_json({path!r}, lines=True)")
+        unread = tuple(name for name in names if name not in dict(self.schema.columns))
+        remarks = ("a list that darkroom wrote",) if self._is_ours else ()
+        self.read_as = ReadAs("JSON Lines", encoding=encoding, unread=unread, remarks=remarks)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each line that is not blank."""

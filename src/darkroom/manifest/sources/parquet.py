@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, Source, SourceState
+from darkroom.manifest.sources.embedded import check_no_images
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
 
@@ -32,6 +34,14 @@ class ParquetSource(Source):
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
         self.schema = columns.find_schema(names, arrow_kinds(arrow))
+        if (image := self.schema.image) and not _is_plain(arrow.field(image).type):
+            with _report_damage(path):
+                cells = (
+                    each for batch in read_batches(path, [image]) for each in batch[0].to_pylist()
+                )
+                check_no_images(path, image, cells, f"pandas.read_parquet({path!r})")
+        unread = tuple(name for name in names if name not in dict(self.schema.columns))
+        self.read_as = ReadAs("Parquet", unread=unread)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row."""
@@ -49,6 +59,12 @@ class ParquetSource(Source):
 def _report_damage(path: str) -> AbstractContextManager[None]:
     message = f"{path} is not a Parquet file, or it is damaged"
     return report_damage(message, "Check how it was written.")
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Tells whether a column of a type can hold no images."""
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_text or pa.types.is_dictionary(kind) or pa.types.is_primitive(kind))
 
 
 def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from darkroom import storage
@@ -19,7 +20,18 @@ _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 40
 # Byte order marks with which a file in UTF-16 may begin.
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+# A word with letters beyond ASCII. A character of several bytes may end with one of ASCII, but with
+# none of these separators.
+_WORD = re.compile(rb"[^\s,;\"':]*[\x80-\xff][^\s,;\"':]*")
+_MAX_WORDS = 10_000
+_SHOWN_WORDS = 3
+# Single letters between those of ASCII are one of these in all code pages of Western, Central and
+# Northern Europe and of Turkish, so that what is read is right whichever it is.
+_SURE = re.compile("(?<![\x80-\xff])[ÄÉÓÖÜßäéóöü](?![\x80-\xff])".encode("latin-1"))
+_CANDIDATES = (
+    *("windows-1252", "windows-1250", "windows-1251", "windows-1253", "mac_roman", "koi8-r"),
+    *("shift_jis", "gb18030", "big5", "euc_kr"),
+)
 
 
 class TextFile:
@@ -106,32 +118,45 @@ class TextFile:
     def _describe(self, where: str, data: bytes, place: int) -> DataError:
         start = max(data.rfind(b"\n", 0, place) + 1, place - _SHOWN_BYTES)
         shown = data[start : place + _SHOWN_BYTES].splitlines()[0]
-        if self._encoding != DEFAULT_SOURCE_ENCODING:
-            hint = "Give the encoding in which the file was saved."
-        elif guess := guess_encoding(shown):
-            hint = f"It looks like {guess}: give --source-encoding {guess}, or save it as UTF-8."
-        else:
-            hint = (
-                "Save it as UTF-8, or name its encoding: "
-                "--source-encoding shift_jis, gb18030, koi8-r, ..."
-            )
-        return DataError(
-            f"{self._path} is not {self._encoding.upper()}, {where}{shown!r}.",
-            hint,
-        )
+        hint = "Give the encoding in which the file was saved."
+        if self._encoding == DEFAULT_SOURCE_ENCODING:
+            hint = suggest_encoding(self._list_words())
+        return DataError(f"{self._path} is not {self._encoding.upper()}, {where}{shown!r}.", hint)
+
+    def _list_words(self) -> list[bytes]:
+        """Returns the words of all lines that are not ASCII, each once."""
+        words: dict[bytes, None] = {}
+        with storage.open_read(self._path) as file:
+            while (lines := file.readlines(_CHUNK_BYTES)) and len(words) < _MAX_WORDS:
+                words.update(dict.fromkeys(_WORD.findall(b"".join(lines))))
+        return [*words]
 
 
-def guess_encoding(text: bytes) -> str | None:
-    """Returns the likely encoding of text that is not UTF-8; None when it cannot be told.
+def suggest_encoding(words: Sequence[bytes]) -> str:
+    """Returns what to do about words that are not UTF-8, by all of them.
 
-    Western European text has single letters beyond ASCII, here and there. Other scripts have whole
-    words of them, in one of many encodings.
+    An encoding is advised where no other one is likely. Else the first words are shown as the
+    encodings have them in which all can be read.
     """
-    runs = _HIGH_BYTES.findall(text)
-    if not runs or sum(map(len, runs)) > 1.5 * len(runs):
-        return None
-    try:
-        text.decode("windows-1252")
-    except UnicodeDecodeError:
+    if guess := guess_encoding(words):
+        return f"It looks like {guess}: give --source-encoding {guess}, or save it as UTF-8."
+    shown = b", ".join(words[:_SHOWN_WORDS])
+    read: dict[str, str] = {}
+    for name in _CANDIDATES:
+        with suppress(UnicodeDecodeError):
+            text = shown.decode(name)
+            if all(word.decode(name).replace("-", "").isalnum() for word in words):
+                read.setdefault(text, name)
+    texts = "; ".join(f"{text} in {name}" for text, name in read.items())
+    begun = f"The first words read {texts}. " if texts else ""
+    return (
+        f"{begun}Save it as UTF-8, or name its encoding, which its bytes do not tell: "
+        "--source-encoding shift_jis, gb18030, koi8-r, ..."
+    )
+
+
+def guess_encoding(words: Iterable[bytes]) -> str | None:
+    """Returns the encoding of words that are not UTF-8; None when they do not tell."""
+    if any(not _SURE.search(word) or not _SURE.sub(b"", word).isascii() for word in words):
         return None
     return "windows-1252"

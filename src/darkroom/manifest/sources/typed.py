@@ -14,6 +14,9 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.INTEGER: (int,),
     Kind.FLOAT: (int, float),
     Kind.STRING: (str, int, float),
+    Kind.STRING_LABEL: (str, int, float),
+    Kind.INTEGER_LABEL: (str, int, float),
+    Kind.ID: (str, int, float),
     Kind.LABEL_MARK: (int,),
     Kind.TARGET: (int, float, str),
     Kind.IGNORED: (object,),
@@ -67,7 +70,8 @@ def has_text(value: Any) -> bool:
 def as_value(value: Any, kind: Kind) -> Value:
     """Returns a typed cell as a value of a row; of a list with one element, the element."""
     if kind is Kind.LABELS and isinstance(value, list | tuple):
-        return list(value)
+        # The others become text, or reject the row, when they are parsed.
+        return [_as_whole(each) if isinstance(each, float) else each for each in value]
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool):
@@ -75,9 +79,7 @@ def as_value(value: Any, kind: Kind) -> Value:
     if isinstance(value, float):
         if value != value:
             return None  # pandas writes missing values as NaN
-        # With a missing value, pandas makes floats of a column of whole numbers.
-        is_whole = kind in _WHOLE and value.is_integer() and abs(value) < _TOO_LARGE
-        return int(value) if is_whole else value
+        return _as_whole(value) if kind in _WHOLE else value
     if value is None or isinstance(value, str | int):
         return value
     if not isinstance(value, list | tuple | dict):
@@ -86,6 +88,14 @@ def as_value(value: Any, kind: Kind) -> Value:
         return json.dumps(value, default=_as_text)
     except (TypeError, ValueError):
         return str(value)  # keys that are not text, or a list that contains itself
+
+
+def _as_whole(value: float) -> Any:
+    """Returns a number, as an integer where it is whole; None where it is missing."""
+    if value != value:
+        return None
+    # With a missing value, pandas makes floats of a column of whole numbers.
+    return int(value) if value.is_integer() and abs(value) < _TOO_LARGE else value
 
 
 def _as_text(value: Any) -> str:

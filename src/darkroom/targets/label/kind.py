@@ -78,6 +78,8 @@ def parse_label(text: str, form: Form) -> str:
     if not labels.is_printable(label):
         shown = f"{label!r:.200}"
         raise RejectError("bad_label", f"the label holds control or invisible characters: {shown}")
+    if not form.has_types and not (form.known and label in form.known):
+        label = labels.drop_point(label)
     if form.are_numbers:
         return _parse_number(label)
     if form.known is not None and label not in form.known:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from darkroom.dataset.labels import format_unannotated
+from darkroom.dataset.read_as import ReadAs, format_doubts
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.runtime.class_table import align_rows, format_class_table
@@ -86,6 +87,7 @@ class DatasetReport(DatasetCounts):
         title: What the report is about.
         has_features: Whether near copies were looked for by features, too.
         num_kept: Of how many images these are from the cache; 0 where the dataset has its own.
+        read_as: How the source was read; None where nobody knows.
     """
 
     policies: Mapping[str, str]
@@ -100,6 +102,7 @@ class DatasetReport(DatasetCounts):
     title: str = "Validation"
     has_features: bool = False
     num_kept: int = 0
+    read_as: ReadAs | None = None
 
     @property
     def blessed(self) -> bool:
@@ -235,6 +238,7 @@ def format_contents(counts: DatasetCounts, *, bars: bool = False) -> list[str]:
 def format_table(report: DatasetReport) -> str:
     """Returns the report as plain text for a terminal, with the first ten rows of each finding."""
     lines = [format_verdict(report), format_accounting(report), format_scope(report)]
+    lines += format_doubts(report.read_as) if report.read_as else []
     lines = [line for line in lines if line]
     width = max((len(finding.check) for finding in report.findings), default=0)
     for finding in report.findings:

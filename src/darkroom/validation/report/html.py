@@ -51,6 +51,7 @@ def encode_html(
         _make_findings(report, thumbnails),
         _make_classes(report),
         _make_rejects(report),
+        _make_read_as(report),
         _make_histograms(report.histograms),
         _make_samples(report.samples, thumbnails),
         _make_checks(report),
@@ -216,6 +217,13 @@ def _make_rejects(report: DatasetReport) -> Html | None:
         make_table(["reason", "rows"], reasons, "bars"),
         None if is_listed else _make_rows(report.rejects, {}),
     )
+
+
+def _make_read_as(report: DatasetReport) -> Html | None:
+    if report.read_as is None:
+        return None
+    table = make_table(["", "read as"], report.read_as.to_rows())
+    return element("section", element("h2", "How the source was read"), table)
 
 
 def _make_histograms(histograms: Mapping[str, Histogram]) -> Html | None:

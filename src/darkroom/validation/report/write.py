@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from darkroom import storage
 from darkroom.dataset.labels import format_unannotated
+from darkroom.dataset.read_as import ReadAs
 from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown, make_markdown_table
 from darkroom.storage import ledger
@@ -92,6 +93,7 @@ def encode_markdown(report: DatasetReport) -> str:
         _encode_rows(round_summary(report)),
         escape_markdown(format_unannotated(report.unannotated)),
         *rejects,
+        *(_encode_read_as(report.read_as) if report.read_as else ()),
         "## Checks",
         _encode_checks(report),
     ]
@@ -130,6 +132,10 @@ def _encode_classes(report: DatasetReport) -> str:
     table = make_markdown_table(["class" if labels else "", *splits], rows)
     more = len(labels) - MAX_CLASSES
     return table if more <= 0 else f"{table}\n\n… and {more:,} more: all are in {REPORT_JSON}."
+
+
+def _encode_read_as(read_as: ReadAs) -> tuple[str, str]:
+    return "## How the source was read", make_markdown_table(["", "read as"], read_as.to_rows())
 
 
 def _encode_checks(report: DatasetReport) -> str:

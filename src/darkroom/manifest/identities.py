@@ -1,0 +1,121 @@
+"""Which file an image is, where its path below the folder of its list does not tell.
+
+Lists of several folders may have images of the same relative path: they are different images. And
+an update may find the images of its dataset by other paths than the list that it was made from. So
+that a list which works keeps its keys, only the rows in question get other ids.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Sequence
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom.dataset import keys, splits
+from darkroom.manifest.sources.base import Source
+from darkroom.options.manifest import ManifestOptions
+from darkroom.storage import uris
+from darkroom.storage.database import create_view
+
+# Numbers find them with a fraction of the memory that ids need: equal ids have an equal order.
+_SHARED = """
+SELECT row, id, uri, declared FROM {view} WHERE "order" IN (
+    SELECT "order" FROM {view} GROUP BY ALL HAVING min(hash(uri)) <> max(hash(uri))
+)
+"""
+_KNOWN = """
+SELECT uri, any_value(id) FROM base_index
+WHERE uri IN (SELECT unnest(?::VARCHAR[])) GROUP BY uri
+"""
+# Files of the dataset under an id that the list does not have.
+_MOVED = """
+SELECT listed.row, any_value(base_index.id), any_value(listed.declared)
+FROM {view} AS listed JOIN base_index USING (uri)
+WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM {view}) GROUP BY ALL
+"""
+_RENAMED = """
+CREATE TEMP VIEW {view} AS SELECT {view}_as_read.* REPLACE (
+    coalesce(renamed.id, {view}_as_read.id) AS id, coalesce(renamed.key, {view}_as_read.key) AS key,
+    coalesce(renamed.split, {view}_as_read.split) AS split,
+    coalesce(renamed."order", {view}_as_read."order") AS "order"
+) FROM {view}_as_read LEFT JOIN {view}_renamed AS renamed USING (row)
+"""
+
+
+def tell_shared_apart(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    sources: Sequence[Source],
+    options: ManifestOptions,
+    scratch: str,
+    *,
+    has_base: bool,
+) -> None:
+    """Gives other ids to images that share theirs in lists of several folders.
+
+    An image that the updated dataset has keeps the id there. The others have their path below the
+    folder that the lists share.
+
+    Args:
+        connection: Has the rows of all lists, and `base_index` if there is a base.
+        view: The name of their view, which is replaced.
+        sources: The lists that the user gave.
+        options: How rows become entries.
+        scratch: A local folder.
+        has_base: Whether a dataset is updated.
+    """
+    found = connection.execute(_SHARED.format(view=view)).fetchall()
+    if not found:
+        return
+    paths = list({uri for _, _, uri, _ in found})
+    known = dict(connection.execute(_KNOWN, [paths]).fetchall()) if has_base else {}
+    folders = [uris.normalise_uri(each.identity_base).split("/") for each in sources]
+    common = "/".join(posixpath.commonprefix(folders))
+    renamed = []
+    for row, old, uri, declared in found:
+        below = uris.relative_identity(uris.normalise_uri(uri), common)
+        # New images that are appended to a dataset may be in one list, which has the same folder.
+        renamed.append((row, known.get(uri) or (uri if below == old else below), declared))
+    _rename(connection, view, renamed, options, scratch)
+
+
+def keep_known(
+    connection: duckdb.DuckDBPyConnection, view: str, options: ManifestOptions, scratch: str
+) -> bool:
+    """Gives files of the updated dataset their ids there; returns whether any has another one.
+
+    Args:
+        connection: Has the rows of the list, and `base_index`.
+        view: The name of their view, which is replaced.
+        options: How rows become entries.
+        scratch: A local folder.
+    """
+    moved = connection.execute(_MOVED.format(view=view)).fetchall()
+    if moved:
+        _rename(connection, view, moved, options, scratch)
+    return bool(moved)
+
+
+def _rename(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    renamed: Iterable[tuple[int, str, str]],
+    options: ManifestOptions,
+    scratch: str,
+) -> None:
+    """Replaces a view of rows; `renamed` has number, new id and declared split of some of them."""
+    hash_order, ratios = keys.make_order_hash(options.seed), options.split_ratios
+    rows = []
+    for row, new, declared in renamed:
+        key = keys.make_key(new)
+        split = declared or splits.assign_split(key, options.seed, ratios)
+        rows.append({"row": row, "id": new, "key": key, "split": split, "order": hash_order(key)})
+    path = os.path.join(scratch, f"{view}-renamed.parquet")
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    create_view(connection, f"{view}_renamed", [path], scratch)
+    connection.execute(f"ALTER VIEW {view} RENAME TO {view}_as_read")
+    connection.execute(_RENAMED.format(view=view))

@@ -1,0 +1,190 @@
+"""Completes `Read as` when all rows are read: splits, labels, and what of them is in doubt."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import duckdb
+
+from darkroom.dataset.labels import describe_lookalikes
+from darkroom.dataset.read_as import (
+    BY_COLUMN,
+    BY_FOLDER,
+    BY_HASH,
+    COLUMN_ORDER,
+    GIVEN_MAP,
+    OLD_MAP,
+    OWN_NUMBERS,
+    SORTED_TEXT,
+    Doubt,
+    ReadAs,
+)
+from darkroom.dataset.schema import Kind as ColumnKind
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import NAMES
+from darkroom.manifest.sources.base import Source
+from darkroom.manifest.sources.layouts import doubt_splits, find_split
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import NUMBER_ORDER, ONE_CLASS, SIMILAR_LABELS, SPLIT_COLUMN
+from darkroom.targets.kind import Kind
+
+# All rows are asked only about columns that may be of splits by the first ones.
+_FIRST_ROWS = 1_000
+_CELLS = "lower(trim(struct_extract(extra, {name})::VARCHAR))"
+_ARE_ALL = "count({cell}) FILTER ({cell} <> '') > 0 AND bool_and({cell} IN {texts} OR {cell} = '')"
+_UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
+# What a column says that is named after a split.
+_MARKS = ("0", "1", "true", "false")
+_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+def complete(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[Source],
+    kind: Kind,
+    label_map: Sequence[str],
+    options: ManifestOptions,
+) -> ReadAs:
+    """Returns how sources were read.
+
+    Args:
+        connection: Has the view `staged` of their rows.
+        sources: The files of one source, whose columns are of the same kinds.
+        kind: What rows are labelled with.
+        label_map: The labels in the order of their numbers.
+        options: How rows became entries.
+    """
+    found, schema = _join([each.read_as for each in sources]), sources[0].schema
+    shares = "/".join(f"{100 * share:g}" for share in options.split_ratios.as_tuple())
+    labels = _name_numbering(kind, schema, label_map, options) if schema.targets else ""
+    splits, unassigned = BY_HASH, 0
+    if schema.split is not None:
+        splits = BY_FOLDER if found.layout else BY_COLUMN
+        unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
+    doubts = [*found.doubts, *_doubt_columns(connection, schema, options)]
+    if labels == SORTED_TEXT:
+        doubts += _doubt_labels(kind, label_map, options, are_folders=bool(found.layout))
+    return replace(
+        found,
+        columns={name: kind.value for name, kind in schema.columns},
+        group=options.group_column or "",
+        splits=splits,
+        unassigned=unassigned,
+        ratios=shares + (", by class" if options.stratify else ""),
+        labels=labels,
+        doubts=tuple(doubt for doubt in doubts if doubt.name not in options.accept),
+    )
+
+
+def _join(parts: Sequence[ReadAs]) -> ReadAs:
+    """Returns how several files were read: the first one, with what was decided about others."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    headers = {each.header for each in parts}
+    doubts = {doubt.name: doubt for each in reversed(parts) for doubt in reversed(each.doubts)}
+    return replace(
+        first,
+        files=len(parts),
+        header=first.header if len(headers) == 1 else None,
+        remarks=tuple(dict.fromkeys(remark for each in parts for remark in each.remarks)),
+        unread=tuple(dict.fromkeys(name for each in parts for name in each.unread)),
+        doubts=tuple(reversed(doubts.values())),
+    )
+
+
+def _name_numbering(
+    kind: Kind, schema: Schema, label_map: Sequence[str], options: ManifestOptions
+) -> str:
+    if kind.names is None:
+        return ""
+    if options.labels is not None:
+        return GIVEN_MAP
+    if options.label_columns:
+        return COLUMN_ORDER
+    if schema.has_integer_labels:
+        return OWN_NUMBERS
+    # The labels of a dataset that is updated keep their numbers.
+    return SORTED_TEXT if [*label_map] == sorted(label_map) else OLD_MAP
+
+
+def _doubt_columns(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions
+) -> Iterator[Doubt]:
+    """Yields a doubt for each column that may have the splits and is a feature."""
+    kinds = (ColumnKind.STRING, ColumnKind.INTEGER)
+    names = [name for name, kind in schema.inputs if kind in kinds]
+    if options.schema is not None or SPLIT_COLUMN in options.accept:
+        return
+    names = _find_split_columns(connection, names, _FIRST_ROWS)
+    for name in _find_split_columns(connection, names):
+        others = {each: kind.value for each, kind in schema.columns if kind != ColumnKind.SPLIT}
+        columns = f"--columns {shlex.quote(json.dumps(others | {name: 'split'}))}"
+        where = "by hash" if schema.split is None else f"by the column {schema.split}"
+        what, use = "names splits", f'To use it: {columns}. With "string" it stays a feature'
+        if find_split(name):
+            what, use = "seems to mark a split", "To use it, write a column split. If it is none"
+        yield Doubt(
+            SPLIT_COLUMN,
+            f"The column {name!r} {what} in every row, and splits are {where}.",
+            f"{use}, as with --accept {SPLIT_COLUMN} (columns= and accept= in Python).",
+        )
+
+
+def _find_split_columns(
+    connection: duckdb.DuckDBPyConnection, names: Sequence[str], first: int | None = None
+) -> list[str]:
+    """Returns which columns name or mark a split in every row, or in the first ones."""
+    if not names:
+        return []
+    tests = []
+    for name in names:
+        cell = _CELLS.format(name="'{}'".format(name.replace("'", "''")))
+        texts = _MARKS if find_split(name) else tuple(each for each in NAMES if each)
+        tests.append(_ARE_ALL.format(cell=cell, texts=texts))
+    rows = "staged" if first is None else f"(FROM staged LIMIT {first})"
+    found = connection.execute(f"SELECT {', '.join(tests)} FROM {rows}").fetchall()[0]
+    return [name for name, is_one in zip(names, found, strict=True) if is_one]
+
+
+def _doubt_labels(
+    kind: Kind, label_map: Sequence[str], options: ManifestOptions, *, are_folders: bool
+) -> Iterator[Doubt]:
+    """Yields the doubts about labels whose numbers follow from their texts."""
+    is_told = options.schema is not None
+    if not is_told and not are_folders and all(map(find_split, label_map)):
+        yield from filter(None, [doubt_splits(label_map)])
+    if kind.name == "label" and len(label_map) == 1 and not is_told:
+        yield Doubt(
+            ONE_CLASS,
+            f"All images have the label {label_map[0]!r}.",
+            f"If this is meant: --accept {ONE_CLASS} (accept= in Python).",
+        )
+    if lines := describe_lookalikes(label_map):
+        yield Doubt(
+            SIMILAR_LABELS,
+            " ".join(lines),
+            f"If they differ: --accept {SIMILAR_LABELS} (accept= in Python).",
+        )
+    if not is_told and all(map(_WHOLE.fullmatch, label_map)):
+        numbers = [int(label) for label in label_map]
+        if numbers != sorted(numbers):
+            yield _build_order(label_map, sorted(numbers))
+
+
+def _build_order(label_map: Sequence[str], numbers: Sequence[int]) -> Doubt:
+    """Returns the doubt about whole numbers that are numbered as text."""
+    wrong = next(place for place, label in enumerate(label_map) if int(label) != numbers[place])
+    write = "sort -n RECORDS/labels.txt > labels.txt"
+    if [*numbers] == [*range(numbers[0], numbers[-1] + 1)]:
+        write = f"seq {numbers[0]} {numbers[-1]} > labels.txt"
+    return Doubt(
+        NUMBER_ORDER,
+        f"Labels are whole numbers, and numbered as text: {label_map[wrong]!r} is number {wrong}.",
+        f"To number them in their order: {write}, and --label-map labels.txt (label_map= in "
+        f"Python). If their numbers do not matter: --accept {NUMBER_ORDER} (accept=).",
+    )

@@ -1,0 +1,143 @@
+"""What the names of folders say: splits, classes, or parts of another task than classification."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from darkroom.dataset import splits
+from darkroom.dataset.read_as import Doubt
+from darkroom.errors import DataError
+from darkroom.manifest.sources.forms import find_folder_form
+from darkroom.options.source import SPLIT_CLASS, TASK_CLASS
+from darkroom.runtime.text import list_first
+
+# Words of folders with the images of detection or segmentation, and with what was annotated.
+_IMAGES = frozenset(("image", "images", "img", "imgs", "jpeg", "jpegimages"))
+_ANNOTATIONS = frozenset(
+    (
+        *("mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt"),
+        *("segmentation", "segmentationclass", "segmentationobject", "bbox", "bboxes"),
+    )
+)
+# Capitals begin a word, too, as in TrainImages.
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# What the name of a mask has beside that of its image.
+_MARK = re.compile(
+    r"[ _.-](mask|masks|label|labels|gt|seg|segmentation|annotation)$", re.IGNORECASE
+)
+
+
+def find_split(name: str) -> str | None:
+    """Returns the split that a word of a name means, as in 01_train; None for none."""
+    return next(filter(None, map(splits.parse_split, [name, *_WORDS.findall(name)])), None)
+
+
+def _is_part(name: str, words: Collection[str]) -> bool:
+    """Tells whether a name has words of a part of a task, and else only those of splits."""
+    found = [word.lower() for word in _WORDS.findall(name)]
+    own = {*found, name.lower()}.intersection(words)
+    return bool(own) and (name.lower() in words or all(w in own or find_split(w) for w in found))
+
+
+def doubt_splits(classes: Sequence[str]) -> Doubt | None:
+    """Returns the doubt about classes that are named after splits; None without such."""
+    named = [name for name in classes if find_split(name)]
+    if not named:
+        return None
+    return Doubt(
+        SPLIT_CLASS,
+        f"Classes are named after splits: {list_first(named)}.",
+        f"If they are classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
+    )
+
+
+def check_splits(folder: str, classes: Sequence[str]) -> None:
+    """Checks that folders that would be classes are not splits.
+
+    Raises:
+        DataError: All are named after splits, of which there are several.
+    """
+    named = [find_split(name) for name in classes]
+    if all(named) and len({*named}) > 1:
+        raise DataError(
+            f"{SPLIT_CLASS}: all folders in {folder} are named after splits, and would be classes: "
+            f"{list_first(classes)}.",
+            "If they are splits, rename them to train, eval and test. If they are classes: "
+            f"--accept {SPLIT_CLASS} (accept= in Python).",
+        )
+
+
+def doubt_parts(classes: Sequence[str]) -> Doubt | None:
+    """Returns the doubt about classes that are named as parts of other tasks."""
+    parts = [name for name in classes if _is_part(name, _IMAGES | _ANNOTATIONS)]
+    if not parts:
+        return None
+    return Doubt(
+        TASK_CLASS,
+        "Classes are named as folders of detection or segmentation, of which darkroom reads no "
+        f"boxes and no masks: {list_first(parts)}.",
+        f"If they are classes, as they were read: --accept {TASK_CLASS} (accept= in Python).",
+    )
+
+
+def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> None:
+    """Checks that a folder of classes is not a dataset of detection or segmentation.
+
+    Args:
+        folder: The source.
+        classes: The folders that would be its classes.
+        files: Paths of all files below it.
+
+    Raises:
+        DataError: A folder has masks or annotations of the images beside it. Or the images have
+            no classes or one, and there are annotations of a known form.
+    """
+    settle = f"If they are classes: --accept {TASK_CLASS} (accept= in Python)."
+    stems = _list_stems(files)
+    images = [name for name in stems if not _is_part(name, _ANNOTATIONS)]
+    for name in sorted(stems.keys() - images):
+        beside = [each for each in images if 2 * len(stems[each] & stems[name]) >= len(stems[name])]
+        # With several, all are numbered in the same way.
+        if len(beside) == 1:
+            found = find_folder_form(folder, files)
+            known = f" ({found[1]} is {found[0].name})" if found else ""
+            raise DataError(
+                f"{TASK_CLASS}: in {folder}, the files in {name} have the names of those in "
+                f"{beside[0]}, so they are their masks or annotations{known}. darkroom reads "
+                "neither.",
+                f"Convert {beside[0]} with a list of labels. {settle}",
+            )
+    if len(classes) < 2 and (found := find_folder_form(folder, files)):
+        form, path = found
+        if not classes:
+            raise DataError(
+                f"{path} is {form.name}, and no folder is a class.", form.format_advice(path)
+            )
+        raise DataError(
+            f"{TASK_CLASS}: {path} is {form.name}, and {classes[0]} would be the class of all.",
+            f"{form.format_advice(path)} {settle}",
+        )
+
+
+def _list_stems(files: Iterable[str]) -> Mapping[str, set[str]]:
+    """Returns the names of files without endings, by folders of one of which they may be parts.
+
+    Empty where no folder is named as a part with annotations. The path around the folder belongs
+    to a name: labels/train/1.txt belongs to images/train/1.jpg.
+    """
+    by_folder: defaultdict[str, list[str]] = defaultdict(list)
+    for path in files:
+        inside, _, name = path.rpartition("/")
+        by_folder[inside].append(_MARK.sub("", posixpath.splitext(name)[0]))
+    stems: defaultdict[str, set[str]] = defaultdict(set)
+    if any(_is_part(part, _ANNOTATIONS) for inside in by_folder for part in inside.split("/")):
+        for inside, names in by_folder.items():
+            parts = inside.split("/")
+            for place, part in enumerate(parts):
+                if not splits.parse_split(part):
+                    around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
+                    stems[part].update(f"{around}/{name}" for name in names)
+    return stems

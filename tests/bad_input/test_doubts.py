@@ -1,0 +1,445 @@
+"""What a source is read as, where it does not say that itself: a line, or a refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import PIL.Image
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.dataset.keys import make_key
+from darkroom.dataset.read_as import read_read_as
+from darkroom.errors import DataError
+from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import DOUBTS
+
+HEADER = "image,label\n"
+ROWS = "a.png,cat\nb.png,dog\n"
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Makes a folder of files that are empty, or have a text."""
+
+    def make(*names, **texts):
+        for name in names:
+            path = tmp_path / "photos" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts.get(path.suffix[1:], ""))
+        return tmp_path / "photos"
+
+    return make
+
+
+@pytest.fixture
+def read(plan):
+    """Returns how a source is read, by what it says, and the names of its doubts."""
+
+    def read(source, name="images.csv", **options):
+        read_as = plan(source, name, **options).manifest.read_as
+        return dict(read_as.to_rows()), [doubt.name for doubt in read_as.doubts]
+
+    return read
+
+
+def test_a_list_says_how_it_was_read_and_keeps_it_beside_the_manifest(plan, tmp_path):
+    text = "id,path,species,age,ml_use\n1,a.png,cat,3,TRAIN\n2,b.png,dog,4,\n"
+    columns = {"id": "id", "path": "image", "species": "string_label", "ml_use": "split"}
+    found = plan(text, schema=columns).manifest.read_as
+    assert found.to_rows() == [
+        ("form", "CSV in UTF-8, header in line 1"),
+        ("image", "column path"),
+        ("label", "column species, numbered by sorted text"),
+        ("split", "column ml_use; 1 row without one by hash, 80/10/10"),
+        ("id", "column id"),
+        ("not read", "age"),
+    ]
+    assert read_read_as(str(tmp_path / "manifest")) == found
+    assert str(tmp_path) not in found.to_json()
+
+
+@pytest.mark.parametrize(
+    ("ending", "form"), [("jsonl", "JSON Lines in UTF-8"), ("parquet", "Parquet")]
+)
+def test_files_of_a_pattern_are_read_as_one_source(read, tmp_path, ending, form):
+    frame = pd.DataFrame({"image": ["a.png", "b.png"], "label": [2, 10], "age": [1.5, 2]})
+    for number in (1, 2):
+        path = tmp_path / f"{number}.{ending}"
+        lines = {"orient": "records", "lines": True}
+        frame.to_parquet(path) if ending == "parquet" else frame.to_json(path, **lines)
+    rows, doubts = read(tmp_path / f"*.{ending}")
+    assert rows["form"] == f"2 files of {form}"
+    assert rows["features"] == "age (float)"
+    assert doubts == ["number_order"]
+
+
+def test_a_frame_says_what_numbers_its_labels(tmp_path):
+    frame = pd.DataFrame({"image": ["a.png", "b.png"], "label": ["x", "y"]})
+    for labels, said in ((None, "sorted text"), (("y", "x"), "the given label map")):
+        options = ManifestOptions(labels=labels)
+        found = write_manifest(frame, str(tmp_path), str(tmp_path), options).read_as
+        assert dict(found.to_rows())["label"] == f"column label, numbered by {said}"
+
+
+@pytest.mark.fault(
+    85,
+    "splits in a column of another name, as `phase`",
+    "a feature, with a line that says so",
+    code="`split_column`",
+    hint="`--columns`, or `--accept split_column`",
+)
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("phase", "train valid"),
+        ("data set", "TRAIN TEST"),
+        ("it's", "training "),
+        ("is_valid", "False True"),
+        ("test", "0 1"),
+    ],
+)
+def test_a_column_of_splits_that_is_not_used_is_in_doubt(plan, read, name, cells):
+    first, second = cells.split(" ")
+    text = f"image,{name},label,note\na.png,{first},x,train\nb.png,{second},y,a\n"
+    (doubt,) = plan(text).manifest.read_as.doubts
+    assert repr(name) in doubt.text
+    assert read(text, accept=("split_column",))[1] == []
+    columns = {"image": "image", name: "string", "label": "string_label"}
+    assert read(text, schema=columns)[1] == []
+    assert read(text.replace("b.png," + second, "b.png,late"))[1] == []
+
+
+@pytest.mark.fault(
+    86,
+    "labels that are whole numbers, so that sorted text is not their order",
+    "numbered as text, with a line that gives the label map",
+    code="`number_order`",
+    hint="`--label-map`, or `--accept number_order`",
+)
+def test_numbers_that_are_sorted_as_text_are_in_doubt(plan, read):
+    text = HEADER + "".join(f"{n}.png,{n}\n" for n in range(12))
+    (doubt,) = plan(text).manifest.read_as.doubts
+    assert "'10' is number 2." in doubt.text
+    assert "seq 0 11 > labels.txt" in doubt.hint
+    assert read(text, labels=tuple(map(str, range(12))))[1] == []
+    assert read(text, accept=("number_order",))[1] == []
+    assert read(text, schema={"image": "image", "label": "string_label"})[1] == []
+    assert read(HEADER + "a.png,1\nb.png,2\n")[1] == []
+
+
+@pytest.mark.fault(
+    87,
+    "one label alone, or labels that differ in quotes, case or the form of a number",
+    "a line that says so",
+    code="`one_class`, `similar_labels`",
+    hint="write them the same way, or `--accept`",
+)
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        (["cat"], "one_class"),
+        (["cat", "'cat'"], "similar_labels"),
+        (["Cat", "cat"], "similar_labels"),
+        (["1", "01"], "similar_labels"),
+        (["train", "test_set"], "split_class"),
+    ],
+)
+def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
+    text = HEADER + "".join(f"{n}.png,{label}\n" for n, label in enumerate(labels))
+    assert name in read(text)[1]
+    assert name in DOUBTS
+    assert name not in read(text, accept=(name,))[1]
+
+
+@pytest.mark.fault(
+    88,
+    "lines before the header, as `sep=,`, a comment or a title",
+    "left out, which `Read as` says",
+)
+@pytest.mark.parametrize(
+    "before", ["sep=,\n", "# exported, by me\n", "\ufeffsep=,\n", "My list\nof 2024,,\n\n"]
+)
+def test_lines_before_the_header_are_left_out(plan, before):
+    found = plan(before + HEADER + ROWS)
+    assert found.labels == ["cat", "dog"]
+    lines = before.count("\n") + 1
+    assert found.manifest.read_as.header == lines
+    columns = {"image": "image", "label": "string_label"}
+    assert plan(before + HEADER + ROWS, schema=columns).labels == ["cat", "dog"]
+
+
+def test_a_comment_is_left_out_where_there_is_no_header(plan):
+    assert plan("# from a camera\n" + ROWS).labels == ["cat", "dog"]
+
+
+@pytest.mark.fault(
+    88,
+    "a first line unlike all others",
+    "read as a row, with a line that says so",
+    code="`first_line`",
+    hint="delete it, or `--accept first_line`",
+)
+def test_a_first_line_unlike_all_others_is_in_doubt(read):
+    text = "My list\ncat,a.png\ndog,b.png\n"
+    assert read(text)[1] == ["first_line"]
+    assert read(text, accept=("first_line",))[1] == []
+
+
+@pytest.mark.fault(88, "numbers of the rows in front, without a header", "left out")
+def test_an_index_in_front_is_not_a_label(plan, read):
+    text = "0,a.png,cat\n1,b.png,dog\n"
+    assert plan(text).labels == ["cat", "dog"]
+    assert read(text)[0]["form"].endswith("columns without a name left out")
+
+
+@pytest.mark.fault(
+    89, "spaces after the commas of a CSV", "left out where the header has them, or a quote follows"
+)
+@pytest.mark.parametrize(
+    ("text", "labels", "said"),
+    [
+        ('image, label\na.png,"x"\nb.png, "y, z"\n', ["x", "y, z"], "left out"),
+        ('image,label\na.png,x\nb.png, "y, z"\n', ["x", "y, z"], "left out"),
+        ("a.png, x\nb.png, y\n", ["x", "y"], "left out"),
+        ('image,label\n"a, ""x.png",x\nb.png,y\n', ["x", "y"], ""),
+        ("label,image\nx, a.png\ny,b.png\n", ["x", "y"], "kept"),
+    ],
+)
+def test_spaces_after_commas(plan, text, labels, said):
+    found = plan(text)
+    assert found.labels == labels
+    assert ", ".join(found.manifest.read_as.remarks).removeprefix("spaces after commas ") == said
+    name = " a.png" if said == "kept" else 'a, "x.png' if "x.png" in text else "a.png"
+    assert found.rows[1].id == name
+
+
+def test_a_quote_after_a_space_far_below_is_a_quote(plan):
+    rows = "".join(f"{n}.png,x\n" for n in range(200))
+    assert plan(f'{HEADER}{rows}a.png, "y, ""z"""\n').labels[-1] == 'y, "z"'
+
+
+@pytest.mark.fault(89, "names that begin with a space", "are taken as they are")
+def test_names_are_literal(plan, photos):
+    found = plan(photos(" cat/ a.png", "cat/b.png"))
+    assert [found.rows[row].id for row in (1, 2)] == [" cat/ a.png", "cat/b.png"]
+    assert found.rows[1].uri.endswith("/photos/ cat/ a.png")
+    lines = '{"image": " a.png"}\n{"image": "b.png "}\n'
+    assert [row.id for row in plan(lines, "list.jsonl").rows.values()] == [" a.png", "b.png "]
+
+
+@pytest.mark.fault(
+    90,
+    "labels of whole numbers with a point, as pandas writes them beside gaps",
+    "are the whole numbers, in a CSV as in JSON and Parquet",
+)
+def test_whole_numbers_with_a_point_are_whole_numbers(plan, tmp_path):
+    frame = pd.DataFrame({"image": ["a.png", "b.png", "c.png"], "label": [1.0, 0.0, 2.5]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        assert plan(tmp_path / name).labels == ["1", "0", "2.5"]
+    assert plan(HEADER + "a.png,1.0\n", schema={"image": "image", "label": "integer_label"}).labels
+    separated = plan(HEADER + "a.png,1.0;v1.0\n", label_separator=";")
+    assert separated.rows[1].label == ["1", "v1.0"]
+    # A map that has it settles it.
+    assert plan(HEADER + "a.png,1.0\n", labels=("1.0",)).labels == ["1.0"]
+    assert plan('{"image": "a.png", "label": "1.0"}\n', "l.jsonl").labels == ["1.0"]
+
+
+@pytest.mark.fault(
+    91, "thumbnails and trash of a NAS or of Windows in a folder", "left out, which `Read as` says"
+)
+def test_names_that_are_left_out_are_counted(read, photos):
+    folder = photos(
+        *("cat/a.png", "dog/b.png", "owl/c.heics", "cat/@eaDir/a.png/SYNOPHOTO_THUMB_S.png"),
+        *("@eaDir/x.png", "$RECYCLE.BIN/S-1/x.png", "#recycle/y.png", ".DS_Store", "notes.txt"),
+    )
+    os.symlink(folder / "cat", folder / "lynx")
+    rows, doubts = read(folder)
+    assert (rows["form"], doubts) == ("folder, as <label>/<file>", [])
+    assert rows["left out"] == (
+        "hidden 1, linked twice 1, no ending of an image 2, thumbnails or trash of a system 4"
+    )
+    assert rows["no image"] == "in lynx, owl"
+
+
+@pytest.mark.fault(
+    92,
+    "class folders that are named after splits, as `train_set` and `test_set`",
+    "refused; a line where others are beside them",
+    code="exit 1, `split_class`",
+    hint="name them train, eval and test, or `--accept split_class`",
+)
+@pytest.mark.parametrize(
+    "names", ["train_set test_set", "01_train 02_test", "TrainImages val", "train2017 val2017"]
+)
+def test_folders_named_after_splits_are_not_classes(refuse, read, photos, names):
+    first, second = sorted(names.split())
+    folder = photos(f"{first}/cat/a.png", f"{second}/cat/b.png")
+    error = refuse(folder)
+    assert f"named after splits, and would be classes: {first}, {second}" in error.message
+    assert "--accept split_class" in error.hint
+    assert "split_class" not in read(folder, accept=("split_class",))[1]
+    photos("bus/c.png")
+    assert "split_class" in read(folder)[1]
+
+
+def test_a_class_called_train_is_honest(read, photos):
+    folder = photos("bus/a.png", "car/b.png", "train/c.png")
+    assert read(folder)[1] == ["split_class"]
+
+
+def test_one_other_folder_does_not_hide_the_splits(plan, photos):
+    found = plan(photos("train/cat/a.png", "test/cat/b.png", "more/c.png"))
+    assert found.labels == ["cat", "cat"]
+    (reject,) = found.rejects.values()
+    assert reject.detail == ("more/c.png is not in <split>/<label>/<file>, as more is not a split")
+
+
+COCO = json.dumps({"info": {}, "images": [{"file_name": "a.png"}], "annotations": [], "x": {}})
+VOC = "<annotation><filename>a.png</filename><object/></annotation>"
+
+
+@pytest.mark.fault(
+    93,
+    "a folder with masks, or with annotations of COCO, Pascal VOC, CVAT or YOLO",
+    "refused, with the form by its name",
+    code="exit 1, `task_class`",
+    hint="a list with labels, or `--accept task_class`",
+)
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("images/a.png masks/a.png", "the files in masks have the names of those in images"),
+        ("x/a.png mask/a_mask.png", "the files in mask have the names of those in x"),
+        ("train/images/a.png train/masks/a.png", "the files in masks have"),
+        ("images/a.png labels/a.txt", "a.txt is a file of YOLO"),
+        ("images/train/a.png images/val/b.png labels/train/a.txt labels/val/b.txt", "YOLO"),
+        ("JPEGImages/a.png Annotations/a.xml", "a.xml is an annotation of Pascal VOC"),
+        ("images/a.png annotations/instances.json", "is a file of annotations of COCO"),
+        ("train/a.png train/_annotations.coco.json", "COCO, and no folder is a class"),
+        ("train/a.png train/metadata.jsonl", "metadata.jsonl is a list of Hugging Face"),
+        ("instances.json", "instances.json is a file of annotations of COCO"),
+    ],
+)
+def test_a_folder_of_another_task_is_not_one_of_classes(refuse, photos, names, said):
+    folder = photos(*names.split(), json=COCO, xml=VOC, txt="0 0.5 0.5 0.1 0.1\n")
+    assert said in refuse(folder).message
+
+
+def test_classes_that_are_numbered_alike_are_honest(read, photos):
+    folder = photos(*(f"{name}/{n}.png" for name in ("hats", "masks", "gloves") for n in (1, 2)))
+    assert read(folder)[1] == ["task_class"]
+    assert read(folder, accept=("task_class",))[1] == []
+
+
+VERTEX = {
+    "imageGcsUri": "a.png",
+    "classificationAnnotation": {"displayName": "cat"},
+    "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "test"},
+}
+
+
+@pytest.mark.fault(
+    93,
+    "a file of COCO, Pascal VOC, YOLO, Label Studio or Vertex AI as the source",
+    "refused, with the form by its name",
+    code="exit 1 or 2",
+    hint="what to do with it",
+)
+@pytest.mark.parametrize(
+    ("name", "text", "code", "said"),
+    [
+        ("a.json", COCO, 2, "a file of annotations of COCO"),
+        ("a.json", '[{"data": {"image": "a.png"}, "annotations": []}]', 2, "Label Studio"),
+        ("a.json", '[{"image": "a", "annotator": 1, "annotation_id": 2}]', 2, "Label Studio"),
+        ("a.json", '[{"image": "a.png", "label": "cat"}]', 2, "an array of JSON"),
+        ("a.txt", '{"image": "a.png", "label": "cat"}\n', 2, "JSON Lines"),
+        ("a.csv", '{"image": "a.png", "label": "cat"}\n', 1, "JSON Lines"),
+        ("a.jsonl", '[{"image": "a.png",\n "label": "cat"}]\n', 1, "an array of JSON"),
+        ("a.xml", VOC, 2, "an annotation of Pascal VOC"),
+        ("a.xml", "<annotations>\n<image id='0'/></annotations>", 2, "CVAT"),
+        ("data.yaml", "train: images\nnc: 2\nnames: [a, b]\n", 2, "YOLO"),
+        ("a.jsonl", json.dumps(VERTEX), 1, "an import file of Vertex AI with classes"),
+        ("a.jsonl", '{"imageGcsUri": "a", "boundingBoxAnnotations": []}', 1, "Vertex AI"),
+        ("a.csv", "test,gs://b/a.png,cat,0.1,0.2,,,0.3,0.4,,\n" * 2, 1, "Vertex AI with boxes"),
+    ],
+)
+def test_a_known_form_is_named(refuse, name, text, code, said):
+    assert said in refuse(text, code, name).message
+
+
+def test_the_advice_for_classes_of_vertex_works(refuse, plan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = {**VERTEX, "imageGcsUri": "b.png", "dataItemResourceLabels": {}}
+    lines = f"{json.dumps(VERTEX)}\n{json.dumps(other)}\n"
+    hint = refuse(lines, name="a.jsonl").hint
+    code = "\n".join(line.strip() for line in hint.splitlines()[1:])
+    exec(code, {"json": json, "pandas": pd})
+    found = plan(tmp_path / "flat.csv")
+    assert found.labels == ["cat", "cat"]
+    assert found.rows[1].split == "test"
+
+
+@pytest.mark.fault(
+    93,
+    "a table with the images in its cells",
+    "refused, with the lines of Python that write them to files",
+    code="exit 1",
+)
+@pytest.mark.parametrize("form", ["bytes", "struct", "array"])
+def test_images_in_cells_are_named_and_the_advice_works(refuse, plan, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    Path("images").mkdir()
+    image = b"\x89PNG\r\n" + bytes(5_000)
+    cells = {
+        "bytes": image,
+        "struct": {"bytes": image, "path": None},
+        "array": np.zeros((2, 3, 3), np.uint8),
+    }
+    frame = pd.DataFrame({"image": [None, cells[form], cells[form]], "label": ["x", "y", "y"]})
+    sources = [frame]
+    if form != "array":
+        pq.write_table(pa.Table.from_pandas(frame), tmp_path / "a.parquet")
+        sources.append(tmp_path / "a.parquet")
+    for source in sources:
+        with pytest.raises(DataError, match="the column 'image' holds images, not their") as caught:
+            write_manifest(source, str(tmp_path), str(tmp_path))
+        assert len(str(caught.value)) < 500
+    lines = [line.strip() for line in caught.value.hint.splitlines()[1:-1]]
+    frame = frame.dropna().reset_index(drop=True)
+    names = {"df": frame, "pandas": pd, "numpy": np}
+    names |= {"pathlib": pathlib, "PIL": PIL}
+    exec("\n".join(lines[-2:]), names)
+    assert list(names["df"]["image"]) == ["images/0.png", "images/1.png"]
+    assert (tmp_path / "images/1.png").stat().st_size
+
+
+def test_paths_that_a_parquet_file_has_as_bytes_are_paths(plan, tmp_path):
+    pq.write_table(pa.table({"image": [b"a.png"], "label": ["x"]}), tmp_path / "a.parquet")
+    assert plan(tmp_path / "a.parquet").rows[1].id == "a.png"
+
+
+@pytest.mark.fault(
+    94, "equal relative names in the lists of several folders", "are different images"
+)
+def test_equal_names_of_several_lists_are_different_images(plan, tmp_path):
+    for day in ("day1", "day2"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "l.csv").write_text(f"{HEADER}a.png,x\n{day}.png,y\n")
+    found = plan(tmp_path / "day*" / "l.csv")
+    # What is told apart by its own list keeps its key.
+    ids = ["day1/a.png", "day1.png", "day2/a.png", "day2.png"]
+    assert [found.rows[row].id for row in (1, 2, 3, 4)] == ids
+    assert found.rows[1].key == make_key("day1/a.png")
+    (tmp_path / "day2" / "l.csv").write_text(f"{HEADER}../day1/a.png,x\n")
+    assert plan(tmp_path / "day*" / "l.csv").manifest.deduplicated == 1
