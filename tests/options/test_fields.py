@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import shlex
 import subprocess
@@ -13,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from darkroom.cli.parser import build_parser
 from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 from darkroom.input.loading import load
+from darkroom.options.checks import as_size
 from darkroom.options.conversion import (
     ConversionFields,
     ConversionOptions,
@@ -118,6 +121,19 @@ def test_a_function_with_options_shows_them():
 def test_the_signature_of_load_has_the_fields():
     names = ["image_size", "batch_size", "augment"]
     assert find_differences(load, InputOptions, names=names) == []
+
+
+def test_numbers_of_numpy_become_those_of_python():
+    given = InputOptions(
+        np.array([16, 9])[::-1], batch_size=np.int64(4), shard=(np.int8(0), 2), repeat=np.int16(3)
+    )
+    assert given == InputOptions((9, 16), batch_size=4, shard=(0, 2), repeat=3)
+    assert {type(each) for each in (*given.image_size, given.batch_size)} == {int}
+    made = merge_options(ConversionOptions, None, {"seed": np.int64(7), "num_shards": np.int64(2)})
+    assert json.loads(made.manifest.to_json())["seed"] == 7
+    assert made.records.shard_counts == dict.fromkeys(("train", "eval", "test"), 2)
+    assert type(TrainingOptions(learning_rate=np.float32(0.5)).learning_rate) is float
+    assert (as_size(np.int64(5)), as_size((3, 4))) == ((5, 5), (3, 4))
 
 
 def test_an_argument_by_name_replaces_the_option():

@@ -18,7 +18,7 @@ from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
 from darkroom.manifest.sources import AnySource
-from darkroom.options.checks import check_choice, check_flag, check_known
+from darkroom.options.checks import as_size, check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -165,9 +165,8 @@ def load(
     is_sized = image_size is not None or options is not None
     if not is_sized and (transform is None or framework == TENSORFLOW):
         raise UsageError("image_size is missing.", "Give image_size=224, or (height, width).")
-    size = (image_size, image_size) if isinstance(image_size, int) else image_size
     given = {
-        "image_size": size if is_sized else (1, 1),
+        "image_size": as_size(image_size) if is_sized else (1, 1),
         "batch_size": batch_size,
         "augment": augment,
     }

@@ -46,6 +46,18 @@ def check_known(names: Iterable[str], known: Collection[str], what: str) -> None
             raise UsageError(f"{what} {name!r}.", hint)
 
 
+def as_python(value: Any) -> Any:
+    """Returns a number of NumPy, as shapes and grids of parameters have them, as Python's own."""
+    is_scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    return value.item() if is_scalar else value
+
+
+def as_size(value: Any) -> Any:
+    """Returns (height, width) of a square that one number names; other values as they are."""
+    side = as_python(value)
+    return (side, side) if isinstance(side, int) else value
+
+
 def is_number(value: object) -> bool:
     """Tells whether a value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -73,7 +85,7 @@ def check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
     Raises:
         UsageError: It is something else, or a number is smaller than `least`.
     """
-    pair = tuple(islice(value, 3)) if isinstance(value, Iterable) else ()
+    pair = tuple(map(as_python, islice(value, 3))) if isinstance(value, Iterable) else ()
     if len(pair) != 2 or not all(_is_count(number, least, _MOST_IN_PAIR) for number in pair):
         raise UsageError(
             f"{name} is {value!r:.80}, expected two whole numbers, {what} at least {least}."

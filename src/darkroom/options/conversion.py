@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_flag, pick_fields
+from darkroom.options.checks import as_python, check_flag, pick_fields
 from darkroom.options.fields import check_fields, document, option
 from darkroom.options.image import ImageFields, ImageOptions
 from darkroom.options.sidecars import READERS, check_readers
@@ -252,6 +252,7 @@ def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:
     Raises:
         UsageError: A number is not positive, or a split is unknown.
     """
+    given = as_python(given)
     if given is None or given == 0:
         return {}
     if not isinstance(given, int | Mapping) or isinstance(given, bool):
@@ -259,7 +260,7 @@ def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:
     counts = (
         dict.fromkeys(SPLITS, given)
         if isinstance(given, int)
-        else {name_split(name): count for name, count in given.items()}
+        else {name_split(name): as_python(count) for name, count in given.items()}
     )
     if unknown := sorted(map(str, set(counts) - set(SPLITS))):
         raise UsageError(f"Unknown splits {unknown} in the shard counts.", f"Known: {SPLITS}.")

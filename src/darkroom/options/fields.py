@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_choice, check_count, is_number, is_table_of_texts
+from darkroom.options.checks import (
+    as_python,
+    check_choice,
+    check_count,
+    is_number,
+    is_table_of_texts,
+)
 
 # The order in which `--help` and the reference page show them.
 GROUPS = ("run", "data", "conversion", "checks", "model", "training", "cluster")
@@ -183,7 +189,7 @@ def merge_options(kind: type[_Class], options: _Class | None, given: Mapping[str
     Raises:
         UsageError: `options` are not of the class, or a value is wrong.
     """
-    values = {name: value for name, value in given.items() if value is not None}
+    values = {name: as_python(value) for name, value in given.items() if value is not None}
     if options is None:
         return kind(**values)
     if not isinstance(options, kind):
@@ -217,15 +223,19 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def check_fields(options: Any) -> None:
-    """Checks each option of a dataclass against its type, choices and limits; lists become tuples.
+    """Checks each option of a dataclass against its type, choices and limits.
+
+    Lists become tuples, and numbers of NumPy those of Python.
 
     Raises:
         UsageError: A value is wrong. Text of the wrong kind is not shown: it may be a credential.
     """
     for field in list_options(type(options)):
-        value = getattr(options, field.name)
+        given = getattr(options, field.name)
+        value = as_python(given)
         if isinstance(value, list) and field.type.startswith("tuple"):
             value = tuple(value)
+        if value is not given:
             object.__setattr__(options, field.name, value)
         if value is not None or not field.type.endswith(_NONE):
             check_value(field, value)

@@ -15,6 +15,7 @@ from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.checks import (
+    as_python,
     check_choice,
     check_count,
     check_flag,
@@ -116,7 +117,7 @@ class ManifestOptions(RowFields):
         Raises:
             UsageError: An argument is wrong.
         """
-        given = dict(vars(SourceFields(**options)))
+        given = {name: as_python(v) for name, v in vars(SourceFields(**options)).items()}
         columns, label_map = given.pop("columns"), given["label_map"]
         check_count("seed", given["seed"], None)
         if isinstance(label_map, str | os.PathLike):

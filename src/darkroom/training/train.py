@@ -14,6 +14,7 @@ from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend
 from darkroom.input.loading import load_tensorflow
+from darkroom.options.checks import as_size
 from darkroom.options.fields import merge_options
 from darkroom.options.input import choose_augmentation
 from darkroom.options.training import TrainingOptions
@@ -97,7 +98,7 @@ def train(
     check_backend()
     given = {
         "model": model,
-        "image_size": (image_size, image_size) if isinstance(image_size, int) else image_size,
+        "image_size": as_size(image_size),
         "epochs": epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
