@@ -55,7 +55,8 @@ _PUBLIC = {
 }
 
 
-def _blocks(language: str) -> list[tuple[str, str]]:
+def list_blocks(language: str) -> list[tuple[str, str]]:
+    """Returns the pages and the texts of all blocks of a language."""
     return [
         (page.name, text)
         for page in PAGES
@@ -67,7 +68,7 @@ def _blocks(language: str) -> list[tuple[str, str]]:
 def _commands(program: str) -> list[str]:
     lines = [
         line.partition(" #")[0].strip()
-        for _, text in _blocks("bash")
+        for _, text in list_blocks("bash")
         for line in text.replace("\\\n", " ").splitlines()
     ]
     return sorted({line for line in lines if line.startswith(program + " ")})
@@ -133,7 +134,7 @@ def test_every_public_name_can_be_imported(module: str):
 
 
 @pytest.mark.tfx
-@pytest.mark.parametrize(("page", "text"), _blocks("python"))
+@pytest.mark.parametrize(("page", "text"), list_blocks("python"))
 def test_every_python_block_is_python_and_imports_what_exists(page: str, text: str):
     for node in ast.walk(ast.parse(text, page)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("darkroom"):
@@ -143,7 +144,7 @@ def test_every_python_block_is_python_and_imports_what_exists(page: str, text: s
             assert names <= set(_PUBLIC[node.module or ""] or module.__all__)
 
 
-@pytest.mark.parametrize(("page", "text"), _blocks("toml"))
+@pytest.mark.parametrize(("page", "text"), list_blocks("toml"))
 def test_every_toml_block_is_a_configuration(page: str, text: str):
     from darkroom.pipelines.config import make_cluster_config, make_config
 
@@ -262,7 +263,7 @@ def test_every_fit_of_the_docs_leaves_shuffling_to_the_dataset():
     # Keras 3.15 warns of a dataset that it cannot shuffle, unless it is told not to.
     notebook = json.loads((ROOT / "docs/guides/notebook.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    code = "\n".join([*cells, *(text for _, text in _blocks("python"))])
+    code = "\n".join([*cells, *(text for _, text in list_blocks("python"))])
     calls = [call for call in ast.walk(ast.parse(code)) if isinstance(call, ast.Call)]
     fits = [call for call in calls if isinstance(call.func, ast.Attribute)]
     fits = [call for call in fits if call.func.attr == "fit"]

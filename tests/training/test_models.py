@@ -34,7 +34,7 @@ def _dense(num_classes, image_size, activation="softmax"):
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 9), (33, 20)])
 def test_small_cnn_gives_probabilities_at_every_size(size):
-    scores = build_model("small_cnn", LabelHead(4), size)(np.zeros((2, *size, 3), np.uint8))
+    scores = build_model("small_cnn", 4, size)(np.zeros((2, *size, 3), np.uint8))
     assert scores.shape == (2, 4)
     np.testing.assert_allclose(np.sum(scores, axis=1), 1, rtol=1e-5)
 

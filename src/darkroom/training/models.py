@@ -26,7 +26,7 @@ from darkroom.options.training import (
     check_model_name,
 )
 from darkroom.runtime.functions import describe_failure, load_function
-from darkroom.targets.head import Head
+from darkroom.targets.head import Head, find_head
 from darkroom.targets.learned import Learned
 from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.keras_weights import load_keras_weights
@@ -39,7 +39,7 @@ _NO_WEIGHTS = ""
 
 def build_model(
     spec: str,
-    head: Head,
+    head: Head | int,
     image_size: tuple[int, int],
     weights: str | None = None,
     labels: Sequence[str] = (),
@@ -50,7 +50,7 @@ def build_model(
         spec: `small_cnn`; `efficientnet-lite0`, with weights of ImageNet and a new head;
             `keras.applications:NAME`, with its own preprocessing and a new head; or
             `package.module:function`, called with (size of the head, image_size).
-        head: The end of the model.
+        head: The end of the model; a number is that of labels, of which each image has one.
         image_size: (height, width) in pixels.
         weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
             new head, the weights without it; else of the whole model. `efficientnet-lite0` also
@@ -70,11 +70,12 @@ def build_model(
             give answers of the head.
     """
     check_model(spec, weights)
+    end: Head = find_head("label")(head) if isinstance(head, int) else head
     if weights is not None and storage.is_folder(storage.expand_home(weights)):
-        model = _build(spec, head, image_size, _NO_WEIGHTS)
-        load_training(model, read_training(weights, spec), Learned(head.kind, tuple(labels)))
+        model = _build(spec, end, image_size, _NO_WEIGHTS)
+        load_training(model, read_training(weights, spec), Learned(end.kind, tuple(labels)))
         return model
-    return _build(spec, head, image_size, weights)
+    return _build(spec, end, image_size, weights)
 
 
 def _build(spec: str, head: Head, image_size: tuple[int, int], weights: str | None) -> Any:
