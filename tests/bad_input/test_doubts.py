@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pathlib
@@ -396,7 +397,7 @@ def test_the_advice_for_classes_of_vertex_works(refuse, plan, tmp_path, monkeypa
     "refused, with the lines of Python that write them to files",
     code="exit 1",
 )
-@pytest.mark.parametrize("form", ["bytes", "struct", "array"])
+@pytest.mark.parametrize("form", ["bytes", "struct", "array", "base64", "data"])
 def test_images_in_cells_are_named_and_the_advice_works(refuse, plan, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
     Path("images").mkdir()
@@ -405,20 +406,23 @@ def test_images_in_cells_are_named_and_the_advice_works(refuse, plan, tmp_path, 
         "bytes": image,
         "struct": {"bytes": image, "path": None},
         "array": np.zeros((2, 3, 3), np.uint8),
+        "base64": base64.b64encode(image).decode(),
+        "data": "data:image/png;base64," + base64.b64encode(b"png").decode(),
     }
     frame = pd.DataFrame({"image": [None, cells[form], cells[form]], "label": ["x", "y", "y"]})
     sources = [frame]
     if form != "array":
         pq.write_table(pa.Table.from_pandas(frame), tmp_path / "a.parquet")
-        sources.append(tmp_path / "a.parquet")
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        sources += [tmp_path / "a.parquet", *([tmp_path / "a.csv"] if form == "base64" else [])]
     for source in sources:
         with pytest.raises(DataError, match="the column 'image' holds images, not their") as caught:
             write_manifest(source, str(tmp_path), str(tmp_path))
-        assert len(str(caught.value)) < 500
+        assert len(str(caught.value)) < 600
     lines = [line.strip() for line in caught.value.hint.splitlines()[1:-1]]
     frame = frame.dropna().reset_index(drop=True)
     names = {"df": frame, "pandas": pd, "numpy": np}
-    names |= {"pathlib": pathlib, "PIL": PIL}
+    names |= {"base64": base64, "pathlib": pathlib, "PIL": PIL}
     exec("\n".join(lines[-2:]), names)
     assert list(names["df"]["image"]) == ["images/0.png", "images/1.png"]
     assert (tmp_path / "images/1.png").stat().st_size

@@ -312,6 +312,9 @@ def test_inspect_writes_a_sheet_and_a_table(jpeg_set, tmp_path, capsys):
     assert "Its splits are train, eval." in _json(capsys)["error"]["hint"]
     assert main(["inspect", f"{tmp_path}", "--json"]) == 1
     assert "no dataset.json" in _json(capsys)["error"]["message"]
+    assert main(["inspect", f"{tmp_path}/out", "--list", f"{tmp_path}/all.csv"]) == 2
+    assert "all.csv does not end in .jsonl or .ndjson" in capsys.readouterr().err
+    assert not (tmp_path / "all.csv").exists()
 
 
 def test_a_missing_extra_is_one_line(jpeg_set, tmp_path):

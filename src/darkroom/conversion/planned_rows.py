@@ -17,8 +17,10 @@ from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
+from darkroom.errors import UsageError
 from darkroom.storage import ledger
 
+_ENDINGS = (".jsonl", ".ndjson")
 _BATCH_ROWS = 8_192
 _COLUMNS = ("id", "row", "uri", "split", "span", "label", "source_size")
 
@@ -37,11 +39,17 @@ def list_planned_rows(
         The number of rows.
 
     Raises:
+        UsageError: The name of the file is that of another form.
         DataError: The folder has no dataset, or a damaged one.
         OutputError: The file exists, or is in the dataset.
         OSError: A file cannot be read or written.
     """
     source, path = find_data(find_named(directory)), storage.absolute(file)
+    if not path.lower().endswith(_ENDINGS):
+        raise UsageError(
+            f"The list is JSON Lines, and {path} does not end in {' or '.join(_ENDINGS)}.",
+            "darkroom convert tells the form of a source by its ending.",
+        )
     check_outside(source, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
     open_dataset(source)

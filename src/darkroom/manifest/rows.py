@@ -243,6 +243,9 @@ class _RowParser:
         cell = storage.local_path(text if self._source.has_types else text.rstrip())
         if not cell.strip():
             raise RejectError("no_image", "the image cell is empty")
+        if len(cell) > uris.MAX_PATH_CHARACTERS:
+            detail = f"the image cell has {len(cell):,} characters, which no path has: {cell:.40}…"
+            raise RejectError("bad_value", detail)
         if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:

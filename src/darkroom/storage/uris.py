@@ -14,6 +14,8 @@ from darkroom.errors import UsageError
 
 # Variables of AWS's clients with the address of a server of S3, each with precedence over the next.
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+# No system and no store has longer ones.
+MAX_PATH_CHARACTERS = 4096
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _WILDCARDS = frozenset("*?[")
 
@@ -123,6 +125,7 @@ def is_plain_path(cell: object) -> bool:
         and ":" not in cell
         and not cell.startswith(".")
         and cell.rstrip() == cell != ""
+        and len(cell) <= MAX_PATH_CHARACTERS
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from darkroom.errors import DataError
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
 
-_NO_PAGE = "\nThe whole report as a page: darkroom validate DIR --report FOLDER (report_dir)."
+_NO_PAGE = "\nThe whole report as a page: the same command with --report FOLDER (report_dir)."
 
 
 class GateError(DataError):

@@ -13,6 +13,7 @@ from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
+from darkroom.manifest.sources.embedded import check_no_images
 from darkroom.manifest.sources.forms import Evidence, explain, find_form, read_evidence
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
@@ -78,6 +79,11 @@ class CsvSource(Source):
             for place, name in enumerate(self._names)
             if not name and self._label is not None and place > self._label
         ]
+        if image := self.schema.image:
+            place = self._names.index(image)
+            rows = records[found.first + self._has_header :]
+            cells = (cells[place] or None for cells in rows if place < len(cells))
+            check_no_images(path, image, cells, f"pandas.read_csv({path!r})")
         line = sample[found.first][0] if self._has_header else 0
         self.read_as = ReadAs(
             "CSV",

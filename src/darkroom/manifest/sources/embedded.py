@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from darkroom.errors import DataError
-
-_MAX_PATH_BYTES = 4096
+from darkroom.storage.uris import MAX_PATH_CHARACTERS
 
 
 def check_no_images(name: str, column: str, cells: Iterable[Any], frame: str = "df") -> None:
@@ -44,6 +43,10 @@ def _find_writer(cell: Any) -> str:
             return f'pathlib.Path({path}).write_bytes(cell["bytes"])'
         # Hugging Face names the file where it is on this machine.
         return f'shutil.copy(cell["path"], {path})' if {*cell} == {"bytes", "path"} else ""
+    if isinstance(cell, str):
+        decoded = 'base64.b64decode(cell.rpartition(",")[2])'
+        is_path = len(cell) <= MAX_PATH_CHARACTERS and not cell.startswith("data:image/")
+        return "" if is_path else f"pathlib.Path({path}).write_bytes({decoded})"
     if isinstance(cell, bytes | bytearray | memoryview):
         return "" if _is_text(bytes(cell)) else f"pathlib.Path({path}).write_bytes(cell)"
     if hasattr(cell, "save") and hasattr(cell, "getbands"):
@@ -56,7 +59,7 @@ def _find_writer(cell: Any) -> str:
 def _is_text(data: bytes) -> bool:
     """Tells whether bytes are those of a path: some writers of Parquet know no text."""
     try:
-        return len(data) <= _MAX_PATH_BYTES and data.decode().isprintable()
+        return len(data) <= MAX_PATH_CHARACTERS and data.decode().isprintable()
     except UnicodeDecodeError:
         return False
 

@@ -34,7 +34,7 @@ class ParquetSource(Source):
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
         self.schema = columns.find_schema(names, arrow_kinds(arrow))
-        if (image := self.schema.image) and not _is_plain(arrow.field(image).type):
+        if image := self.schema.image:
             with _report_damage(path):
                 cells = (
                     each for batch in read_batches(path, [image]) for each in batch[0].to_pylist()
@@ -59,12 +59,6 @@ class ParquetSource(Source):
 def _report_damage(path: str) -> AbstractContextManager[None]:
     message = f"{path} is not a Parquet file, or it is damaged"
     return report_damage(message, "Check how it was written.")
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Tells whether a column of a type can hold no images."""
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return bool(is_text or pa.types.is_dictionary(kind) or pa.types.is_primitive(kind))
 
 
 def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
