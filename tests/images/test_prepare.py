@@ -18,6 +18,7 @@ from darkroom.images.pixels import hash_pixels, measure_luminance
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
+from ..image_forms import chunk, insert
 from ..pictures import encode, make_photo
 
 FULL, HEADER = ImageOptions(), ImageOptions(image_check="header")
@@ -360,6 +361,23 @@ def test_other_files_are_rejected_with_what_they_seem_to_be(data, reason, detail
     found = _refuse(data)
     assert found[0] in (reason, "truncated") if reason == "undecodable" else found[0] == reason
     assert detail in found[1]
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+@pytest.mark.parametrize(
+    ("name", "reason", "detail"),
+    [
+        (b"CgBI", "unsupported_format", "format PNG of Xcode (CgBI), which is not read"),
+        # Where the size would be are letters, which are large numbers.
+        (b"tEXt", "undecodable", ""),
+    ],
+)
+def test_a_png_that_does_not_begin_with_its_header_has_no_size(
+    photo, options, name, reason, detail
+):
+    data = insert(encode(photo), chunk(name, b"\x50\0\x20\2Comment"), before=b"IHDR")
+    found = _refuse(data, options)
+    assert (found[0], detail in found[1]) == (reason, True)
 
 
 @pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])

@@ -27,6 +27,7 @@ _MAGIC = (
 _FOREIGN = tuple(
     (re.compile(pattern, re.DOTALL), name)
     for pattern, name in (
+        (rb"\x89PNG\r\n\x1a\n....CgBI", "PNG of Xcode (CgBI)"),
         (rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51", "JPEG 2000"),
         (rb"\0\0\0\x0cJXL |\xff\x0a", "JPEG XL"),
         (rb"II\xbc", "JPEG XR"),
@@ -69,6 +70,8 @@ _INFLATED_BYTES = 1 << 16
 
 def sniff_format(data: bytes) -> str | None:
     """Returns the format of an image by its first bytes, or None for an unknown one."""
+    if data.startswith(_PNG_MAGIC) and data[12:16] == b"CgBI":
+        return None  # decoders of PNGs do not read it
     for magic, name in _MAGIC:
         if data.startswith(magic):
             return name
@@ -123,11 +126,7 @@ def is_plain_png(data: bytes) -> bool:
 def has_sound_png_header(data: bytes) -> bool:
     """Tells whether a PNG begins with an intact header, and has pixels."""
     checksum = int.from_bytes(data[29:33], "big")
-    return (
-        data[12:16] == b"IHDR"
-        and zlib.crc32(data[12:29]) == checksum
-        and 0 not in parse_png_size(data)
-    )
+    return zlib.crc32(data[12:29]) == checksum and 0 not in parse_png_size(data)
 
 
 def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -210,16 +209,20 @@ def _count_png_bytes(data: bytes) -> int:
 
 
 def parse_png_size(data: bytes) -> tuple[int, int]:
-    """Returns height and width of a PNG; zeros when it ends before them."""
+    """Returns height and width of a PNG; zeros when it does not begin with them."""
+    if data[12:16] != b"IHDR":
+        return 0, 0
     width, height = struct.unpack(">2I", data[16:24].ljust(8, b"\0"))
     return height, width
 
 
 def parse_webp_size(data: bytes) -> tuple[int, int]:
-    """Returns height and width of the canvas of a WebP; zeros when it ends before them."""
+    """Returns height and width of the canvas of a WebP; zeros when it does not begin with them."""
     kind, bits = data[12:16], int.from_bytes(data[20:30].ljust(10, b"\0"), "little")
     if kind == b"VP8X":
         return (bits >> 56) % (1 << 24) + 1, (bits >> 32) % (1 << 24) + 1
     if kind == b"VP8L":
         return (bits >> 22) % (1 << 14) + 1, (bits >> 8) % (1 << 14) + 1
-    return (bits >> 64) % (1 << 14), (bits >> 48) % (1 << 14)
+    if kind == b"VP8 ":
+        return (bits >> 64) % (1 << 14), (bits >> 48) % (1 << 14)
+    return 0, 0

@@ -33,6 +33,7 @@ from darkroom.images.headers import (
     describe_bytes,
     find_foreign_format,
     find_png_damage,
+    has_sound_png_header,
     is_plain_png,
     parse_png_size,
     sniff_format,
@@ -247,6 +248,8 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
             raise RejectError("truncated" if "early" in damage else "undecodable", damage)
     elif kept := _keep_plain_png(data, options):
         return kept
+    elif not has_sound_png_header(data):
+        raise RejectError("undecodable", "it does not begin with an intact header")
     decoded = pillow.decode(data, PNG, reserve)
     depth, color = data[24], data[25]
     if depth != 8 and color != PNG_PALETTE and "bit_depth" not in decoded.changes:
