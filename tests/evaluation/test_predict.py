@@ -91,27 +91,28 @@ def test_the_form_of_the_lines():
     }
 
 
-def test_images_that_cannot_be_decoded_are_counted_and_named(model, new, capsys):
+def test_images_that_a_conversion_rejects_are_counted_and_named(model, new, capsys):
     (new / "broken.png").write_bytes(encode(np.zeros((9, 9, 3), np.uint8))[:40])
     (new / "broken.gif").write_bytes(encode(np.zeros((9, 9, 3), np.uint8), "GIF")[:20])
     (new / "page.bmp").write_bytes(b"<!doctype html>")
     (new / "empty.jpg").write_bytes(b"")
-    (new / "scan.tif").write_bytes(encode(np.zeros((9, 9, 3), np.uint8), "TIFF"))
+    blue = np.full((9, 9, 3), (0, 0, 255), np.uint8)
+    (new / "scan.tif").write_bytes(encode(blue, "TIFF"))
     assert main(["predict", str(model), str(new), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     reasons = {each["path"].removeprefix(f"{new}/"): each["reason"] for each in found["failed"]}
     assert reasons == {
-        "broken.gif": "damaged",
-        "broken.png": "damaged",
-        "empty.jpg": "empty",
-        "page.bmp": "neither JPEG, PNG, GIF nor BMP",
-        "scan.tif": "a TIFF",
+        "broken.gif": "undecodable: its header is not one of GIF, or is damaged",
+        "broken.png": "truncated: it ends early",
+        "empty.jpg": "empty: the file has no bytes",
+        "page.bmp": "not_an_image: it looks like HTML",
     }
-    assert [each["label"] for each in found["predictions"]] == ["blue", "red", "green"]
+    # A server reads no TIFF.
+    assert [each["label"] for each in found["predictions"]] == ["blue", "blue", "red", "green"]
     assert main(["predict", str(model), str(new)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith(f"  blue  {new}/b.PNG")
-    assert lines[3] == f"Failed     {new}/broken.gif: damaged"
+    assert lines[4].startswith(f"Failed     {new}/broken.gif: undecodable: its header")
 
 
 def test_batches_do_not_change_the_answers(model, new, monkeypatch):
@@ -137,7 +138,7 @@ def test_what_is_named_several_times_is_one_image(new):
     [
         (["{new}/no.png"], 3, "The image {new}/no.png does not exist."),
         (["{new}/*.gif"], 1, "{new}/*.gif names no file with an image's ending."),
-        (["{new}/notes.txt"], 1, "can decode none of 1 image: {new}/notes.txt is neither"),
+        (["{new}/notes.txt"], 1, "None of 1 image can be used: {new}/notes.txt (not_an_image"),
         (["{new}", "--output", "{new}/x.txt"], 2, "expected a name that ends in .csv or .jsonl"),
         (["{new}", "--output", "{new}/mine.csv"], 4, "{new}/mine.csv exists already."),
     ],

@@ -1,4 +1,4 @@
-"""The predictions of a server for new images, as `darkroom predict` writes them."""
+"""The predictions of a model for new images, as `darkroom predict` writes them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model
+from darkroom.dataset.example import encode_example
+from darkroom.errors import DataError, RejectError, UsageError
+from darkroom.evaluation.scores.serving import find_model, load_model
+from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.input.loading import load_tensorflow
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
+from darkroom.options.image import ImageOptions
 from darkroom.runtime import cards, progress
+from darkroom.runtime.process import count_cores
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.scoring import Prediction
@@ -26,15 +33,17 @@ Paths = str | os.PathLike[str]
 
 _ENDINGS = (".csv", ".jsonl")
 _BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
+# Images that are read at the same time.
+_READ_SIZE = 16
 
 
 @dataclass(frozen=True)
 class FailedImage:
-    """An image that a server would not answer for.
+    """An image that a conversion would reject.
 
     Attributes:
         path: Its path or URI.
-        reason: Why.
+        reason: Why: the reason of the reject, and the problem in words.
     """
 
     path: str
@@ -47,7 +56,7 @@ class Predictions:
 
     Attributes:
         model_dir: The folder of the SavedModel.
-        predictions: One for each image that could be decoded, in the order of the images: by the
+        predictions: One for each image that could be used, in the order of the images: by the
             kind of target `LabelPrediction`, `LabelsPrediction` or `NumbersPrediction`.
         failed: The images that could not.
         output: The file with the predictions; None if none was written.
@@ -83,7 +92,9 @@ def predict(
     from_logits: bool = False,
     overwrite: bool = False,
 ) -> Predictions:
-    """Predicts what images are labelled with, by an exported model, as a server would.
+    """Predicts what images are labelled with, by an exported model.
+
+    Each image becomes the record of a conversion, so the model sees what training saw.
 
     Args:
         model: A SavedModel that darkroom exported, or the folder of a training.
@@ -94,11 +105,11 @@ def predict(
         overwrite: Whether `output` is replaced if it exists.
 
     Returns:
-        The predictions, and the images that the model cannot decode.
+        The predictions, and the images that a conversion would reject.
 
     Raises:
-        DataError: There is no model, no image, the model can decode none of them, or its
-            answers are not of its kind.
+        DataError: There is no model, no image, none of them can be used, or the answers of the
+            model are not of its kind.
         UsageError: `output` has another ending.
         OutputError: `output` exists already.
         MissingExtraError: TensorFlow is not installed.
@@ -116,13 +127,14 @@ def predict(
     failed: list[FailedImage] = []
     with progress.step("Predicting"):
         for batch in _read_batches(paths, failed):
-            _predict_batch(served, batch, found, failed)
+            names, records = zip(*batch, strict=True)
+            found += served.scoring.predict(names, served.answer_examples(records), served.learned)
             progress.advance(len(found) + len(failed), len(paths), "images")
     if not found:
         raise DataError(
-            f"The model can decode none of {format_count(len(paths), 'image')}: "
-            f"{failed[0].path} is {failed[0].reason}.",
-            "It reads JPEG, PNG, GIF and BMP.",
+            f"None of {format_count(len(paths), 'image')} can be used: {failed[0].path} "
+            f"({failed[0].reason}).",
+            "Images are read as by darkroom convert.",
         )
     if target is not None:
         storage.write_bytes(target, encode_predictions(target, found, served.scoring.number_format))
@@ -227,58 +239,38 @@ def format_predictions(found: Predictions) -> str:
 def _read_batches(
     paths: Sequence[str], failed: list[FailedImage]
 ) -> Iterator[list[tuple[str, bytes]]]:
+    """Yields paths and the records of a conversion; the images that it rejects have failed."""
     batch: list[tuple[str, bytes]] = []
     size = 0
-    for path in paths:
-        try:
-            path.encode()  # a source is UTF-8
-            data = storage.read_bytes(path, limit_bytes=MAX_IMAGE_BYTES)
-        except UnicodeEncodeError:
-            failed.append(FailedImage(make_visible(path), "not named in UTF-8"))
-            continue
-        except (*storage.UNUSABLE, ValueError) as error:
-            failed.append(FailedImage(path, f"not readable ({type(error).__name__})"))
-            continue
-        batch.append((path, data))
-        size += len(data)
-        if len(batch) == _BATCH_SIZE or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
+    with (
+        closing(ImagePreparer(ImageOptions())) as preparer,
+        ThreadPoolExecutor(count_cores()) as pool,
+    ):
+        for start in range(0, len(paths), _READ_SIZE):
+            part = paths[start : start + _READ_SIZE]
+            for path, record in zip(part, pool.map(partial(_prepare, preparer), part), strict=True):
+                if isinstance(record, FailedImage):
+                    failed.append(record)
+                    continue
+                batch.append((path, record))
+                size += len(record)
+                if len(batch) == _BATCH_SIZE or size >= _BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
     if batch:
         yield batch
 
 
-def _predict_batch(
-    model: ServedModel,
-    batch: list[tuple[str, bytes]],
-    found: list[Prediction],
-    failed: list[FailedImage],
-) -> None:
-    """Adds the answers for a batch; where it fails, each of its images is asked for alone."""
-    import tensorflow as tf
-
+def _prepare(preparer: ImagePreparer, path: str) -> bytes | FailedImage:
+    """Returns the record of an image, so that the model sees what training saw."""
     try:
-        answers = model.answer_images([data for _, data in batch])
-    except tf.errors.InvalidArgumentError:
-        if len(batch) > 1:
-            for each in batch:
-                _predict_batch(model, [each], found, failed)
-            return
-        ((path, data),) = batch
-        failed.append(FailedImage(path, _describe(data)))
-        return
-    found += model.scoring.predict([path for path, _ in batch], answers, model.learned)
-
-
-def _describe(data: bytes) -> str:
-    """Returns the problem with an image that the model cannot decode."""
-    import tensorflow as tf
-
-    from darkroom.input.graph.file_forms import GIF, describe_form
-
-    try:
-        form = describe_form(tf.constant(data)).numpy().decode()
-    except tf.errors.InvalidArgumentError:
-        form = ""
-    # The model reads GIFs, which input does not.
-    return "damaged" if form in ("", GIF) else form
+        path.encode()  # a source is UTF-8
+        data = storage.read_bytes(path, limit_bytes=MAX_IMAGE_BYTES)
+        image = preparer.prepare(data).encoded
+        return encode_example({}, image) + image
+    except UnicodeEncodeError:
+        return FailedImage(make_visible(path), "not named in UTF-8")
+    except RejectError as error:
+        return FailedImage(path, f"{error.reason}: {error.detail}")
+    except (*storage.UNUSABLE, ValueError) as error:
+        return FailedImage(path, f"not readable ({type(error).__name__})")

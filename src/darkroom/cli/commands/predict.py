@@ -16,14 +16,14 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "predict",
-        "Predict the labels of images with an exported model, as a server would.",
+        "Predict the labels of images with an exported model.",
         page="guides/evaluate",
         usage="darkroom predict MODEL IMAGES [IMAGES ...] [options]",
         examples=(
             "darkroom predict runs/first new/a.jpg new/b.png",
             "darkroom predict runs/first photos --output photos/predicted.csv",
         ),
-        epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
+        epilog="Exit codes: 0 done, also if some images cannot be used; 1 no model, or none "
         "can; 4 the output exists already.",
     )
     add_model(parser)

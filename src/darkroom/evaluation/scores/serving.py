@@ -29,6 +29,8 @@ MODEL_FOLDER = "model"
 
 IMAGES_SIGNATURE = "serving_default"
 EXAMPLES_SIGNATURE = "serving_examples"
+# The output of the first one that says why an image is refused.
+ERROR_KEY = "error"
 
 _TENSORFLOW = "tensorflow"
 _GRAPH_FILE = "saved_model.pb"
@@ -64,20 +66,20 @@ class ServedModel:
         """What its kind of target says about its answers."""
         return find_scoring(self.learned.kind)
 
-    def answer_images(self, images: tf.Tensor | Sequence[bytes]) -> Floats:
+    def answer_images(self, images: tf.Tensor) -> Floats:
         """Returns what a server answers for image files, [N, C].
 
         Raises:
             DataError: The model gives something else than its kind of target does.
         """
+        answer = self.signatures[IMAGES_SIGNATURE](image_bytes=images)
+        return self._take(answer[self.scoring.outputs[-1]])
+
+    def answer_examples(self, examples: tf.Tensor | Sequence[bytes]) -> Floats:
+        """Returns the same for records, serialised tf.train.Example."""
         import tensorflow as tf
 
-        ask = self.signatures[IMAGES_SIGNATURE]
-        return self._take(ask(image_bytes=tf.convert_to_tensor(images))[self.scoring.outputs[-1]])
-
-    def answer_examples(self, examples: tf.Tensor) -> Floats:
-        """Returns the same for records, serialised tf.train.Example."""
-        answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
+        answer = self.signatures[EXAMPLES_SIGNATURE](examples=tf.convert_to_tensor(examples))
         return self._take(answer[self.scoring.records_key])
 
     def _take(self, answers: Any) -> Floats:
