@@ -17,18 +17,25 @@ def _decode_any(self: Any, *_: Any) -> Any:
     return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
 
 
+def _describe_nothing(_: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.constant("")
+
+
 @contextmanager
 def decode_simply() -> Iterator[None]:
     """Decodes all images by one operation: order, number and options of batches are the same.
 
     TensorFlow optimizes the whole graph that decodes for each iterator, and writes it twice into
     each model, which takes most of the time of such a test. Files of tests/input, as those of
-    graph/, and tests/training/test_served_pixels.py have the whole one.
+    graph/, and tests/training/test_served_*.py have the whole one.
     """
     from darkroom.input.graph import decode
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decode._Decoder, "decode", _decode_any)
+        patch.setattr(decode, "describe_form", _describe_nothing)
         decode.make_decoder.cache_clear()
         yield
     decode.make_decoder.cache_clear()

@@ -50,15 +50,21 @@ def _draw(height: int, width: int) -> Image.Image:
 
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])
 @pytest.mark.parametrize("sides", [(20, 30), (301, 402), (400, 190)])
-def test_pixels_of_lossless_files_are_those_of_the_model(tmp_path, read_pixels, sides, resize):
-    data = encode(_draw(*sides), "PNG")
+def test_pixels_of_transparent_and_turned_pngs_are_those_of_the_model(
+    tmp_path, read_pixels, sides, resize
+):
+    image = _draw(*sides)
+    image.putalpha(Image.linear_gradient("L").resize(image.size))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = encode(image, "PNG", exif=exif)
     (tmp_path / "image").write_bytes(data)
     expected = decode_image(tf.constant(data), SIZE, resize).numpy()
     found = read_pixels(tmp_path / "image", *SIZE, resize)
     assert (found.shape, found.dtype) == ((1, *SIZE, 3), np.uint8)
     # One level, where the order of float32 operations decides how a half is rounded.
     assert np.abs(found[0].astype(int) - expected).max() <= 1
-    assert (found[0] == expected).mean() > 0.99
+    assert (found[0] == expected).mean() > 0.98
 
 
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.errors import StorageError, UsageError
+from darkroom.input.graph import decode
 from darkroom.targets.learned import Learned, decode_learned
 from darkroom.training.export import export_model
 
@@ -43,12 +44,33 @@ def test_label_score_and_scores(served):
         for color, format_ in [((0, 0, 255), "PNG"), ((255, 0, 0), "PNG"), ((0, 255, 0), "JPEG")]
     ]
     answer = served.signatures["serving_default"](image_bytes=tf.constant(images))
-    assert set(answer) == {"label", "score", "scores"}
+    assert set(answer) == {"label", "score", "scores", "error"}
     assert [label.decode() for label in answer["label"].numpy()] == ["big cat", "naïve", "007"]
     assert answer["scores"].shape == (3, 3)
     assert answer["scores"].dtype == answer["score"].dtype == tf.float32
     np.testing.assert_allclose(answer["scores"].numpy().sum(axis=1), 1, rtol=1e-6)
     np.testing.assert_array_equal(answer["score"], answer["scores"].numpy().max(axis=1))
+    assert answer["error"].numpy().tolist() == [b""] * 3
+
+
+@pytest.mark.parametrize("kind", ["label", "labels"])
+def test_an_image_that_is_refused_has_no_labels_and_no_scores(tmp_path, monkeypatch, kind):
+    def describe(encoded):
+        return tf.where(tf.equal(encoded, "RIFF"), "a WebP", "")
+
+    monkeypatch.setattr(decode, "describe_form", describe)
+    # The last one reaches the threshold with any score.
+    thresholds = (0.5, 0.5, 0.0) if kind == "labels" else ()
+    learned = Learned(kind, tuple(LABELS), thresholds)
+    export_model(_brightest_channel(), learned, SIZE, str(tmp_path / "model"))
+    red = encode(np.full((9, 9, 3), (255, 0, 0), np.uint8))
+    serve = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    answer = {n: each.numpy() for n, each in serve(image_bytes=tf.constant([red, b"RIFF"])).items()}
+    reason = b"The image is a WebP, which this model does not read."
+    assert answer.pop("error").tolist() == [b"", reason]
+    for taken, refused in answer.values():
+        assert {*np.ravel(refused).tolist()} <= {b"", 0.0}
+        assert {*np.ravel(taken).tolist()} - {b"", 0.0}
 
 
 def test_no_images_give_no_answers(served):

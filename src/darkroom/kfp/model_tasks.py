@@ -16,6 +16,7 @@ from darkroom.evaluation.report.facts import EVALUATION_FILE
 from darkroom.evaluation.report.result import Evaluation, describe_split
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
+from darkroom.evaluation.scores.serving import ERROR_KEY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.options.source import ONE_LABEL
@@ -89,7 +90,7 @@ def _describe_model(found: Evaluation) -> dict[str, Any]:
     scoring = find_scoring(found.kind)
     return {
         "framework": "tensorflow",
-        "signature": f"serving_default: image_bytes -> {', '.join(scoring.outputs)}",
+        "signature": f"serving_default: image_bytes -> {', '.join((*scoring.outputs, ERROR_KEY))}",
         scoring.names_are: len(found.summarize().table.rows),
         "sha256": found.model_sha256,
         "split": found.split,

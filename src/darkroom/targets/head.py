@@ -28,6 +28,7 @@ class Head(Protocol):
         counts_labels: Whether each image has one label, so that the images of each can be counted.
         activation: What the last layer of a user's model must be, as part of a sentence.
         most_targets: How many targets `fit` needs, from all spans; None: all.
+        refusal: The number that a server gives for an image that it does not read.
     """
 
     kind: ClassVar[str]
@@ -37,6 +38,7 @@ class Head(Protocol):
     counts_labels: ClassVar[bool] = False
     activation: ClassVar[str]
     most_targets: ClassVar[int | None] = None
+    refusal: ClassVar[float] = 0.0
 
     @classmethod
     def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> Head:

@@ -22,12 +22,13 @@ from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import STORAGE_HINT, StorageError
 from darkroom.evaluation.scores.serving import (
+    ERROR_KEY,
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
     check_backend,
 )
 from darkroom.images.pixels import RAW
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import decode_file, make_decoder
 from darkroom.options.input import STRETCH
 from darkroom.targets.head import make_head
 from darkroom.targets.learned import LEARNED_FILE, Learned
@@ -61,7 +62,9 @@ def export_model(
     [N]: the most likely label; `score`, float32 [N]: its probability; `scores`, float32 [N, C]: all
     probabilities, in the order of the label map, which is the asset `labels.txt`. With several
     labels an image it returns `scores`, and `labels`, string [N, C]: each label that reaches its
-    threshold, else empty text. With numbers it returns `values`, float32 [N, K].
+    threshold, else empty text. With numbers it returns `values`, float32 [N, K]. `error`, string
+    [N], says why an image is refused, because its pixels would not be those of training; else it is
+    empty text. The answers for such an image are empty text and 0; numbers are NaN.
     `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
     returns `probabilities`, float32 [N, C], or `values`.
 
@@ -99,22 +102,30 @@ def export_model(
     module.classify = classify
     module.describe_resize = tf.function(lambda: tf.constant(resize), input_signature=[])
 
-    def predict(images: Any, decode: Any) -> tf.Tensor:
+    view = tf.TensorSpec((*image_size, 3), tf.uint8)
+
+    def decode_all(decode: Any, images: Any, signature: Any) -> Any:
         # Always on the CPU, so that the pixels are the same as in the input pipeline.
         with tf.device("/CPU:0"):
-            pixels = tf.map_fn(
+            return tf.map_fn(
                 lambda image: decode(image, image_size, resize),
                 images,
-                fn_output_signature=tf.TensorSpec((*image_size, 3), tf.uint8),
+                fn_output_signature=signature,
             )
-        return classify(pixels)
 
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {**head.name_answers(predict(image_bytes, decode_image), learned)}
+        signature = view, tf.TensorSpec((), tf.string)
+        views, forms = decode_all(decode_file, image_bytes, signature)
+        is_taken = tf.equal(forms, "")
+        answers = tf.where(is_taken[:, tf.newaxis], classify(views), head.refusal)
+        named = head.name_answers(answers, learned)
+        kept = {name: _hide_text(each, is_taken) for name, each in named.items()}
+        reasons = tf.strings.join(("The image is ", forms, ", which this model does not read."))
+        return {**kept, ERROR_KEY: tf.where(is_taken, "", reasons)}
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         parsed = tf.io.parse_example(examples, _FEATURES)
-        return {records_key: predict(parsed, _decode_features)}
+        return {records_key: classify(decode_all(_decode_features, parsed, view))}
 
     with tempfile.TemporaryDirectory() as folder:
         module.assets = _make_assets(learned, folder)
@@ -137,6 +148,14 @@ def _save(module: tf.Module, directory: str, signatures: Mapping[str, Any]) -> N
         raise StorageError(message, STORAGE_HINT) from error
 
 
+def _hide_text(answers: tf.Tensor, is_taken: tf.Tensor) -> tf.Tensor:
+    """Returns empty text for images that are not taken; numbers stay."""
+    if answers.dtype != tf.string:
+        return answers
+    column = tf.reshape(is_taken, (-1, *[1] * (answers.shape.rank - 1)))
+    return tf.where(column, answers, "")
+
+
 def _decode_features(
     features: dict[str, tf.Tensor], image_size: tuple[int, int], resize: str
 ) -> tf.Tensor:
@@ -144,10 +163,11 @@ def _decode_features(
     encoded = features[IMAGE_ENCODED]
     shape = tf.cast(tf.stack((features[IMAGE_HEIGHT], features[IMAGE_WIDTH])), tf.int32)
     channels = features[IMAGE_CHANNELS]
+    decode = make_decoder(image_size, resize, None, scaled=True, resized=True)
     return tf.cond(
         tf.equal(features[IMAGE_FORMAT], RAW),
-        lambda: decode_image(encoded, image_size, resize, shape=shape, channels=channels),
-        lambda: decode_image(encoded, image_size, resize),
+        lambda: decode(encoded, None, shape, channels)[0],
+        lambda: decode(encoded, None, None, None)[0],
     )
 
 

@@ -8,9 +8,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageOps
 
+from darkroom.images.prepare import prepare_image
 from darkroom.input.graph import decode
 from darkroom.input.graph.orientation import parse_orientation
 from darkroom.options.augmentation import Augmentation
+from darkroom.options.image import ImageOptions
 from darkroom.options.input import choose_short_side
 
 from ...pictures import encode
@@ -143,26 +145,12 @@ def test_cut_and_damaged_exif_never_fails(parse, jpeg):
         assert 1 <= int(parse(bytes(damaged))) <= 8
 
 
-@pytest.mark.parametrize("format_", ["PNG", "GIF", "BMP"])
-def test_other_formats_give_their_pixels(format_):
-    photo = _photo().quantize(64).convert("RGB")
-    got = decode.decode_image(tf.constant(_encode(photo, format_)), (37, 53))
-    assert got.dtype == tf.uint8
-    np.testing.assert_array_equal(got, np.asarray(photo))
-
-
-def test_a_moving_gif_gives_its_first_frame():
-    frames = [Image.new("RGB", (9, 7), color) for color in ("#ff0000", "#00ff00")]
-    data = _encode(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    np.testing.assert_array_equal(
-        decode.decode_image(tf.constant(data), (7, 9)), np.asarray(frames[0])
-    )
-
-
-def test_gray_images_get_three_equal_channels():
-    gray = _photo().convert("L")
-    got = decode.decode_image(tf.constant(_encode(gray, "PNG")), (37, 53)).numpy()
-    np.testing.assert_array_equal(got, np.asarray(gray.convert("RGB")))
+def test_every_value_is_put_on_white_as_by_a_conversion():
+    levels = np.stack(np.meshgrid(*[np.arange(256, dtype=np.uint8)] * 2), -1)
+    data = _encode(Image.fromarray(np.ascontiguousarray(levels[..., [0, 0, 0, 1]])), "PNG")
+    stored = prepare_image(data, ImageOptions()).encoded
+    got = decode.decode_image(tf.constant(data), (256, 256))
+    np.testing.assert_array_equal(got, tf.io.decode_png(stored, channels=3))
 
 
 def test_resizing_is_bilinear_of_the_whole_image():

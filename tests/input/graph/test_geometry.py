@@ -24,8 +24,8 @@ def _encode(form: str, orientation: int = 1, source: tuple[int, int] = SOURCE) -
     exif = image.getexif()
     exif[0x0112] = orientation
     file = io.BytesIO()
-    more = {"quality": 100, "subsampling": 0, "exif": exif} if form == "JPEG" else {}
-    image.save(file, form, **more)
+    more = {"quality": 100, "subsampling": 0} if form == "JPEG" else {}
+    image.save(file, form, exif=exif, **more)
     return file.getvalue()
 
 
@@ -53,11 +53,11 @@ def test_decoding_says_where_points_went(orientation, resize):
             check_points(pixels, matrix, source)
 
 
-@pytest.mark.parametrize("form", ["PNG", "RAW"])
-def test_other_forms_do_too(form):
+@pytest.mark.parametrize(("form", "orientation"), [("PNG", 1), ("PNG", 6), ("RAW", 1)])
+def test_other_forms_do_too(form, orientation):
     more = {"shape": tf.constant(SOURCE), "channels": tf.constant(3, tf.int64)}
     is_raw = form == "RAW"
-    data = make_coordinates(*SOURCE).tobytes() if is_raw else _encode(form)
+    data = make_coordinates(*SOURCE).tobytes() if is_raw else _encode(form, orientation)
     for seed in (None, (3, 4)):
         pixels, matrix = _decode(data, (60, 60), "center_crop", seed, **(more if is_raw else {}))
         check_points(pixels, matrix, SOURCE)

@@ -10,10 +10,8 @@ import tensorflow as tf
 
 from darkroom.images.jpeg_header import parse_jpeg_traits
 from darkroom.images.pillow import find_orientation
-from darkroom.images.prepare import prepare_image
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.graph.orientation import parse_orientation
-from darkroom.options.image import ImageOptions
 
 from ...pictures import encode, make_photo
 from ...turned_images import (
@@ -23,10 +21,7 @@ from ...turned_images import (
     make_entry,
     make_jpeg,
     make_odd_jpegs,
-    make_png,
     make_random_jpeg,
-    make_turned_pngs,
-    make_xmp,
     xmp_segment,
 )
 
@@ -76,14 +71,3 @@ def test_a_jpeg_that_says_that_it_is_upright_is_read(look):
         assert look(make_jpeg(segment)) == ("", 1)
     assert look(encode(make_photo(), "JPEG")) == ("", 1)
     assert look(make_jpeg(exif_segment(make_entry(6, RATIONAL))))[0] == UNUSUAL
-
-
-@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in make_turned_pngs()])
-def test_a_png_that_a_conversion_turns_is_not_read(look, data):
-    assert "orientation" in prepare_image(data, ImageOptions()).changes
-    assert "EXIF data" in look(data)[0]
-
-
-def test_a_png_whose_xmp_says_that_it_is_upright_is_read(look):
-    data = make_png((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + make_xmp(1)))
-    assert look(data)[0] == ""

@@ -2,7 +2,7 @@
 
 Everything here uses TensorFlow operations, so the same function runs in a tf.data pipeline and in
 an exported SavedModel. It reads JPEG, PNG, GIF (first frame) and BMP, and returns pixels as uint8,
-RGB, upright.
+RGB, upright, on white. Of files that `describe_form` describes, they are not those of a conversion.
 
 A view is a window of the upright image, resized bilinearly without antialiasing. Of a JPEG, only
 the part that the view needs is decoded: the blocks of its window, at a half, a quarter or an eighth
@@ -19,7 +19,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from darkroom.input.graph.file_forms import decode_stored, describe_form
 from darkroom.input.graph.orientation import parse_orientation, to_float, undo_orientation
+from darkroom.input.graph.profiles import (
+    convert_display_p3,
+    find_jpeg_profile,
+    is_display_p3,
+)
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP, CENTER_SHARE, STRETCH
 from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
@@ -116,6 +122,29 @@ def view_image(
     return _resize(pixels, image_size), matrix
 
 
+def decode_file(
+    encoded: tf.Tensor, image_size: tuple[int, int], resize: str = STRETCH
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes an image as `decode_image` does, if the pixels are those of a conversion.
+
+    Args:
+        encoded: See `decode_image`, as for all arguments.
+        image_size: See there.
+        resize: See there.
+
+    Returns:
+        uint8 [height, width, 3], RGB, and an empty text; or zeros, and what `describe_form` says.
+    """
+    form = describe_form(encoded)
+    decode = make_decoder(image_size, resize, None, scaled=True, resized=True)
+    pixels = tf.cond(
+        tf.equal(form, ""),
+        lambda: decode(encoded, None, None, None)[0],
+        lambda: tf.zeros((*image_size, 3), tf.uint8),
+    )
+    return pixels, form
+
+
 @functools.lru_cache(maxsize=64)
 def make_decoder(
     image_size: tuple[int, int],
@@ -188,7 +217,9 @@ class _Decoder:
         if shape is not None and channels is not None:
             return self._cut_raw(shape, channels)
         result: tuple[tf.Tensor, Matrix | None] = tf.cond(
-            tf.io.is_jpeg(self.encoded), lambda: self._decode_jpeg(shape), self._decode_other
+            tf.io.is_jpeg(self.encoded),
+            lambda: self._decode_jpeg(shape),
+            lambda: self._decode_other(shape),
         )
         return result
 
@@ -199,10 +230,16 @@ class _Decoder:
         rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
         return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
 
-    def _decode_other(self) -> tuple[tf.Tensor, Matrix | None]:
-        pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
-        pixels = tf.ensure_shape(pixels, (None, None, 3))
-        return self._cut(pixels, self.window(tf.shape(pixels)[:2]) if self.window else None)
+    def _decode_other(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+        turned = IDENTITY
+        if shape is None:
+            pixels, turned = undo_orientation(*decode_stored(self.encoded))
+        else:  # as a conversion has stored it
+            pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
+            pixels = tf.ensure_shape(pixels, (None, None, 3))
+        window = self.window(tf.shape(pixels)[:2]) if self.window else None
+        pixels, matrix = self._cut(pixels, window)
+        return pixels, matrix and turned.then(matrix)
 
     def _decode_jpeg(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
         if shape is not None:
@@ -248,6 +285,8 @@ class _Decoder:
             shape if place is None else place[2:],
             self.sides,
         )
+        is_wide = is_display_p3(find_jpeg_profile(self.encoded))
+        pixels = tf.cond(is_wide, lambda: convert_display_p3(pixels), lambda: pixels)
         upright, turned = undo_orientation(pixels, orientation)
         window = None if place is None else _scale_window(place, divisor)
         pixels, matrix = self._cut(upright, window)

@@ -1,52 +1,49 @@
-"""Which files TensorFlow decodes to the pixels that a conversion would store.
+"""Which files the graph decodes to the pixels that a conversion would store, and how.
 
-These are JPEGs, gray or in color, that any usual EXIF or XMP data turn; PNGs without transparency;
-BMPs of 24 bits. (Of 16 bits both decoders keep the upper eight. Of an animated PNG both take the
-default picture.) Other files are described, by graph operations: formats that TensorFlow cannot
-read; transparency, which a conversion puts on white and TensorFlow drops; color profiles that a
-conversion would apply; PNGs that EXIF data turns; JPEGs with EXIF data in an unusual place.
+These are JPEGs, PNGs, GIFs and BMPs of the usual kinds. All others are described: formats that
+TensorFlow cannot read, CMYK, color profiles that a conversion would apply, EXIF data in an unusual
+place, images that are too large.
 
 One difference is left. A conversion ends reading EXIF data, as Pillow does, at a value that is
-outside of them; input reads on.
+outside of them; the graph reads on.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
-from darkroom.input.graph.orientation import (
-    is_orientation_hidden,
-    parse_orientation,
-    parse_tiff_orientation,
-    parse_xmp_orientation,
-    to_numbers,
-    trace_once,
-)
+from darkroom.images.memory import MAX_PIXELS
+from darkroom.input.graph.bmp import decode_bmp, describe_bmp
+from darkroom.input.graph.gif import decode_gif, describe_gif
+from darkroom.input.graph.orientation import UNUSUAL, find_orientation
+from darkroom.input.graph.parts import trace_once
+from darkroom.input.graph.png import decode_png, describe_png
+from darkroom.input.graph.profiles import find_jpeg_profile, is_display_p3, is_srgb
 
-_HEAD_BYTES = 34
-_PNG_PALETTE = 3
-_BMP_HEADER_BYTES = 40
-# Profiles are at the beginning, or after a thumbnail.
-_PROFILE_BYTES = 1 << 17
-# In RE2, \C is any byte. The name in a profile is ASCII; from version 4 on, it is UTF-16.
-_FOREIGN_PROFILE = r"(?s)\C*ICC_PROFILE\x00\C*"
-_SRGB = r"(?s)\C*s\x00?R\x00?G\x00?B\C*"
+# A function of the bytes of a file.
+_Way = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
-GIF = "a GIF"
-# How files begin that TensorFlow cannot read; the first that fits counts.
+_HEAD_BYTES = 12
+# How files begin.
+_JPEG, _PNG, _GIF, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM"
+# How files begin that TensorFlow cannot read; the first that fits counts. In RE2, \C is any byte.
 _FOREIGN = {
-    GIF: "GIF8",
     "a WebP": r"RIFF\C{4}WEBP",
-    "a TIFF": "II|MM",
+    "a TIFF": r"II[*+]\x00|MM\x00[*+]",
     "an AVIF": r"\C{4}ftypavi",
     "a HEIC or a relative of it": r"\C{4}ftyp",
 }
 
+_OTHER = "neither JPEG, PNG, GIF nor BMP"
 _HINT = "Convert the images with darkroom convert, which reads this form, or leave them out."
 
 
 def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
-    """Checks that TensorFlow decodes an image to the pixels that a conversion would store.
+    """Checks that the graph decodes an image to the pixels that a conversion would store.
 
     Args:
         encoded: string [], the bytes of its file.
@@ -65,7 +62,7 @@ def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
 
 @trace_once  # for all pipelines, as those of each split and epoch
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
-    """Describes an image if TensorFlow decodes it to different pixels than a conversion.
+    """Describes an image if the graph decodes it to different pixels than a conversion.
 
     Args:
         encoded: string [], any bytes.
@@ -73,69 +70,78 @@ def describe_form(encoded: tf.Tensor) -> tf.Tensor:
     Returns:
         string [], for example "a CMYK JPEG"; empty if the pixels are the same.
     """
+    form, num_pixels = _choose(
+        encoded,
+        _describe_jpeg,
+        describe_png,
+        describe_gif,
+        describe_bmp,
+        lambda _: (_describe_other(encoded), tf.constant(0, tf.int64)),
+    )
+    large = f"an image of more than {MAX_PIXELS:,} pixels"
+    return tf.where((num_pixels > MAX_PIXELS) & tf.equal(form, ""), large, form)
+
+
+@trace_once
+def decode_stored(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes an image, but not a JPEG. What is transparent becomes white.
+
+    Args:
+        encoded: string [], the bytes of its file.
+
+    Returns:
+        The pixels as they are stored, uint8 [H, W, 3]; the orientation, int32 [], 1 to 8.
+    """
+
+    def decode_upright(decode: Callable[[tf.Tensor], tf.Tensor]) -> _Way:
+        return lambda encoded: (decode(encoded), tf.constant(1))
+
+    # Its operation also raises the error of a file that is not an image.
+    other = decode_upright(lambda encoded: tf.io.decode_image(encoded, 3, expand_animations=False))
+    gif, bmp = decode_upright(decode_gif), decode_upright(decode_bmp)
+    pixels, orientation = _choose(encoded, other, decode_png, gif, bmp, other)
+    return tf.ensure_shape(pixels, (None, None, 3)), orientation
+
+
+def _choose(encoded: tf.Tensor, jpeg: _Way, png: _Way, gif: _Way, bmp: _Way, other: _Way) -> Any:
+    """Returns what the function for the format of an image returns for it."""
     start = tf.strings.substr(encoded, 0, _HEAD_BYTES)
-    head = tf.unstack(to_numbers(encoded, _HEAD_BYTES))
-    form = tf.where(tf.equal(encoded, ""), "empty", "neither JPEG, PNG, GIF nor BMP")
-    for name, beginning in reversed(_FOREIGN.items()):
-        has_begun = tf.strings.regex_full_match(start, rf"(?s)({beginning})\C*")
-        form = tf.where(has_begun, name, form)
-    is_bmp = tf.equal(tf.strings.substr(start, 0, 2), b"BM")
-    # Older headers are smaller. After the number of bits, 24, a zero means no compression.
-    kind = tf.equal(tf.stack(head[28:34]), (24, 0, 0, 0, 0, 0))
-    is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(kind)
-    form = tf.where(is_bmp, tf.where(is_plain, "", "a BMP that is not of 24 bits"), form)
-    is_jpeg = tf.equal(tf.strings.substr(start, 0, 3), b"\xff\xd8\xff")
-    is_png = tf.equal(tf.strings.substr(start, 0, 8), b"\x89PNG\r\n\x1a\n")
     return tf.case(
-        (
-            (is_jpeg, lambda: _describe_jpeg(encoded)),
-            (is_png, lambda: _describe_png(encoded, head[24], head[25])),
-        ),
-        lambda: form,
+        [
+            (
+                tf.equal(tf.strings.substr(start, 0, len(begin)), begin),
+                functools.partial(way, encoded),
+            )
+            for begin, way in ((_JPEG, jpeg), (_PNG, png), (_GIF, gif), (_BMP, bmp))
+        ],
+        functools.partial(other, encoded),
     )
 
 
-def _describe_jpeg(encoded: tf.Tensor) -> tf.Tensor:
-    channels = tf.io.extract_jpeg_shape(encoded)[2]
-    is_turned = tf.not_equal(parse_orientation(encoded), 1) & tf.equal(channels, 3)
+def _describe_other(encoded: tf.Tensor) -> tf.Tensor:
+    start = tf.strings.substr(encoded, 0, _HEAD_BYTES)
+    form = tf.where(tf.equal(encoded, ""), "an empty file", _OTHER)
+    for name, beginning in reversed(_FOREIGN.items()):
+        has_begun = tf.strings.regex_full_match(start, rf"(?s)(?:{beginning})\C*")
+        form = tf.where(has_begun, name, form)
+    return form
+
+
+def _describe_jpeg(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    shape = tf.io.extract_jpeg_shape(encoded)
+    channels, orientation = shape[2], find_orientation(encoded)
+    is_turned = (orientation > 1) & tf.equal(channels, 3)
 
     def has_foreign_profile() -> tf.Tensor:
-        start = tf.strings.substr(encoded, 0, _PROFILE_BYTES)
-        has_profile = tf.strings.regex_full_match(start, _FOREIGN_PROFILE)
-        return has_profile & ~tf.strings.regex_full_match(start, _SRGB)
+        profile = find_jpeg_profile(encoded)
+        return tf.not_equal(profile, "") & ~is_srgb(profile) & ~is_display_p3(profile)
 
     # A conversion applies the profile of a turned JPEG, because it encodes that again.
     is_foreign = tf.cond(is_turned, has_foreign_profile, lambda: False)
     is_plain = tf.equal(channels, 1) | tf.equal(channels, 3)
-    form = tf.where(is_foreign, "a turned JPEG with a color profile other than sRGB", "")
+    wide = "a turned JPEG with a color profile other than sRGB or Display P3"
+    form = tf.where(is_foreign, wide, "")
     unusual = "a JPEG with unusual EXIF data, which may turn it"
-    form = tf.where(is_orientation_hidden(encoded), unusual, form)
-    return tf.where(is_plain, form, "a CMYK JPEG")
-
-
-def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, color: tf.Tensor) -> tf.Tensor:
-    before_pixels = _split(encoded, "IDAT")[0]
-    has_colors = tf.equal(color, _PNG_PALETTE) | (tf.equal(color, 2) & tf.equal(depth, 16))
-    exif = _split(encoded, "eXIf")
-    # The same four bytes among the pixels are not followed by EXIF data.
-    orientation = tf.cond(tf.size(exif) > 1, lambda: parse_tiff_orientation(exif[1]), lambda: 1)
-    by_xmp = parse_xmp_orientation(before_pixels, b"XML:com.adobe.xmp\0")
-    is_turned = tf.not_equal(orientation, 1) | tf.not_equal(by_xmp, 1)
-    form = tf.where(is_turned, "a PNG that EXIF data turns", "")
-    text = "a PNG with EXIF data as a text, which may turn it"
-    form = tf.where(_contains(before_pixels, "Raw profile type exif"), text, form)
-    # A conversion encodes these again and applies their profile.
-    has_profile = has_colors & _contains(before_pixels, "iCCP")
-    form = tf.where(has_profile, "a PNG of 16 bits or a palette with a color profile", form)
-    is_transparent = (color >= 4) | _contains(before_pixels, "tRNS")
-    return tf.where(is_transparent, "a PNG with transparency", form)
-
-
-def _split(data: tf.Tensor, name: str) -> tf.Tensor:
-    """Returns the bytes before the first `name` and, if there is one, the bytes after it."""
-    # tf.strings.split takes half as long again, because it makes a ragged tensor.
-    return tf.raw_ops.StringSplitV2(input=data[tf.newaxis], sep=name, maxsplit=1).values
-
-
-def _contains(data: tf.Tensor, name: str) -> tf.Tensor:
-    return tf.size(_split(data, name)) > 1
+    form = tf.where(tf.equal(orientation, UNUSUAL), unusual, form)
+    form = tf.where(is_plain, form, "a CMYK JPEG")
+    return form, tf.reduce_prod(tf.cast(shape[:2], tf.int64))

@@ -2,16 +2,15 @@
 
 TensorFlow ignores the flag and decodes pixels as they are stored, so photographs from phones would
 be turned by 90 degrees. Where there is no flag in EXIF data, that in XMP counts, as in a
-conversion. The orientation of a PNG is not read.
+conversion. `png` finds these data in a PNG.
 """
 
 from __future__ import annotations
 
-import functools
-
 import tensorflow as tf
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
+from darkroom.input.graph.parts import contains, cut, split, to_numbers, trace_once
 from darkroom.targets.geometry import FLIPPED, MIRRORED, TRANSPOSED, Matrix, turn
 
 # Real files have EXIF in their first or second segment. This limits hostile files.
@@ -24,12 +23,7 @@ _XMP_ORIENTATION = r'(?s)\C*?tiff:Orientation(?:="|>)([1-8])\C*'
 _EXIF_BYTES, _XMP_BYTES = 1 << 16, 1 << 17
 _SHORT, _LONG = 3, 4
 # Other results than an orientation.
-_ABSENT, _UNUSUAL = 0, -1
-# Tracing takes most of the time that opens images without a conversion, so parts that several
-# graphs need is traced once.
-trace_once = functools.partial(
-    tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False
-)
+ABSENT, UNUSUAL = 0, -1
 
 
 def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
@@ -57,7 +51,6 @@ def to_float(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(values, tf.float64)
 
 
-@trace_once
 def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     """Returns the orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
 
@@ -67,65 +60,50 @@ def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 [], 1 to 8.
     """
-
-    def parse() -> tf.Tensor:
-        start, size = _find_exif(encoded)
-        found = _parse_directory(_cut(encoded, start, size))
-        is_absent = tf.equal(found, _ABSENT)
-        return tf.cond(is_absent, lambda: parse_xmp_orientation(encoded), lambda: found)
-
-    found = tf.cond(_may_have_exif(encoded), parse, lambda: tf.constant(1))
-    return tf.maximum(found, 1)
+    return tf.maximum(find_orientation(encoded), 1)
 
 
-def is_orientation_hidden(encoded: tf.Tensor) -> tf.Tensor:
-    """Tells whether a JPEG has EXIF data in a place, or of a kind, that is not read here.
+@trace_once
+def find_orientation(encoded: tf.Tensor) -> tf.Tensor:
+    """Returns the same, or `UNUSUAL` where EXIF data are in a place, or of a kind, not read here.
 
     Args:
         encoded: string [], any bytes.
 
     Returns:
-        bool [].
+        int32 [].
     """
 
-    def is_hidden() -> tf.Tensor:
+    def parse() -> tf.Tensor:
         start, size = _find_exif(encoded)
-        return tf.cond(
-            size > 0,
-            lambda: tf.equal(_parse_directory(_cut(encoded, start, size)), _UNUSUAL),
-            has_exif,
-        )
+        found = tf.cond(size > 0, lambda: parse_directory(cut(encoded, start, size)), look)
+        return tf.cond(tf.equal(found, ABSENT), lambda: _parse_xmp(encoded), lambda: found)
 
-    def has_exif() -> tf.Tensor:
-        return tf.size(_split(encoded, _EXIF_NAME, _EXIF_BYTES)) > 1
+    def look() -> tf.Tensor:
+        has_exif = contains(tf.strings.substr(encoded, 0, _EXIF_BYTES), _EXIF_NAME)
+        return tf.where(has_exif, UNUSUAL, ABSENT)
 
-    return tf.cond(_may_have_exif(encoded), is_hidden, has_exif)
+    return tf.cond(_may_have_exif(encoded), parse, look)
 
 
-def parse_xmp_orientation(encoded: tf.Tensor, name: bytes = _XMP_NAME) -> tf.Tensor:
-    """Returns the orientation in the last XMP data of a file, or 1 if it has none.
+def _parse_xmp(encoded: tf.Tensor) -> tf.Tensor:
+    """Returns the orientation in the last XMP data of a JPEG, or 1 if it has none."""
+    parts = split(tf.strings.substr(encoded, 0, _XMP_BYTES), _XMP_NAME)
+    return tf.cond(tf.size(parts) > 1, lambda: search_xmp_orientation(parts[-1]), lambda: 1)
+
+
+def search_xmp_orientation(xmp: tf.Tensor) -> tf.Tensor:
+    """Returns the orientation in XMP data, or 1 if they have none.
 
     Args:
-        encoded: string [], any bytes.
-        name: The first bytes of the data.
+        xmp: string [], any bytes.
 
     Returns:
         int32 [], 1 to 8.
     """
-    parts = _split(encoded, name, _XMP_BYTES)
-
-    def parse() -> tf.Tensor:
-        found = tf.strings.regex_full_match(parts[-1], _XMP_ORIENTATION)
-        digit = tf.strings.regex_replace(parts[-1], _XMP_ORIENTATION, r"\1")
-        return tf.cond(found, lambda: to_numbers(digit, 1)[0] - ord("0"), lambda: tf.constant(1))
-
-    return tf.cond(tf.size(parts) > 1, parse, lambda: tf.constant(1))
-
-
-def _split(data: tf.Tensor, name: bytes, num_bytes: int) -> tf.Tensor:
-    """Returns the first bytes of a file, cut wherever they have a name."""
-    start = tf.strings.substr(data, 0, num_bytes)
-    return tf.raw_ops.StringSplitV2(input=start[tf.newaxis], sep=name).values
+    found = tf.strings.regex_full_match(xmp, _XMP_ORIENTATION)
+    digit = tf.strings.regex_replace(xmp, _XMP_ORIENTATION, r"\1")
+    return tf.cond(found, lambda: to_numbers(digit, 1)[0] - ord("0"), lambda: 1)
 
 
 def _may_have_exif(encoded: tf.Tensor) -> tf.Tensor:
@@ -151,7 +129,7 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return (position > 0) & tf.equal(size, 0)
 
     def step(position: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        segment = _cut(encoded, position, 10)
+        segment = cut(encoded, position, 10)
         first, marker, high, low = tf.unstack(to_numbers(segment, 4))
         length = high * 256 + low
         is_exif = tf.equal(marker, 0xE1) & tf.strings.regex_full_match(segment, _EXIF)
@@ -167,21 +145,16 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return start, size
 
 
-def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
-    """Returns the orientation in the first directory of TIFF data, or 1 if it has none.
+@trace_once
+def parse_directory(tiff: tf.Tensor) -> tf.Tensor:
+    """Returns the orientation in the first directory of TIFF data. Never fails.
 
     Args:
         tiff: string [], an EXIF block, or any bytes.
 
     Returns:
-        int32 [], 1 to 8.
+        int32 [], 1 to 8; `ABSENT` if there is none; `UNUSUAL` if it has a type that is not read.
     """
-    return tf.maximum(_parse_directory(tiff), 1)
-
-
-@trace_once
-def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
-    """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it has a type that is not read here."""
     start, length = tf.strings.substr(tiff, 0, 4), tf.strings.length(tiff)
     is_little, is_big = tf.equal(start, b"II*\0"), tf.equal(start, b"MM\0*")
 
@@ -193,8 +166,8 @@ def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
     # Above 2 GiB it wraps to a negative number.
     offset = read(tiff, tf.int32, 8)[1]
     offset = tf.where((offset < 0) | (offset > length), length, offset)
-    count = tf.cast(read(_cut(tiff, offset, 2), tf.uint16, 2)[0], tf.int32)
-    directory = _cut(tiff, offset + 2, 12 * count)
+    count = tf.cast(read(cut(tiff, offset, 2), tf.uint16, 2)[0], tf.int32)
+    directory = cut(tiff, offset + 2, 12 * count)
     entries = tf.strings.substr(directory, 0, tf.strings.length(directory) // 12 * 12)
     tag, kind, _, _, short, _ = tf.unstack(tf.reshape(read(entries, tf.int16), (-1, 6)), axis=1)
     _, values, long = tf.unstack(tf.reshape(read(entries, tf.int32), (-1, 3)), axis=1)
@@ -202,18 +175,8 @@ def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
     is_short, is_long = tf.equal(kind, _SHORT), tf.equal(kind, _LONG)
     value = tf.where(is_long, long, tf.cast(short, tf.int32))
     value = tf.where((value >= 1) & (value <= 8), value, 1)
-    value = tf.where((is_short | is_long) & tf.equal(values, 1), value, _UNUSUAL)
+    value = tf.where((is_short | is_long) & tf.equal(values, 1), value, UNUSUAL)
     is_found = tf.equal(tag, ORIENTATION_TAG) & (is_little | is_big)
     # A mask would take three times as many operations.
     found = tf.dynamic_partition(value, tf.cast(is_found, tf.int32), 2)[1]
-    return tf.concat(((_ABSENT,), found), axis=0)[-1]
-
-
-def _cut(data: tf.Tensor, position: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
-    """Returns the part of a string that exists. tf.strings.substr fails beyond the end."""
-    return tf.strings.substr(data, tf.minimum(position, tf.strings.length(data)), count)
-
-
-def to_numbers(data: tf.Tensor, count: int | None = None) -> tf.Tensor:
-    """Returns the bytes of a string as int32. A count cuts them, or adds zeros at the end."""
-    return tf.cast(tf.io.decode_raw(data, tf.uint8, fixed_length=count), tf.int32)
+    return tf.concat(((ABSENT,), found), axis=0)[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,7 @@ class NumbersHead(Head):
     most_targets = 1 << 16
     balances = ("none",)
     activation = "a linear layer"
+    refusal = math.nan
 
     def __init__(self, size: int, means: Array, spreads: Array) -> None:
         self.size, self._means, self._spreads = size, means, spreads
