@@ -228,6 +228,7 @@ FORMS: dict[str, dict[str, bytes]] = {
         **{f"{bits} bits": make_bmp(bits) for bits in (1, 4, 8, 24, 32)},
         **{f"{bits} bits, top down": make_bmp(bits, top_down=True) for bits in (1, 4, 8, 24, 32)},
         "later header": make_bmp(8, header=124),
+        "black and white": make_bmp(8, colors=2),
         **{
             f"Pillow's {image.mode}": encode(image, "BMP")
             for image in (GRAY, INDEXED, PHOTO.convert("1"), CLEAR)

@@ -119,6 +119,8 @@ def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) 
         RejectError: The file is damaged, of an unsupported kind or too large.
     """
     changes = [] if source_format in (JPEG, PNG) else [f"format:{source_format}"]
+    if source_format == "bmp":
+        data = _correct_colors(data)
     if source_format == "webp":  # opening it already takes the memory for its canvas
         _reserve(data, source_format, parse_webp_size(data), reserve)
     with _open(data, source_format) as image:
@@ -137,6 +139,19 @@ def _reserve(
     num_bytes = count_bytes(num_pixels, source_format, mode.startswith(("1", "L", "I;16")))
     with reserve(check_need(num_pixels, num_bytes, len(data))):
         return
+
+
+def _correct_colors(data: bytes) -> bytes:
+    """Returns a BMP of 4 or 8 bits with no number of colors, if they are black and white.
+
+    Pillow takes it for one of a bit, and gives wrong pixels.
+    """
+    place = 14 + int.from_bytes(data[14:18], "little")
+    palette = data[place : place + 3] + data[place + 4 : place + 7]
+    is_deep = data[28:30] in (b"\4\0", b"\x08\0")
+    if is_deep and data[46:50] == b"\2\0\0\0" and palette == b"\0\0\0\xff\xff\xff":
+        return data[:46] + bytes(4) + data[50:]
+    return data
 
 
 def _correct_transparency(image: Any, depth: int, color: int) -> None:
