@@ -36,6 +36,7 @@ INDEX_SCHEMA = pa.schema(
         ("height", pa.int64()),
         ("width", pa.int64()),
         ("luminance", pa.float64()),
+        ("changes", pa.string()),
     ]
 )
 
@@ -56,6 +57,7 @@ def record(row, split, label, content=None, **more):
         "height": 10 * row,
         "width": 20,
         "luminance": 100.5,
+        "changes": "",
         **more,
     }
 

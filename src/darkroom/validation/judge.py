@@ -195,6 +195,7 @@ _RECORD_COLUMNS = {
     "height": "BIGINT",
     "width": "BIGINT",
     "luminance": "DOUBLE",
+    "changes": "VARCHAR",
     "ignored": "VARCHAR",
     "group": "VARCHAR",
 }

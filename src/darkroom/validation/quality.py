@@ -3,11 +3,14 @@
 What is usual depends on the dataset: an image is marked where it is far from the middle half of all
 and beyond a limit that no good image passes. Each problem marks at most 2 % of the images, the
 worst ones. Contrast and blur are measured on pixels of a random sample of the records.
+
+One problem does not depend on the others: images of 16 bits that only use the lower twelve, as
+X-rays do, are black when eight bits are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -22,7 +25,7 @@ from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
 from darkroom.validation.ignored import fetch_hidden
-from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
 from darkroom.validation.report.pictures import Records, read_images
 
 Numbers = npt.NDArray[np.float64]
@@ -55,14 +58,16 @@ class Problem(NamedTuple):
 
 
 def check_quality(context: Context) -> Iterator[Finding]:
-    """Finds images that differ from the others in size, light, contrast or sharpness."""
+    """Finds images that differ from the others in size, light, contrast or sharpness; and black."""
+    hidden = {*fetch_hidden(context.connection)}
+    yield from _find_blackened(context, hidden)
     problems = [*_list_known(context), *_measure_pixels(context), *_find_far(context)]
     marked: dict[int, tuple[float, list[str]]] = {}
     for problem in problems:
         for row, excess in find_outliers(problem):
             worst, names = marked.get(row, (0.0, []))
             marked[row] = max(worst, excess), [*names, problem.name]
-    for row in fetch_hidden(context.connection):
+    for row in hidden:
         marked.pop(row, None)
     if not marked:
         return
@@ -71,7 +76,6 @@ def check_quality(context: Context) -> Iterator[Finding]:
         for problem in problems
     }
     listed = sorted(marked, key=lambda row: (-marked[row][0], row))[:MAX_RANKED_ROWS]
-    found = {row["row"]: row for row in fetch_rows(context.connection, _ROWS, [listed])}
     verb = "differs" if len(marked) == 1 else "differ"
     shown = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
     yield Finding(
@@ -81,8 +85,33 @@ def check_quality(context: Context) -> Iterator[Finding]:
         f"{format_count(len(marked), 'image')} {verb} much from the others: {shown}.",
         "Look at them: leave out those that a model cannot learn from, as in the gallery (darkroom "
         "gallery RECORDS).",
-        tuple({**found[row], "problem": ", ".join(marked[row][1])} for row in listed),
+        _list_rows(context, {row: ", ".join(marked[row][1]) for row in listed}),
     )
+
+
+def _find_blackened(context: Context, hidden: Collection[int]) -> Iterator[Finding]:
+    """Yields a finding of images that are black because of their bits, if there are any."""
+    rows = [row for (row,) in context.connection.execute(_BLACKENED).fetchall()]
+    rows = [row for row in rows if row not in hidden]
+    if not rows:
+        return
+    verb = "is" if len(rows) == 1 else "are"
+    yield Finding(
+        "quality",
+        context.options.policies["quality"],
+        len(rows),
+        f"{format_count(len(rows), 'image')} had another number of bits than 8 and {verb} nearly "
+        "black: the mean is below 16 of 255.",
+        "Of 16 bits, the upper eight are stored. If images only use the lower ones, as X-rays of "
+        "12 bits do, multiply their values to fill all 16, then convert them again.",
+        _list_rows(context, dict.fromkeys(rows[:MAX_RANKED_ROWS], "nearly black")),
+    )
+
+
+def _list_rows(context: Context, problems: Mapping[int, str]) -> tuple[Row, ...]:
+    """Returns the rows of a finding, in the order of their problems by row."""
+    found = {row["row"]: row for row in fetch_rows(context.connection, _ROWS, [[*problems]])}
+    return tuple({**found[row], "problem": problem} for row, problem in problems.items())
 
 
 def find_outliers(problem: Problem) -> list[tuple[int, float]]:
@@ -175,6 +204,12 @@ def _find_far(context: Context) -> Iterator[Problem]:
 _ROWS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
 _SIZES = "SELECT row, height, width FROM records WHERE height > 0 AND width > 0 ORDER BY row"
 _LIGHT = "SELECT row, luminance FROM records WHERE luminance BETWEEN 0 AND 255 ORDER BY row"
+# Values up to 4,095 of 65,535 are below 16 of 255.
+_BLACKENED = """
+SELECT row FROM records
+WHERE luminance < 16 AND list_contains(string_split(changes, ','), 'bit_depth')
+ORDER BY luminance, row
+"""
 # Keys are hashes: the smallest are a random sample.
 _SAMPLE = "SELECT row, uri FROM records WHERE sha256 IS NOT NULL ORDER BY key LIMIT ?"
 _LABELS = """
