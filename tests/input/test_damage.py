@@ -12,6 +12,7 @@ import darkroom
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, MissingPathError, UsageError
 from darkroom.input import explain_damage, input_fn
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import InputOptions
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
@@ -68,6 +69,17 @@ def test_a_loop_that_meets_a_damaged_record_names_it(dataset, loop, training):
     frames = [frame.name for frame in caught.traceback]
     assert frames[-1] == "call"
     assert not {"check_records", "_check_images"} & set(frames)
+
+
+def test_a_loop_that_meets_an_image_that_is_damaged_names_its_record(jpeg_set, tmp_path):
+    (jpeg_set.folder / "03.jpg").write_bytes((jpeg_set.folder / "03.jpg").read_bytes()[:-20])
+    options = ConversionOptions(image_check="header", num_shards=2)
+    convert(str(jpeg_set.csv), str(tmp_path / "records"), options=options)
+    train = darkroom.load(tmp_path / "records", image_size=_SIZE, batch_size=2)["train"]
+    text = r"1 of 32 images cannot be decoded: record \d+ of .*/Split-train/.* \(03\.jpg\)\."
+    with pytest.raises(DataError, match=text) as caught:
+        list(train)
+    assert "--image-check full" in caught.value.hint
 
 
 def test_the_error_of_a_loop_is_shown_below_the_loop_in_a_block_too(dataset):

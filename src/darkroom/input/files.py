@@ -8,7 +8,6 @@ image and so finds the damaged and the missing ones first; here they are found w
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,9 +17,9 @@ from darkroom import storage
 from darkroom.data.images import list_images
 from darkroom.data.splits import ImageSplit, describe_target
 from darkroom.errors import DataError, UsageError
-from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage, spread
+from darkroom.input.undecodable import find_undecodable
 from darkroom.manifest.sources import AnySource
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -125,25 +124,8 @@ class FileSource:
 
     def find_damaged(self) -> list[int]:
         """Decodes all images and returns the numbers of those that cannot be decoded."""
-
-        def decode(number: tf.Tensor) -> tf.Tensor:
-            encoded = self.parse(number).encoded
-            pixels = decode_image(encoded, (1, 1), scaled=False, resized=False)
-            with tf.control_dependencies((pixels,)):
-                return tf.identity(number)
-
-        decoded = tf.data.Dataset.range(len(self.split.uris)).map(
-            tf.autograph.experimental.do_not_convert(decode),
-            num_parallel_calls=len(os.sched_getaffinity(0)),
-            deterministic=True,
-        )
-        damaged: list[int] = []
-        expected = 0
-        # An image that cannot be decoded is left out, which leaves a gap in the numbers.
-        for number in (*decoded.ignore_errors().as_numpy_iterator(), len(self.split.uris)):
-            damaged += range(expected, int(number))
-            expected = int(number) + 1
-        return damaged
+        count = len(self.split.uris)
+        return find_undecodable(tf.data.Dataset.range(count), count, self.parse)
 
     def describe_damage(self, number: int) -> str:
         """Returns the path of an image that cannot be decoded, and the reason."""

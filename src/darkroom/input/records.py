@@ -26,16 +26,20 @@ from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
+    IMAGE_FILENAME,
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
+    decode_example,
 )
 from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, read_records
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.lanes import READ_BUFFER_BYTES, read_lanes
 from darkroom.input.source import EpochOrder, LabeledImage, spread
+from darkroom.input.undecodable import find_undecodable
+from darkroom.options.image import CHECK_FULL
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
-from darkroom.runtime.text import format_count
+from darkroom.runtime.text import format_count, list_first
 from darkroom.targets.learning import find_learning
 
 _IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string)}
@@ -249,6 +253,31 @@ class RecordSource:
                 root = os.path.dirname(os.path.dirname(file))
                 hint = f"See all that is wrong with: darkroom verify {root or '.'}."
             raise DataError(error.message, hint) from None
+
+    def check_images(self) -> None:
+        """Decodes the images of all records, to name those that cannot be decoded.
+
+        Nothing is read where a conversion has decoded them all.
+
+        Raises:
+            DataError: Some cannot be decoded. The first ten are named.
+        """
+        if all(commit and commit.checks == CHECK_FULL for commit in self.commits.values()):
+            return
+        damaged: list[str] = []
+        for file, count in zip(self.files, self._list_counts(), strict=True):
+            numbers = find_undecodable(_read_file(tf.constant(file)), count, self.parse)
+            for number, record in enumerate(read_records(file) if numbers else ()):
+                if number in numbers:
+                    features: Any = decode_example(record)
+                    name = features.get(IMAGE_FILENAME, [b"no name"])[0].decode(errors="replace")
+                    damaged.append(f"record {number} of {file} ({name})")
+        if damaged:
+            raise DataError(
+                f"{len(damaged):,} of {format_count(self.count_images(), 'image')} cannot be "
+                f"decoded: {list_first(damaged)}.",
+                "Convert the source again with --image-check full, which rejects such images.",
+            )
 
     def _list_counts(self) -> list[int]:
         """Returns the number of records of each file."""
