@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -304,13 +305,55 @@ def test_a_file_or_an_index_that_is_gone_is_named(records, tmp_path):
         load(folder)
 
 
-def test_a_dataset_that_was_replaced_ends_the_next_epoch(records, tmp_path, photos):
-    folder = shutil.copytree(records, tmp_path / "records")
-    loader = load(folder)
-    list(loader)
-    convert(photos[:60], folder, overwrite=True, columns=COLUMNS)
+@pytest.fixture
+def replaceable(tmp_path) -> Path:
+    """A dataset of equally long records in 8 files; see `replace`."""
+    for number in range(64):
+        Image.new("L", (8, 8), 3 * number).save(tmp_path / f"{number:02d}.png")
+    replace(tmp_path / "records", "abcd" * 16)
+    return tmp_path / "records"
+
+
+def replace(folder: Path, labels: str) -> None:
+    """Makes a dataset of the same images with other labels, in another order."""
+    rows = [(str(folder.parent / f"{n:02d}.png"), label, "train") for n, label in enumerate(labels)]
+    options = ConversionOptions(encoding="raw", num_shards=8, seed=len(set(labels[:4])))
+    table = pd.DataFrame(rows, columns=["image_uri", "label", "split"])
+    convert(table, folder, overwrite=True, options=options)
+
+
+@pytest.mark.parametrize("order", ["exact", "window"])
+def test_a_dataset_that_is_replaced_in_an_epoch_is_never_mixed(replaceable, order):
+    options = InputOptions((8, 8), num_threads=1, prefetch=0)
+    loader = load(replaceable, order=order, options=options, training=order == "window")
+    batches = iter(loader)
+    images, labels = next(batches)
+    assert [value // 3 % 4 for value in images[:, 0, 0, 0]] == [*labels]
+    replace(replaceable, "aabbccdd" * 8)
+    for rest in (batches, loader):
+        with pytest.raises(DataError, match="was replaced while it was read"):
+            list(rest)
+
+
+def test_a_dataset_that_is_replaced_after_all_files_were_opened_ends_the_epoch(replaceable):
+    loader = load(replaceable)
+    os.utime(replaceable / "dataset.json")  # the same dataset
+    batches = iter(loader)
+    assert len([next(batches) for _ in range(len(loader))]) == 8
+    replace(replaceable, "aabbccdd" * 8)
     with pytest.raises(DataError, match="was replaced while it was read"):
-        list(loader)
+        next(batches)
+
+
+def test_single_images_of_a_dataset_that_is_replaced_are_never_mixed(replaceable):
+    images = load(replaceable).images
+    before = images[0]
+    replace(replaceable, "aabbccdd" * 8)
+    for reader in (images, pickle.loads(pickle.dumps(images))):
+        with pytest.raises(DataError, match="was replaced while it was read"):
+            reader[63]
+    # Its file was open.
+    assert np.array_equal(images[0][0], before[0])
 
 
 def test_records_without_a_label_are_counted(records, tmp_path):

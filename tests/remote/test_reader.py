@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
+from darkroom.dataset.commit import format_dataset, read_dataset
 from darkroom.errors import DataError, TransientStorageError
 from darkroom.reader import records as reading
 
@@ -55,3 +57,17 @@ def test_what_a_store_does_wrong_is_said(store, converted_jpegs):
     storage.delete_file(f"{bucket}/records/Split-train/{first}")
     with pytest.raises(DataError, match=f"{first} is missing"):
         list(loader)
+
+
+def test_a_copy_that_is_replaced_in_a_store_is_never_mixed(store, converted_jpegs):
+    _, bucket = store
+    root = f"{bucket}/records"
+    upload(converted_jpegs, root)
+    images = load(root, stage=False)["train"].images
+    batches = iter(load(root, stage=False)["train"])
+    images[0], next(batches)
+    other = replace(read_dataset(str(converted_jpegs)), options={}).with_fingerprint()
+    storage.write_bytes(f"{root}/dataset.json", format_dataset(other).encode())
+    for read in (lambda: images[-1], lambda: list(batches)):
+        with pytest.raises(DataError, match="was replaced while it was read"):
+            read()

@@ -206,10 +206,12 @@ def start_nodes(records, folder, stop):
 def test_a_dataset_that_was_replaced_is_named_through_a_worker_that_stays(tmp_path):
     folder = write_records(tmp_path, 40)
     loader = make_loader(open_split(folder), persistent_workers=True)
+    images = torch.utils.data.DataLoader(open_split(folder).images, num_workers=2)
     list(loader)
     darkroom.convert(tmp_path / "list.jsonl", folder, overwrite=True, seed=1)
-    with pytest.raises(DataError, match="was replaced while it was read"):
-        list(loader)
+    for each in (loader, images):
+        with pytest.raises(DataError, match="was replaced while it was read"):
+            list(each)
 
 
 def test_a_killed_training_of_two_nodes_has_the_batches_of_an_undisturbed_one(

@@ -72,21 +72,25 @@ def _identify(folders: Sequence[str]) -> list[str]:
 
 
 def check_unchanged(
-    commits: Mapping[str, Dataset | None], states: Mapping[str, str] | None = None
+    commits: Mapping[str, Dataset | None], states: dict[str, str] | None = None
 ) -> None:
     """Checks that datasets are still those that were opened.
 
     Args:
         commits: The commits that were read, by folder; None for Examples of another tool.
-        states: The `identify_commit` of then. Commits of the same state are not read again.
+        states: The `identify_commit` of then, which is kept up to date. Commits of the same state
+            are not read again.
 
     Raises:
         DataError: One was replaced, or is gone.
     """
+    states = {} if states is None else states
     for folder, dataset in commits.items():
-        if states and states.get(folder) == identify_commit(folder) != "":
+        state = identify_commit(folder)
+        if state and states.get(folder) == state:
             continue
         if dataset is None or (found := find_dataset(folder)) == dataset:
+            states[folder] = state
             continue
         if found is None:
             raise DataError(
@@ -102,11 +106,8 @@ def check_unchanged(
 def identify_commit(folder: str) -> str:
     """Returns a text that changes when the dataset in a folder is replaced.
 
-    Empty when it does not exist. Also for a remote one: there a dataset is never exchanged, and
-    each look would cost a request.
+    Empty when it does not exist. In a store, this is one request.
     """
-    if storage.is_remote(folder):
-        return ""
     try:
         found = storage.stat_file(storage.join(folder, DATASET_FILE))
     except (FileNotFoundError, NotADirectoryError):

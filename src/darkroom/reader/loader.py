@@ -244,6 +244,7 @@ class Loader:
                     yield self._finish_batch(*begun.popleft())
             while begun:
                 yield self._finish_batch(*begun.popleft())
+            self._records.check_not_replaced()
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -6,7 +6,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import accumulate
@@ -90,6 +90,13 @@ class Records:
         # Arrow would keep the memory of the tables: at a million records, more than all the rest.
         pa.default_memory_pool().release_unused()
         self._states = {root: identify_commit(root) for root in split.commits}
+        # The folder of the dataset that each file belongs to; a copy in the cache never changes.
+        roots = [root for root, files in split.files.items() for _ in files]
+        self._roots = {
+            file: root
+            for file, root in zip(self.files, roots, strict=True)
+            if folders[root] == root
+        }
         self.__setstate__({})
 
     def __len__(self) -> int:
@@ -102,7 +109,15 @@ class Records:
         self.__dict__.update(state)
         # Another process opens the files again.
         self._open: dict[str, BinaryIO] = {}
-        self._blocks = _Blocks()
+        self._blocks = _Blocks(self._open_file)
+
+    def check_not_replaced(self) -> None:
+        """Checks that the datasets are still those that were opened.
+
+        Raises:
+            DataError: One was replaced, or is gone.
+        """
+        check_unchanged(self.split.commits, self._states)
 
     def reopen(self) -> None:
         """Opens all files again, as each epoch does: a fork may have happened in between.
@@ -110,7 +125,7 @@ class Records:
         Raises:
             DataError: A dataset was replaced or deleted.
         """
-        check_unchanged(self.split.commits, self._states)
+        self.check_not_replaced()
         self.__setstate__({})
 
     def read(self, number: int) -> bytes:
@@ -208,11 +223,18 @@ class Records:
     def _read_local(self, path: str, offset: int, length: int) -> bytes:
         file = self._open.get(path)
         if file is None:
-            file = storage.open_read(path)
+            file = self._open_file(path)
             if len(self._open) < _MOST_OPEN:
                 # Of two threads that open it at once, both read the same bytes.
                 self._open[path] = file
         return os.pread(file.fileno(), length, offset)
+
+    def _open_file(self, path: str) -> BinaryIO:
+        """Opens a file of the dataset that the index is of: once it is open, it never changes."""
+        file = storage.open_read(path)
+        if root := self._roots.get(path):
+            check_unchanged({root: self.split.commits[root]}, self._states)
+        return file
 
 
 def _read_index(root: str, dataset: Dataset, number: int) -> pa.Table:
@@ -272,7 +294,8 @@ def _make_texts(texts: Sequence[str]) -> pa.Array:
 class _Blocks:
     """Blocks of files in stores, of which the last ones are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_file: Callable[[str], Any]) -> None:
+        self._open_file = open_file
         self._lock = threading.Lock()
         self._files: dict[str, tuple[Any, threading.Lock]] = {}
         self._blocks: OrderedDict[tuple[str, int], Future[bytes]] = OrderedDict()
@@ -307,8 +330,7 @@ class _Blocks:
         with self._lock:
             if path not in self._files:
                 # Without its buffer, which would read more than a block.
-                opened: Any = storage.open_read(path)
-                self._files[path] = opened.raw, threading.Lock()
+                self._files[path] = self._open_file(path).raw, threading.Lock()
             file, lock = self._files[path]
         with lock:
             file.seek(number * _BLOCK_BYTES)
