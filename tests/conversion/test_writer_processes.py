@@ -39,7 +39,9 @@ def starts(monkeypatch) -> list[int]:
         return write_here(*arguments)
 
     for name in ("writing", "writer_process"):
-        monkeypatch.setattr(f"darkroom.conversion.shards.{name}.count_cores", lambda: CORES)
+        monkeypatch.setattr(
+            f"darkroom.conversion.shards.{name}.count_images_at_once", lambda: CORES
+        )
     monkeypatch.setattr(writing, "_MIN_PROCESS_ROWS", 1)
     monkeypatch.setattr(writing, "write_shard", wait_and_write)
     monkeypatch.setattr(WriterProcess, "write", write_there)
@@ -155,7 +157,7 @@ def test_shards_that_wait_when_one_fails_are_not_written_without_images(
         return shard.write_shard(task, readers, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "count_cores", lambda: CORES)
+        patch.setattr(writing, "count_images_at_once", lambda: CORES)
         patch.setattr(writing, "write_shard", fail_first)
         with pytest.raises(StorageError, match="No space left"):
             run(jpeg_set, tmp_path / "out")

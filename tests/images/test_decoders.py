@@ -193,7 +193,7 @@ def test_a_killed_process_is_replaced(photo, preparer):
 
 
 def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(decoders, "count_images_at_once", lambda: 2)
     preparer = ImagePreparer(OPTIONS)
     images = [encode(photo.rotate(angle), "PNG") for angle in range(40)]
     with ThreadPoolExecutor(5) as pool:
@@ -396,7 +396,7 @@ def test_bombs_take_little_memory(tmp_path):
 
 
 def test_there_are_no_more_processes_than_cores():
-    assert len(ImagePreparer(OPTIONS)._processes) == os.cpu_count()
+    assert 1 <= len(ImagePreparer(OPTIONS)._processes) <= os.cpu_count()
     assert decoders.BUDGET._total_bytes >= 192 << 20
 
 

@@ -38,7 +38,8 @@ LAYERS = [
     Layer(
         "runtime",
         "errors, version",
-        "progress, logs, processes, threads that keep an order, text for people",
+        "progress, logs, processes, their cores and memory, threads that keep an order, text for "
+        "people",
     ),
     Layer(
         "storage",

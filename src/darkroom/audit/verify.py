@@ -39,6 +39,7 @@ from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
 from darkroom.runtime import cards, progress
+from darkroom.runtime.machine import count_cores
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000
@@ -260,7 +261,7 @@ def _digest_files(
         except OSError as error:
             return error
 
-    with ThreadPoolExecutor(num_threads or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(num_threads or count_cores()) as pool:
         return dict(zip(files, pool.map(digest, files), strict=True))
 
 

@@ -24,7 +24,7 @@ from darkroom.input.loading import load_tensorflow
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import cards, progress
-from darkroom.runtime.process import count_cores
+from darkroom.runtime.machine import count_cores
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.scoring import Prediction

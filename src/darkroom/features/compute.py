@@ -6,7 +6,6 @@ both finds what the other one has computed.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +37,7 @@ from darkroom.features.table import Features, make_values, write_features
 from darkroom.images.views import FORMATS, RAW, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
+from darkroom.runtime.machine import count_cores
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS
 
@@ -224,7 +224,7 @@ def _compute(
     done = 0
     rows: list[int] = []
     computed: list[Array] = []
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         ahead: deque[tuple[list[int], Iterator[Array | None]]] = deque()
         while True:
             while len(ahead) <= _BATCHES_AHEAD and (batch := [*islice(records, _BATCH_IMAGES)]):

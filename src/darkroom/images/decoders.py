@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from queue import LifoQueue
 
-from darkroom.images.memory import BUDGET, TRIM_BYTES, Budget, MemoryNeededError, Need
+from darkroom.images.memory import (
+    BUDGET,
+    TRIM_BYTES,
+    Budget,
+    MemoryNeededError,
+    Need,
+    count_images_at_once,
+)
 from darkroom.images.prepare import PreparedImage, prepare_plain
 from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
 from darkroom.options.image import ImageOptions
@@ -37,7 +43,7 @@ class ImagePreparer:
     ) -> None:
         self._options = options
         self._budget = budget
-        count = max_processes or os.cpu_count() or 1
+        count = max_processes or count_images_at_once()
         self._processes = [DecoderProcess(options, deadline_seconds) for _ in range(count)]
         # Last in, first out: a running process is used before one that would have to start.
         self._idle: LifoQueue[DecoderProcess] = LifoQueue()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from darkroom.errors import RejectError
 from darkroom.images.headers import JPEG, PNG
+from darkroom.runtime.machine import count_cores, count_memory_bytes
 
 # A JPEG of this many pixels takes 192 MiB as RGB.
 MAX_PIXELS = 1 << 26
@@ -186,6 +187,11 @@ def _take(pipe: Sequence[int], count: int) -> Iterator[None]:
         os.write(pipe[1], bytes(count))
 
 
+def count_images_at_once() -> int:
+    """Returns how many images may be prepared at once: one for each core that has 384 MiB."""
+    return max(1, min(count_cores(), count_memory_bytes() // (4 * _BOMB_BYTES)))
+
+
 Budget = MemoryBudget | SharedBudget
 # On two cores one suspected bomb at a time, so that a conversion with them stays below 400 MiB.
-BUDGET = MemoryBudget(_BOMB_BYTES * max(2, os.cpu_count() or 1))
+BUDGET = MemoryBudget(_BOMB_BYTES * max(2, count_images_at_once()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,6 +20,7 @@ from darkroom.images.alignment import SIDE, Sketch, compare, make_sketch
 from darkroom.images.pixels import encode_stored
 from darkroom.images.records import find_records
 from darkroom.runtime import progress
+from darkroom.runtime.machine import count_cores
 
 _MAX_THREADS = 8
 # Pairs at once, and images whose sketches are kept for the next ones, of 75 kB each.
@@ -73,7 +73,7 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
     later = _find_later(np.stack([one, other], axis=1)[order])
     kept: dict[int, _Looks | None] = {}
     needed: dict[int, int] = {}
-    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(_MAX_THREADS, count_cores())) as pool:
         for start in range(0, len(order) if places else 0, _BLOCK):
             block = order[start : start + _BLOCK]
             pairs = [*zip(one[block].tolist(), other[block].tolist(), strict=True)]

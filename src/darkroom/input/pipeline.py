@@ -10,7 +10,6 @@ same batches.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from darkroom.input.service import distribute
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions, choose_augmentation
+from darkroom.runtime.machine import count_cores
 
 # Share of the memory budget for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
@@ -277,7 +277,7 @@ def _count_views(options: InputOptions) -> int:
 
 
 def _count_threads(options: InputOptions) -> int:
-    return options.num_threads or len(os.sched_getaffinity(0))
+    return options.num_threads or count_cores()
 
 
 def _set_options(batches: tf.data.Dataset, options: InputOptions) -> tf.data.Dataset:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.source import LabeledImage
-from darkroom.runtime.process import count_cores
+from darkroom.runtime.machine import count_cores
 
 
 def find_undecodable(

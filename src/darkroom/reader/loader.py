@@ -20,6 +20,7 @@ from darkroom.reader.batches import Arrays, Batch, NumpyArrays, ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import Records
+from darkroom.runtime.machine import count_cores
 
 # Most workers of a DataLoader.
 _MOST_WORKERS = 1024
@@ -234,7 +235,7 @@ class Loader:
             order = Order(counts, options.seed, epoch, options.order, options.window)
         end = self._find_end(position)
         starts = range(position, end, self._global_batch)[worker::workers]
-        threads = options.num_threads or len(os.sched_getaffinity(0))
+        threads = options.num_threads or count_cores()
         begun: deque[tuple[Batch, Any]] = deque()
         pool = ThreadPoolExecutor(threads, "darkroom-read")
         try:

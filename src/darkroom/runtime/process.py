@@ -39,17 +39,6 @@ def collect_less_garbage() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def count_cores() -> int:
-    """Returns how many cores this process may use; a container may have few of its machine's."""
-    cores = os.cpu_count() or 1
-    with suppress(AttributeError):  # not on macOS
-        cores = len(os.sched_getaffinity(0))
-    with suppress(OSError, ValueError), open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
-        quota, period = map(int, file.read().split())  # the first is "max" where all may be used
-        cores = min(cores, -(-quota // period))
-    return cores
-
-
 def end_process(code: int) -> NoReturn:
     """Ends the process without taking the libraries down.
 

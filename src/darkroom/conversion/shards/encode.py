@@ -24,13 +24,12 @@ from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.memory import BUDGET, Budget
+from darkroom.images.memory import BUDGET, Budget, count_images_at_once
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
 from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
-from darkroom.runtime.process import count_cores
 from darkroom.targets.kind import Kind
 
 _REMOTE_THREADS = 32
@@ -57,7 +56,9 @@ class ImageReaders:
     """
 
     def __init__(self, options: ImageOptions, budget: Budget = BUDGET, processes: int = 1) -> None:
-        local, remote = (-(-all_ // processes) for all_ in (count_cores(), _REMOTE_THREADS))
+        local, remote = (
+            -(-all_ // processes) for all_ in (count_images_at_once(), _REMOTE_THREADS)
+        )
         self._preparer = ImagePreparer(options, budget=budget, max_processes=local)
         self._local = Crew(local, "darkroom-reader"), local
         self._remote = Crew(remote, "darkroom-remote-reader"), remote

@@ -12,10 +12,9 @@ from queue import LifoQueue
 
 from darkroom.conversion.shards.shard import ShardReport, ShardTask
 from darkroom.errors import StorageError
-from darkroom.images.memory import SharedBudget
+from darkroom.images.memory import SharedBudget, count_images_at_once
 from darkroom.runtime import progress
 from darkroom.runtime.child import describe_end, start_child
-from darkroom.runtime.process import count_cores
 
 
 class WriterProcesses:
@@ -30,7 +29,7 @@ class WriterProcesses:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.budget = SharedBudget(count * -(-count_cores() // count))
+        self.budget = SharedBudget(count * -(-count_images_at_once() // count))
         self._others = [WriterProcess(self.budget, count) for _ in range(1, count)]
         # Last in, first out: another process starts only when this one has enough to do.
         self._idle: LifoQueue[WriterProcess | None] = LifoQueue()

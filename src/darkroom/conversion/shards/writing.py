@@ -21,8 +21,9 @@ from darkroom.conversion.shards.shard import ShardReport, ShardTask, write_shard
 from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
+from darkroom.images.memory import count_images_at_once
 from darkroom.runtime import progress
-from darkroom.runtime.process import collect_less_garbage, count_cores
+from darkroom.runtime.process import collect_less_garbage
 from darkroom.storage.parquet import KeptTables
 
 # Each keeps some rows of its index in memory.
@@ -94,7 +95,7 @@ class ShardWriters:
     def __init__(self, run: str, max_processes: int = 1) -> None:
         check_crc_speed()
         self._run = run
-        self._at_once = min(count_cores(), _MAX_SHARDS_AT_ONCE)
+        self._at_once = min(count_images_at_once(), _MAX_SHARDS_AT_ONCE)
         count = min(self._at_once, max_processes) if sys.executable else 1
         self._processes = WriterProcesses(count) if count > 1 else None
         self._pool = ThreadPoolExecutor(count if count > 1 else self._at_once, "darkroom-shard")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +12,7 @@ from darkroom.dataset import example
 from darkroom.evaluation.scores.serving import ServedModel
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
+from darkroom.runtime.machine import count_cores
 from darkroom.targets.learned import Learned
 from darkroom.targets.scoring import Floats, match_names
 from darkroom.validation.report.sources import SourceImages
@@ -126,8 +126,7 @@ def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Fl
         return (image.encoded if is_files else element), image.label
 
     plain = tf.autograph.experimental.do_not_convert(parse)
-    threads = len(os.sched_getaffinity(0))
-    batches = _list_elements(source).map(plain, num_parallel_calls=threads)
+    batches = _list_elements(source).map(plain, num_parallel_calls=count_cores())
     ask = model.answer_images if is_files else model.answer_examples
     for stored, targets in batches.batch(_BATCH_SIZE).prefetch(1):
         yield ask(stored), targets.numpy()
