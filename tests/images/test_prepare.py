@@ -15,7 +15,7 @@ from darkroom.errors import RejectError, UsageError
 from darkroom.images import pixels
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.images.pixels import hash_pixels, measure_luminance
-from darkroom.images.prepare import prepare_image
+from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.options.image import ImageOptions
 
 from ..image_forms import chunk, insert
@@ -58,6 +58,16 @@ def test_an_upright_jpeg_keeps_its_bytes(photo, name, options):
     assert (image.format, image.height, image.width, image.channels) == ("jpeg", 24, 40, 3)
     assert image.changes == ()
     assert (image.pixel_hash is None) == (options is HEADER)
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+def test_a_jpeg_whose_colors_are_reduced_in_a_rare_way_keeps_its_bytes(photo, options):
+    # Columns of four blocks, 4:4:1, which are as many as squares of four here.
+    data = encode(photo.resize((32, 32)), "JPEG", quality=90, subsampling=2)
+    data = _change(data, data.index(b"\xff\xc0") + 11, 0x14)
+    assert prepare_plain(data, options) is None
+    image = prepare_image(data, options)
+    assert (image.encoded, image.changes, image.height, image.channels) == (data, (), 32, 3)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
