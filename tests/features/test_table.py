@@ -73,3 +73,18 @@ def test_a_damaged_table_is_named(index):
     pq.write_table(pa.table({"key": KEYS}), path)
     with pytest.raises(DataError, match=r"features\.parquet is not a table of features"):
         read_features(path, index)
+    # More rows than records, which may be billions in a small file, and rows without a value.
+    path = write(index, (NAMES, VALUES), (NAMES[:1], VALUES[:1]))
+    with pytest.raises(DataError, match=r"features\.parquet has 6 rows, expected 5"):
+        read_features(path, index)
+    table = pq.read_table(write(index, (NAMES, VALUES)))
+    for name in table.column_names:
+        values = [None, *table[name].to_pylist()[1:]]
+        forged = table.set_column(
+            table.column_names.index(name),
+            name,
+            pa.array(values, table.schema.field(name).type),
+        )
+        pq.write_table(forged, path)
+        with pytest.raises(DataError, match="it has rows without values"):
+            read_features(path, index)

@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import find_index_files, read_index_batches
+from darkroom.dataset.index import check_index_rows, find_index_files, read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
@@ -116,6 +116,7 @@ def inspect(
     check_outside(source, target, "The contact sheet")
     ledger.check_folder(target)
     dataset = open_dataset(source)
+    check_index_rows(storage.join(source, INDEX_FOLDER), dataset)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:
         raise UsageError(

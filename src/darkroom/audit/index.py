@@ -30,6 +30,7 @@ from darkroom.dataset.index import check_index
 from darkroom.dataset.layout import INDEX_FOLDER, SUMS_FILE
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
+from darkroom.storage.parquet import BATCH_ROWS, count_rows, iterate_batches
 from darkroom.targets.kind import find_kind
 
 _KEY_LENGTH, _SHA256_LENGTH = 32, 64
@@ -163,13 +164,13 @@ def _decode_columns(data: bytes, place: _Place, label: pa.DataType) -> dict[str,
     """Returns the columns to compare, as arrays; raises `TableError` as `parse_index_entries`."""
     try:
         parquet = pq.ParquetFile(pa.BufferReader(data))
-        found, num_bytes = parquet.metadata.num_rows, _count_bytes(parquet)
+        found, num_bytes = count_rows(parquet), _count_bytes(parquet)
         # A few bytes can become many gigabytes, so this comes before anything is decoded.
         if found == place.records and num_bytes <= _MAX_BYTES:
             check_index(place.file, parquet, _COLUMNS, label)
             # All columns are decoded, not only the compared ones, so that damage in any is seen.
-            # A shard may have no record; newer versions of pyarrow cannot read that.
-            table = parquet.read() if parquet.num_row_groups else parquet.schema_arrow.empty_table()
+            batches = iterate_batches(parquet, None, BATCH_ROWS)
+            table = pa.Table.from_batches(batches, parquet.schema_arrow)
             table.validate(full=True)
             found = table.num_rows
     except DataError as error:

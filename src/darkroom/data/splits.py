@@ -15,6 +15,7 @@ from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
 from darkroom.dataset.commit import ONE_LABEL, Dataset, Shard, Target
+from darkroom.dataset.index import check_index_rows
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
@@ -111,9 +112,11 @@ class RecordSplit:
         for root, files in self.files.items():
             if (dataset := self.commits[root]) is None:
                 return None
+            index = storage.join(root, INDEX_FOLDER)
             try:
-                found = count_classes(storage.join(root, INDEX_FOLDER), dataset.labels)
-            except (*storage.UNUSABLE, ValueError):
+                check_index_rows(index, dataset)
+                found = count_classes(index, dataset.labels)
+            except (*storage.UNUSABLE, DataError, ValueError):
                 # It is missing or damaged, and no record depends on it.
                 return None
             folders = {os.path.dirname(file) for file in files}

@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import INDEX_FOLDER, index_file
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
-from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
+from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
 from darkroom.version import hash_code
 
 # Columns that an index has where the manifest has them. `ignored`: with which images an image is in
@@ -309,8 +310,38 @@ def _suggest_verify(path: str) -> str:
     return f"List all faults with: darkroom verify {folder if inside == INDEX_FOLDER else 'DIR'}."
 
 
+def check_index_rows(folder: str, dataset: Dataset, rejects: str | None = None) -> None:
+    """Checks that the files of an index do not have too many rows, before they are read.
+
+    Args:
+        folder: The folder of the index.
+        dataset: The commit.
+        rejects: The path of `rejects.parquet`, which is checked, too; None for none.
+
+    Raises:
+        DataError: A file is missing, is damaged or has more rows than the commit says.
+        OSError: It cannot be read.
+    """
+    paths = find_index_files(folder)
+    if [*map(os.path.basename, paths)] != dataset.index_files:
+        raise DataError(
+            f"{folder} has {len(paths)} index files, expected {len(dataset.shards)}.",
+            "Convert the source again.",
+        )
+    rows = {path: shard.records for path, shard in zip(paths, dataset.shards, strict=True)}
+    if rejects is not None:
+        rows[rejects] = dataset.rejected
+    for path, expected in rows.items():
+        with storage.open_read(path) as file, _report_damage(path):
+            check_num_rows(path, pq.ParquetFile(file), expected, _suggest_verify(path))
+
+
 def read_index_batches(
-    path: str, names: Sequence[str], batch_rows: int, optional: Sequence[str] = ()
+    path: str,
+    names: Sequence[str],
+    batch_rows: int,
+    optional: Sequence[str] = (),
+    num_rows: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yields the rows of an index file in batches, after its columns were checked.
 
@@ -319,6 +350,7 @@ def read_index_batches(
         names: The columns to read.
         batch_rows: Most rows in a batch.
         optional: Columns that are read if they exist.
+        num_rows: How many rows it must have, which is compared first; None if that is not known.
 
     Raises:
         DataError: It is damaged, or not an index.
@@ -326,16 +358,23 @@ def read_index_batches(
     """
     with storage.open_read(path) as file, _report_damage(path):
         parquet = pq.ParquetFile(file)
+        if num_rows is not None:
+            check_num_rows(path, parquet, num_rows, _suggest_verify(path))
         found = set(parquet.schema_arrow.names)
         newer = [name for name in names if name in NEWER_COLUMNS - found]
         chosen = [name for name in names if name not in newer]
         chosen += [name for name in optional if name in found]
         check_index(path, parquet, [name for name in chosen if name != "extra"])
+        count = 0
         for batch in iterate_batches(parquet, chosen, batch_rows):
             table = pa.Table.from_batches([batch])
             for name in newer:
                 table = table.append_column(name, pa.nulls(len(table), dict(_COLUMNS)[name]))
+            count += len(table)
             yield table
+        if num_rows not in (None, count):
+            what = f"{count:,} rows, expected {num_rows:,}"
+            raise DataError(f"{path} has {what}.", _suggest_verify(path))
 
 
 def read_source_fingerprint(folder: str) -> str:

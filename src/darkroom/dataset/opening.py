@@ -13,8 +13,16 @@ from typing import TypeVar
 from darkroom import storage
 from darkroom.dataset.checksums import IS_MISSING, FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
+from darkroom.dataset.index import check_index_rows
 from darkroom.dataset.labels import format_labels
-from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
+from darkroom.dataset.layout import (
+    DATASET_FILE,
+    INDEX_FOLDER,
+    LABELS_FILE,
+    REJECTS_FILE,
+    SUMS_FILE,
+    split_folder,
+)
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -155,7 +163,7 @@ def build_missing_shards_error(folder: str, inside: str, names: Sequence[str]) -
 
 
 def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
-    """Checks the index of a dataset, and other files beside the shards, by their hashes.
+    """Checks the index of a dataset, and rejects beside it, by their hashes, and for excess rows.
 
     Args:
         folder: The dataset.
@@ -174,7 +182,10 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
             f"The index of {folder} is elsewhere: in a TFX pipeline it is a separate artifact.",
             "Give a dataset that darkroom convert wrote: of the same source it makes the same.",
         )
-    _check_sums(folder, sums, [*index, *(name for name in others if name in sums)])
+    names = [*index, *(name for name in others if name in sums)]
+    _check_sums(folder, sums, names)
+    rejects = storage.join(folder, REJECTS_FILE) if REJECTS_FILE in names else None
+    check_index_rows(storage.join(folder, INDEX_FOLDER), dataset, rejects)
 
 
 def check_listed(folder: str, dataset: Dataset, *, with_shards: bool = False) -> None:

@@ -14,13 +14,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.index import find_index_files, read_index_batches
+from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import FEATURES_FILE, INDEX_FOLDER
 from darkroom.errors import DataError
-from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
+from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
 
 _NAMES = ["key", "sha256"]
 _MODEL = b"darkroom.model"
@@ -105,20 +106,25 @@ def read_features(path: str, index_dir: str) -> Features | None:
     """
     if not storage.exists(path):
         return None
+    index = read_index(index_dir, [*_NAMES, "row"])
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _AGAIN):
         parquet = pq.ParquetFile(file)
+        # No image has features twice.
+        check_num_rows(path, parquet, len(index), _AGAIN)
         schema, count = parquet.schema_arrow, parquet.metadata.num_rows
         model = (schema.metadata or {}).get(_MODEL, b"").decode()
         is_ours = schema.names == [*_NAMES, "features"] and model
+        is_ours = is_ours and schema.types[:2] == [pa.string()] * 2
         kind = schema.field("features").type if is_ours else pa.null()
         if not pa.types.is_fixed_size_binary(kind) or kind.byte_width % _NUMBER.itemsize:
             raise DataError(f"{path} is not a table of features.", _AGAIN)
         size = kind.byte_width
-        images: list[tuple[str, str]] = []
-        width, end = size // _NUMBER.itemsize, 0
+        parts, width, end = [schema.empty_table().select(_NAMES)], size // _NUMBER.itemsize, 0
         values = make_values(count, width)
         for batch in iterate_batches(parquet, None, BATCH_ROWS):
-            images += zip(*(batch.column(n).to_pylist() for n in (0, 1)), strict=True)
+            if any(column.null_count for column in batch.columns):
+                raise DataError(f"{path} is damaged: it has rows without values.", _AGAIN)
+            parts.append(pa.Table.from_batches([batch]).select(_NAMES))
             column = batch.column(2)
             first, start = column.offset * size, end
             end += len(batch)
@@ -126,28 +132,25 @@ def read_features(path: str, index_dir: str) -> Features | None:
             values[start:end] = np.frombuffer(data, _NUMBER).reshape(len(batch), width)
             if not np.isfinite(values[start:end]).all():
                 raise DataError(f"{path} is damaged: it has numbers that are not finite.", _AGAIN)
-    rows = _match_rows(path, index_dir, images)
-    return Features(model, rows, values, contents=[sha256 for _, sha256 in images])
+    images = pa.concat_tables(parts)
+    rows = index["row"].take(_find_places(path, index_dir, images, index)).to_numpy()
+    return Features(model, rows, values[:end], contents=images["sha256"].to_pylist())
 
 
-def _match_rows(path: str, index_dir: str, images: Sequence[tuple[str, str]]) -> Array:
-    """Returns the column `row` of the index for each image, which come in the order of the index.
+def _find_places(path: str, index_dir: str, images: pa.Table, index: pa.Table) -> pa.Array:
+    """Returns the place of each image in the index; images come in its order.
 
     Datasets with the same names of files have the same keys, so contents are compared, too.
     """
-    rows, wanted = [], iter(images)
-    image = next(wanted, None)
-    for file in find_index_files(index_dir):
-        for table in read_index_batches(file, (*_NAMES, "row"), BATCH_ROWS):
-            columns = (table[name].to_pylist() for name in (*_NAMES, "row"))
-            for *found, row in zip(*columns, strict=True):
-                if tuple(found) == image:
-                    rows.append(row)
-                    image = next(wanted, None)
-    if image:
+    places = pc.fill_null(pc.index_in(images["key"], index["key"]), 0).combine_chunks()
+    found = index.select(_NAMES).take(places)
+    same = [pc.fill_null(pc.equal(found[name], images[name]), False).to_numpy() for name in _NAMES]
+    is_right = np.logical_and(*same) & (np.diff(places.to_numpy(), prepend=-1) > 0)
+    if not is_right.all():
+        key = images["key"][int(np.argmin(is_right))]
         raise DataError(
             f"{path} does not belong to the index in {index_dir}: it has {len(images):,} images, "
-            f"and that of {image[0]} is not there, has other contents, or is in another order.",
+            f"and that of {key} is not there, has other contents, or is in another order.",
             _AGAIN,
         )
-    return np.array(rows, np.int64)
+    return places

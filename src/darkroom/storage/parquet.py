@@ -62,6 +62,32 @@ def iterate_batches(
         yield from parquet.iter_batches(batch_rows, columns=columns)
 
 
+def check_num_rows(path: str, parquet: pq.ParquetFile, most: int, hint: str) -> None:
+    """Checks that a Parquet file does not have more rows than it may, before they are read.
+
+    A file of some kilobytes may have billions of equal rows.
+
+    Args:
+        path: Its path.
+        parquet: The open file.
+        most: The most rows.
+        hint: What to do.
+
+    Raises:
+        DataError: It has more.
+    """
+    if (found := count_rows(parquet)) > most:
+        raise DataError(f"{path} has {found:,} rows, expected {most:,}.", hint)
+
+
+def count_rows(parquet: pq.ParquetFile) -> int:
+    """Returns the most rows that a Parquet file says it has: in all, or in its groups."""
+    metadata = parquet.metadata
+    # Who reads batches goes by the groups.
+    groups = [abs(metadata.row_group(n).num_rows) for n in range(metadata.num_row_groups)]
+    return int(max(metadata.num_rows, sum(groups)))
+
+
 class KeptTables:
     """Tables that threads have read last: shards that are neighbours read the same ones."""
 

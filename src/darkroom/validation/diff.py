@@ -15,7 +15,7 @@ import duckdb
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import find_index_files
+from darkroom.dataset.index import check_index_rows, find_index_files
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside
@@ -159,8 +159,9 @@ def diff(
 
 def find_files(folders: Folders) -> JudgedFiles:
     """Returns the files of a dataset that are compared."""
-    rejects = storage.join(folders.rejects, REJECTS_FILE)
-    return JudgedFiles(folders.index, rejects, read_dataset(folders.examples))
+    rejects, dataset = storage.join(folders.rejects, REJECTS_FILE), read_dataset(folders.examples)
+    check_index_rows(folders.index, dataset, rejects)
+    return JudgedFiles(folders.index, rejects, dataset)
 
 
 def compare_datasets(
