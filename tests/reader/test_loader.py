@@ -115,8 +115,11 @@ def test_a_state_of_another_dataset_or_order_is_refused(records, tmp_path, photo
     for odd in ({}, None, {"epoch": 1}):
         with pytest.raises(UsageError, match="not the state of a loader"):
             load(records).load_state_dict(odd)
-    with pytest.raises(UsageError, match="position"):
-        load(records).load_state_dict({**state, "position": -1})
+    for position in (-1, 75, 10**9, 10**30):
+        with pytest.raises(
+            UsageError, match=r"position is .*, expected a whole number from 0 to 74"
+        ):
+            load(records).load_state_dict({**state, "position": position})
 
 
 def test_processes_that_share_an_evaluation_have_as_many_batches_and_weights(records):

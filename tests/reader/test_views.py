@@ -50,7 +50,7 @@ def read_by_graph(
     @tf.function(reduce_retracing=True)
     def view(encoded: tf.Tensor, shape: tf.Tensor, channels: tf.Tensor, seed: tf.Tensor):
         crops = (seed, steps) if steps.crop else ()
-        is_raw = stored.formats[0] > PNG
+        is_raw = stored.facts["format"][0] > PNG
         image, _ = view_image(
             encoded,
             options.image_size,

@@ -26,7 +26,8 @@ from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_some_records
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, RejectError, UsageError
+from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
@@ -202,10 +203,20 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     return buffer.getvalue()
 
 
+def _name_record(record: Features) -> str:
+    names: Any = record.get(example.IMAGE_FILENAME) or record.get(example.IMAGE_SOURCE_ID)
+    return _as_text(names[0]) if names else "without a name"
+
+
 def _make_tile(record: Features) -> Image.Image:
-    stored = io.BytesIO(encode_stored(record))
-    with Image.open(stored, formats=("JPEG", "PNG")) as image:
-        tile = image.convert("RGB")
+    try:
+        with open_stored(encode_stored(record)) as image:
+            tile: Image.Image = image.convert("RGB")
+    except (RejectError, ValueError, LookupError) as error:
+        raise DataError(
+            f"The image of the record {_name_record(record)} cannot be decoded: {error}.",
+            "Convert the source again with full checks of images.",
+        ) from error
     scale = _TILE_PIXELS / max(tile.size)
     size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
     # Small images are enlarged without smoothing, which would blur them.

@@ -36,15 +36,15 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
         features: Values by name: `bytes`, `int` (int64) or `float` (float32), or a list of them.
         image: Value of `image/encoded`; the caller appends it to the result.
     """
-    entries = b"".join([_entry(name, features[name]) for name in sorted(features)])
+    entries = b"".join([encode_feature(name, features[name]) for name in sorted(features)])
     if image is None:
         return _wrap(1, entries)
     head = _bytes_entry_head(IMAGE_ENCODED, len(image))
     return _tagged(1, len(entries) + len(head) + len(image)) + entries + head
 
 
-def _entry(name: str, value: FeatureValue) -> bytes:
-    """Returns one entry of the map Features.feature."""
+def encode_feature(name: str, value: FeatureValue) -> bytes:
+    """Returns the bytes of one feature in an example: an entry of the map Features.feature."""
     if isinstance(value, list):
         return _list_entry(name, value)
     if isinstance(value, bytes):

@@ -192,6 +192,14 @@ def read_some_records(path: str, numbers: Collection[int]) -> Iterator[tuple[int
                 yield number, record
 
 
+def read_place(file: BinaryIO, offset: int, length: int) -> bytes:
+    """Returns the bytes at the place where an index says a record is; none where it cannot be."""
+    if offset < 0 or not 0 < length <= _MAX_RECORD_BYTES:
+        return b""
+    file.seek(offset)
+    return file.read(length)
+
+
 def read_record_at(path: str, data: bytes, number: int) -> bytes:
     """Returns the record that the bytes at its place in a file hold.
 

@@ -30,7 +30,7 @@ from darkroom.dataset.example import (
 from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_some_records
-from darkroom.errors import UsageError
+from darkroom.errors import DarkroomError, UsageError
 from darkroom.features.cache import Array, FeatureCache, choose_folder, make_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, make_values, write_features
@@ -251,11 +251,13 @@ def _compute(
 def _decode(image_size: tuple[int, int], record: bytes) -> Array | None:
     """Returns the view of a record, uint8 [height, width, 3]; None if no decoder reads it."""
     found: dict[str, Any] = decode_example(record)
-    form = FORMATS.index(found[IMAGE_FORMAT][0].decode())
-    shape = [found[name][0] for name in (IMAGE_HEIGHT, IMAGE_WIDTH, IMAGE_CHANNELS)]
     view = np.empty((*image_size, 3), np.uint8)
     try:
+        form = FORMATS.index(found[IMAGE_FORMAT][0].decode())
+        shape = [found[name][0] for name in (IMAGE_HEIGHT, IMAGE_WIDTH, IMAGE_CHANNELS)]
         decode_view(found[IMAGE_ENCODED][0], form, shape, None, view)
-    except (ValueError, OSError):
+    except (DarkroomError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001  decoders raise whatever they meet
         return None
     return view

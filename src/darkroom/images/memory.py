@@ -116,7 +116,11 @@ class MemoryBudget:
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes
-        self._free_bytes = total_bytes
+        self.release()
+
+    def release(self) -> None:
+        """Gives all of it, also what threads hold that are not in this process."""
+        self._free_bytes = self._total_bytes
         self._changed = threading.Condition()
 
     @contextmanager
@@ -195,3 +199,6 @@ def count_images_at_once() -> int:
 Budget = MemoryBudget | SharedBudget
 # On two cores one suspected bomb at a time, so that a conversion with them stays below 400 MiB.
 BUDGET = MemoryBudget(_BOMB_BYTES * max(2, count_images_at_once()))
+# For the images of records, which all threads of a reader decode at once.
+READ_BUDGET = MemoryBudget(count_memory_bytes() // 4)
+os.register_at_fork(after_in_child=READ_BUDGET.release)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,13 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.tfrecord import read_record_at
-from darkroom.errors import DarkroomError
+from darkroom.dataset.tfrecord import read_place, read_record_at
+from darkroom.errors import DarkroomError, RejectError
 from darkroom.images.alignment import SIDE, Sketch, compare, make_sketch
+from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
 from darkroom.images.records import find_records
 from darkroom.runtime import progress
@@ -67,7 +66,7 @@ def compare_records(examples: str, index_dir: str, one: Array, other: Array) -> 
             places = {
                 row["row"]: _Place(*(row[name] for name in _Place._fields))
                 for row in records
-                if row["offset"] is not None
+                if None not in (row["offset"], row["length"])
             }
     order = _bring_together(one, other)
     later = _find_later(np.stack([one, other], axis=1)[order])
@@ -116,13 +115,12 @@ def _find_later(pairs: Array) -> Array:
 
 def _draw(places: Mapping[int, _Place], row: int) -> _Looks | None:
     """Returns the sketches of a record's image; None if it cannot be read."""
-    with suppress(OSError, DarkroomError, LookupError, ValueError, SyntaxError):
+    with suppress(OSError, DarkroomError, LookupError, ValueError, RejectError):
         place = places[row]
         with storage.open_read(place.path) as file:
-            file.seek(place.offset)
-            data = file.read(place.length)
+            data = read_place(file, place.offset, place.length)
         record = example.decode_example(read_record_at(place.path, data, place.position))
-        with Image.open(io.BytesIO(encode_stored(record)), formats=["JPEG", "PNG"]) as image:
+        with open_stored(encode_stored(record)) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
             image.draft("L", (SIDE, SIDE))
             gray = np.asarray(image.convert("L"))

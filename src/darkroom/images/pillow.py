@@ -19,6 +19,7 @@ from darkroom.images.headers import (
     PNG_GRAY,
     PNG_RGB,
     parse_webp_size,
+    sniff_format,
 )
 from darkroom.images.jpeg_header import ORIENTATION_TAG, parse_xmp_orientation
 from darkroom.images.memory import (
@@ -201,6 +202,26 @@ def _read_orientation(image: Any) -> int:
 
 
 @contextmanager
+def open_stored(data: bytes | memoryview, form: str | None = None) -> Iterator[Any]:
+    """Opens the image of a record, which may be that of a stranger.
+
+    Args:
+        data: The image, as the record stores it.
+        form: Its format, JPEG or PNG; None: by its first bytes.
+
+    Raises:
+        RejectError: It is another image, damaged or too large. Also for what the block raises.
+    """
+    data = bytes(data)
+    form = form or sniff_format(data)
+    if form not in (JPEG, PNG):
+        raise RejectError("undecodable", f"it is {form or 'no image'}, expected JPEG or PNG")
+    with _open(data, form) as image:
+        check_num_pixels(image.height, image.width)
+        yield image
+
+
+@contextmanager
 def _open(data: bytes, source_format: str) -> Iterator[Any]:
     """Opens an image; any error that Pillow raises becomes a `RejectError`."""
     reader = _load_reader(source_format)
@@ -214,7 +235,7 @@ def _open(data: bytes, source_format: str) -> Iterator[Any]:
             "decoder_memory", "it takes more memory than its size asks for"
         ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise RejectError("too_large", str(error)) from None
+        raise RejectError("too_large", str(error).rstrip(".")) from None
     except UnidentifiedImageError:
         if source_format == "tiff" and (kind := tiff.describe_unread(data)):
             raise RejectError("unsupported_format", kind) from None

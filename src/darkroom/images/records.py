@@ -14,7 +14,7 @@ from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files, read_index_batches
-from darkroom.dataset.tfrecord import read_record_at, read_some_records
+from darkroom.dataset.tfrecord import read_place, read_record_at, read_some_records
 from darkroom.images.pixels import encode_stored
 from darkroom.storage.parquet import BATCH_ROWS
 
@@ -54,7 +54,7 @@ def read_record_images(found: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int
     for path, rows in groupby(found, itemgetter("path")):
         places = {row["position"]: row for row in rows}
         # Records of compressed files have no offset.
-        has_offsets = all(row["offset"] is not None for row in places.values())
+        has_offsets = all(None not in (row["offset"], row["length"]) for row in places.values())
         read = _read_at(path, places) if has_offsets else read_some_records(path, places.keys())
         for position, record in read:
             yield places[position]["row"], encode_stored(example.decode_example(record))
@@ -63,5 +63,5 @@ def read_record_images(found: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int
 def _read_at(path: str, places: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
     with storage.open_read(path) as file:
         for position, row in places.items():
-            file.seek(row["offset"])
-            yield position, read_record_at(path, file.read(row["length"]), position)
+            data = read_place(file, row["offset"], row["length"])
+            yield position, read_record_at(path, data, position)

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import simplejpeg
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from darkroom.errors import build_missing_extra_error
+from darkroom.errors import RejectError, build_missing_extra_error
+from darkroom.images.memory import READ_BUDGET, Need, check_num_pixels, count_bytes
+from darkroom.images.pillow import open_stored
 
 # As `image/format` names them.
 FORMATS = ("jpeg", "png", "RAW")
 JPEG, PNG, RAW = range(3)
 _DIVISORS = (8, 4, 2, 1)
+# Those of more pixels wait for each other, so that all threads together do not take all memory.
+_LARGE_PIXELS = 1 << 23
+_NOTHING = nullcontext()
+_PNG_READERS = ("PNG",)
 
 Array = np.ndarray[Any, Any]
 
@@ -62,8 +69,35 @@ def decode_view(
         scaled: Decode a JPEG at a fraction of its size if that is large enough.
 
     Raises:
-        ValueError: The image cannot be decoded.
+        RejectError: It is another image, or too large.
+        MissingExtraError: OpenCV is not installed.
+        Exception: What decoders raise.
     """
+    with _hold_memory(shape) if shape[0] * shape[1] > _LARGE_PIXELS else _NOTHING:
+        _decode_view(image, form, shape, window, view, scaled)
+
+
+def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
+    """Returns the pixels of an image, uint8 [height, width, 3]; see `decode_view`."""
+    with _hold_memory(shape) if shape[0] * shape[1] > _LARGE_PIXELS else _NOTHING:
+        return _decode(image, form, shape, 1)
+
+
+def _hold_memory(shape: Sequence[int]) -> AbstractContextManager[None]:
+    """Waits until there is memory for a large image, and holds it while the block runs."""
+    check_num_pixels(shape[0], shape[1])
+    # What the block frees goes back to the system by itself.
+    return READ_BUDGET.reserve(Need(0, count_bytes(shape[0] * shape[1], FORMATS[JPEG])))
+
+
+def _decode_view(
+    image: bytes | memoryview,
+    form: int,
+    shape: Sequence[int],
+    window: Sequence[int] | None,
+    view: Array,
+    scaled: bool,
+) -> None:
     sides = view.shape[:2]
     divisor = 1
     if form == JPEG and scaled:
@@ -74,7 +108,7 @@ def decode_view(
     if form == JPEG and window is None and (height, width) == sides:
         _decode_jpeg(image, divisor, shape, view)
         return
-    pixels = decode(image, form, shape, divisor)
+    pixels = _decode(image, form, shape, divisor)
     if window is not None:
         top, left = window[0] // divisor, window[1] // divisor
         bottom = top + max(window[2] // divisor, 1)
@@ -86,34 +120,60 @@ def decode_view(
         cv2.resize(pixels, sides[::-1], dst=view, interpolation=cv2.INTER_LINEAR)
 
 
-def decode(image: bytes | memoryview, form: int, shape: Sequence[int], divisor: int = 1) -> Array:
-    """Returns the pixels of an image, uint8 [height, width, 3].
-
-    Args:
-        image: See `decode_view`, also for `form` and `shape`.
-        form: See there.
-        shape: See there.
-        divisor: 1, 2, 4 or 8: decode a JPEG at this fraction of its size.
-    """
+def _decode(image: bytes | memoryview, form: int, shape: Sequence[int], divisor: int) -> Array:
     if form == JPEG:
-        return _decode_jpeg(image, divisor, shape)
+        sides = (-(-side // divisor) for side in shape[:2])
+        return _decode_jpeg(image, divisor, shape, np.empty((*sides, 3), np.uint8))
     if form == RAW:
         pixels = np.frombuffer(image, np.uint8).reshape(tuple(shape))
         return np.repeat(pixels, 3, axis=2) if shape[2] == 1 else pixels
-    return np.asarray(Image.open(io.BytesIO(image)).convert("RGB"))
+    try:  # not `pillow.open_stored`, which is slower
+        opened = Image.open(io.BytesIO(image), formats=_PNG_READERS)
+    except UnidentifiedImageError:
+        raise RejectError("undecodable", "it is not a PNG") from None
+    _check_sides(opened.height, opened.width, shape)
+    return np.asarray(opened.convert("RGB"))
 
 
 def _decode_jpeg(
-    image: bytes | memoryview, divisor: int, shape: Sequence[int], view: Array | None = None
+    image: bytes | memoryview, divisor: int, shape: Sequence[int], view: Array
 ) -> Array:
+    """Decodes into a view, which must be as large as the image of this shape at this fraction."""
+    least: Sequence[int] = (0, 0)
+    if divisor > 1:
+        # Several sizes are equal at a fraction.
+        _check_sides(*_read_sides(image), shape)
+        least = view.shape
     # TensorFlow's decoder has the fast DCT, too, and accepts what a conversion accepts.
-    pixels: Array = simplejpeg.decode_jpeg(
-        image,
-        "RGB",
-        fastdct=True,
-        min_height=-(-shape[0] // divisor),
-        min_width=-(-shape[1] // divisor),
-        buffer=view,
-        strict=False,
-    )
+    try:
+        pixels: Array = simplejpeg.decode_jpeg(
+            image,
+            "RGB",
+            fastdct=True,
+            min_height=least[0],
+            min_width=least[1],
+            buffer=view,
+            strict=False,
+        )
+    except ValueError:  # also of a larger image, which is not decoded
+        _check_sides(*_read_sides(image), shape)
+        raise
+    if pixels.shape != view.shape:
+        _check_sides(*_read_sides(image), shape)
     return pixels
+
+
+def _read_sides(jpeg: bytes | memoryview) -> tuple[int, int]:
+    try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(jpeg, strict=False)
+    except KeyError:  # as in `jpeg.parse_plain_header`
+        with open_stored(jpeg, FORMATS[JPEG]) as opened:
+            return opened.height, opened.width
+    return height, width
+
+
+def _check_sides(height: int, width: int, shape: Sequence[int]) -> None:
+    """Checks that an image is as large as said."""
+    if (height, width) != (shape[0], shape[1]):
+        text = f"it has {width} x {height} pixels, expected {shape[1]} x {shape[0]}"
+        raise RejectError("undecodable", text)

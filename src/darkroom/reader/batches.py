@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,9 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from darkroom.dataset.example import IMAGE_ENCODED, decode_example
-from darkroom.errors import UsageError
-from darkroom.images.views import decode, decode_view
+from darkroom.dataset.example import (
+    IMAGE_ENCODED,
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+    decode_example,
+    encode_feature,
+)
+from darkroom.errors import MissingExtraError, UsageError
+from darkroom.images.views import RAW, decode, decode_view
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
@@ -22,7 +29,11 @@ from darkroom.reader.windows import choose_centers, sample_windows
 # Images that a thread decodes before another thread may be asked.
 _CHUNK = 4
 # The type of a column of numbers, and the default for records that lack a column.
-_COLUMNS = {"bytes": (None, b""), "int64": (np.int64, 0), "float": (np.float32, np.nan)}
+_COLUMNS: Mapping[str, tuple[Any, Any]] = {
+    "bytes": (None, b""),
+    "int64": (np.int64, 0),
+    "float": (np.float32, np.nan),
+}
 
 
 class Arrays(Protocol):
@@ -172,14 +183,22 @@ class Batch:
             row, shape = int(self._rows[number]), self._shapes[number].tolist()
             record = self._records.read(row)
             image, form = self._records.find_image(record, row)
-            if options.columns:
-                self._features[number] = decode_example(record)
-            with self._records.report_damage(row):
+            what = "the columns"
+            try:
+                if options.columns:
+                    self._features[number] = _parse_columns(record, options.columns)
+                what = "the image"
+                if form == RAW:
+                    _check_sides(record, *shape)
                 if self._views is None:
                     view = decode(image, form, shape)
                 else:
                     view, window = self._views[number], self._windows[number]
                     decode_view(image, form, shape, window, view, scaled=options.scaled_decoding)
+            except (MissingExtraError, MemoryError):
+                raise
+            except Exception as error:
+                raise self._records.build_damage_error(row, what, error) from error
             if self._views is not None:
                 self._changes.change(number, view)
             if self._views is None or options.transform is not None:
@@ -189,11 +208,35 @@ class Batch:
 
     def _gather(self, name: str) -> Any:
         """Returns a column as an array, or as a list of texts."""
-        kind, missing = _COLUMNS[self._options.columns[name]]
-        values = [(each.get(name) or [missing])[0] for each in self._features]
-        if kind is not None:
-            return self._arrays.make_values(np.array(values, kind))
-        return values if name == IMAGE_ENCODED else [value.decode() for value in values]
+        kind, _ = _COLUMNS[self._options.columns[name]]
+        values = [each[name] for each in self._features]
+        return values if kind is None else self._arrays.make_values(np.array(values, kind))
+
+
+def _parse_columns(record: bytes, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the values of columns of a record; for those that it lacks, their defaults."""
+    found = decode_example(record)
+    values = {}
+    for name, kind in columns.items():
+        _, missing = _COLUMNS[kind]
+        value: Any = (found.get(name) or [missing])[0]
+        if not isinstance(value, type(missing)):
+            raise ValueError(f"{name} has values of another type than {kind}")
+        is_text = isinstance(value, bytes) and name != IMAGE_ENCODED
+        values[name] = value.decode() if is_text else value
+    return values
+
+
+def _check_sides(record: bytes, height: int, width: int, channels: int) -> None:
+    """Checks that plain pixels, which do not say it themselves, have the sides in the index."""
+    if not all(entry in record for entry in _encode_sides(height, width)):
+        raise ValueError(f"it does not have the sides that the index says, {width} x {height}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _encode_sides(height: int, width: int) -> tuple[bytes, bytes]:
+    """Returns what is in a record with an image of such sides; the channels follow of them."""
+    return encode_feature(IMAGE_HEIGHT, height), encode_feature(IMAGE_WIDTH, width)
 
 
 def _keep(image: Any) -> Any:

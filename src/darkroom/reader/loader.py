@@ -184,7 +184,8 @@ class Loader:
         """Begins the next iteration where a state was taken.
 
         Raises:
-            UsageError: It is the state of another dataset, seed or order, or no state.
+            UsageError: It is the state of another dataset, seed or order, or no state, or its
+                position is after the end of an epoch.
         """
         try:
             epoch, position = state["epoch"], state["position"]
@@ -197,7 +198,7 @@ class Loader:
                     f"The state is of the {name} {found[name]}, and this loader of {expected}.",
                     "Open the data with which it was taken, or begin without the state.",
                 )
-        check_count("position", position, 0)
+        check_count("position", position, 0, len(self._records) - 1)
         self.set_epoch(epoch)
         self._progress[_POSITION] = position
 

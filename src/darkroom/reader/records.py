@@ -14,29 +14,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from darkroom import storage
 from darkroom.data.splits import RecordSplit, describe_target
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import read_index_batches
-from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_record_at
-from darkroom.errors import DataError, MissingExtraError, UsageError
-from darkroom.images.views import FORMATS
+from darkroom.errors import DataError, UsageError
 from darkroom.reader.draws import Array
+from darkroom.reader.index import FACTS, make_texts, read_index
 from darkroom.targets.kind import find_kind
 
-# The columns of facts, in the types in which they are kept.
-_FACTS = {
-    "offset": np.int64,
-    "length": np.int32,
-    "size_bytes": np.int32,
-    "height": np.int32,
-    "width": np.int32,
-    "channels": np.int8,
-}
 _THREADS = 8
 # Files that are kept open. Others are opened for each record.
 _MOST_OPEN = 256
@@ -52,8 +40,7 @@ class Records:
         split: The split.
         files: The paths of its files, in order.
         counts: Number of records in each file.
-        facts: Height, width, channels and so on of each record, by name: int [N].
-        formats: int8 [N]: the place of its form in `FORMATS`.
+        facts: What the index says of each record, by name, int [N] each; see `index.FACTS`.
         numbers: Of each record, what `Kind.make_array` takes.
         names: The label map, or the names of numbers.
         commit: The fingerprints of the datasets.
@@ -151,25 +138,17 @@ class Records:
     def find_image(self, record: bytes, number: int) -> tuple[memoryview, int]:
         """Returns the image of a record, which is its end, and whether it is JPEG, PNG or RAW."""
         size_bytes = int(self.facts["size_bytes"][number])
-        return memoryview(record)[len(record) - size_bytes :], int(self.formats[number])
+        return memoryview(record)[len(record) - size_bytes :], int(self.facts["format"][number])
 
-    @contextmanager
-    def report_damage(self, number: int) -> Iterator[None]:
-        """Names a record whose image cannot be decoded in the block.
-
-        Raises:
-            DataError: The block raised an error of a decoder.
-        """
-        try:
-            yield
-        except MissingExtraError:
-            raise
-        except (ValueError, OSError) as error:
-            path, row = self._find(number)
-            raise DataError(
-                f"{path}: the image of record {row} cannot be decoded: {error}.",
-                "Convert the source again with full checks of images.",
-            ) from error
+    def build_damage_error(self, number: int, what: str, error: Exception) -> DataError:
+        """Returns the error for a record, in which something made a decoder raise any error."""
+        path, row = self._find(number)
+        said = error.message if isinstance(error, DataError) else str(error)
+        why = said.partition("\n")[0].rstrip(".") or type(error).__name__
+        return DataError(
+            f"{path}: {what} of record {row} cannot be decoded: {why}.",
+            "Convert the source again with full checks of images.",
+        )
 
     @contextmanager
     def report_transform(self, number: int) -> Iterator[None]:
@@ -196,23 +175,20 @@ class Records:
         """Reads the index of files: the folder and commit of their dataset, and their numbers."""
         self.counts = [dataset.shards[number].records for _, dataset, number in parts]
         self._starts = [*accumulate(self.counts, initial=0)]
-        self.facts = {name: np.empty(len(self), kind) for name, kind in _FACTS.items()}
-        self.formats = np.empty(len(self), np.int8)
+        self.facts = {name: np.empty(len(self), kind) for name, kind in FACTS.items()}
 
         def read(file: int) -> pa.Array:
-            """Keeps the columns of a file, and returns its labels."""
-            table = _read_index(*parts[file])
-            rows = slice(*self._starts[file : file + 2])
-            for name, values in self.facts.items():
-                values[rows] = _view_numbers(table[name])
-            self.formats[rows] = _view_numbers(pc.index_in(table["format"], _make_texts(FORMATS)))
-            return table["label"].combine_chunks()
+            """Keeps the facts of a file, and returns its labels."""
+            facts, labels = read_index(*parts[file])
+            for name, values in facts.items():
+                self.facts[name][slice(*self._starts[file : file + 2])] = values
+            return labels
 
         filled = [file for file, count in enumerate(self.counts) if count]
         # On a store, each file takes a request or two.
         with ThreadPoolExecutor(_THREADS) as pool:
             labels = pa.concat_arrays(list(pool.map(read, filled)))
-        values, numbers = self._kind.number(labels, _make_texts(self.split.labels))
+        values, numbers = self._kind.number(labels, make_texts(self.split.labels))
         self.numbers = numbers if self.split.labels else values
 
     def _find(self, number: int) -> tuple[str, int]:
@@ -235,60 +211,6 @@ class Records:
         if root := self._roots.get(path):
             check_unchanged({root: self.split.commits[root]}, self._states)
         return file
-
-
-def _read_index(root: str, dataset: Dataset, number: int) -> pa.Table:
-    """Returns the rows of the index of one shard, in the order of its records."""
-    shard, name = dataset.shards[number], dataset.index_files[number]
-    path = storage.join(root, INDEX_FOLDER, name)
-    columns = [*_FACTS, "format", "label"]
-    try:
-        batches = list(read_index_batches(path, columns, shard.records))
-    except FileNotFoundError as error:
-        raise DataError(
-            f"{path} is missing: the index says where each record is.",
-            f"List all faults with: darkroom verify {root}.",
-        ) from error
-    rows = sum(batch.num_rows for batch in batches)
-    if rows != shard.records:
-        raise DataError(
-            f"{path} has {rows} rows, and {shard.file} has {shard.records} records.",
-            f"List all faults with: darkroom verify {root}.",
-        )
-    table = pa.concat_tables(batches)
-    needed = {"image": "format"}
-    if dataset.target.kind == "label":
-        needed["label"] = "label"
-    for what, column in needed.items():
-        if missing := table[column].null_count:
-            raise DataError(
-                f"{path} has {missing} records without {what}.",
-                "Training needs records with an image and a label.",
-            )
-    if table["offset"].null_count:
-        raise UsageError(
-            f"{root} is compressed, so no record can be read without those before it.",
-            "Convert it again without gzip.",
-        )
-    return table
-
-
-# Arrow's own ways between its arrays and Python import pandas, which takes as long as all else.
-
-
-def _view_numbers(column: pa.ChunkedArray) -> Array:
-    """Returns the whole numbers of a column that has no nulls."""
-    array = column.combine_chunks()
-    values = np.frombuffer(array.buffers()[1], f"i{array.type.bit_width // 8}")
-    return values[array.offset : array.offset + len(array)]
-
-
-def _make_texts(texts: Sequence[str]) -> pa.Array:
-    """Returns texts as an array."""
-    encoded = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    buffers = None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
-    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 class _Blocks:
