@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from darkroom.errors import DataError
 
@@ -24,9 +25,15 @@ IMAGE_SHA256 = "image/key/sha256"
 LABEL_NUMBER = "image/class/label"
 LABEL_TEXT = "image/class/text"
 
-FeatureValue = bytes | int | float | list[bytes] | list[int] | list[float]
+FeatureValues = list[bytes] | list[int] | list[float]
+FeatureValue = bytes | int | float | FeatureValues
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _LENGTH, _GROUP, _END, _FIXED32 = range(6)
+# The most bytes of a number, and of a tag or a length.
+_NUMBER_BYTES, _TAG_BYTES = 10, 5
+_MAX_NUMBER, _MAX_FIELD = (1 << 64) - 1, (1 << 29) - 1
+# Of groups in groups, as in protobuf.
+_MAX_DEPTH = 100
 
 
 def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = None) -> bytes:
@@ -117,94 +124,133 @@ def _varint(number: int) -> bytes:
     return bytes(parts)
 
 
-def decode_example(record: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:
+def decode_example(record: bytes) -> dict[str, FeatureValues]:
     """Returns the features of a serialised tf.train.Example, each a list of its values.
+
+    As by protobuf, fields are skipped that no example has or that are of another type on the wire,
+    and of what comes several times the last one counts, or all are joined. One thing is refused
+    that some versions of protobuf take for the end of the message: the end of a group that never
+    began.
 
     Raises:
         DataError: The bytes are not such a message.
     """
+    found: dict[str, FeatureValues] = {}
     try:
-        return dict(_decode_entries(record))
+        for entry in _find_messages(_find_messages([memoryview(record)], 1), 1):
+            name, value = "", bytearray()
+            for field, wire, content in _fields(entry):
+                if (field, wire) == (1, _LENGTH):
+                    name = bytes(content).decode()
+                elif (field, wire) == (2, _LENGTH):
+                    # Messages that follow each other are one.
+                    value += content
+            found[name] = _decode_feature(memoryview(value))
     except (IndexError, ValueError, struct.error) as error:
         raise DataError(
             f"A record of {len(record)} bytes is not a tf.train.Example: {error}.",
             "Check that the file was written by darkroom or another writer of examples.",
         ) from error
+    return found
 
 
-def _decode_entries(record: bytes) -> Iterator[tuple[str, list[bytes] | list[int] | list[float]]]:
-    for field, features in _fields(record):
-        if field != 1 or not isinstance(features, bytes):
+def _find_messages(messages: Iterable[memoryview], number: int) -> Iterator[memoryview]:
+    """Yields the messages in a field of messages."""
+    for message in messages:
+        for field, wire, content in _fields(message):
+            if (field, wire) == (number, _LENGTH):
+                yield content
+
+
+def _decode_feature(feature: memoryview) -> FeatureValues:
+    values: list[Any] = []
+    last = 0
+    for kind, wire, content in _fields(feature):
+        if wire != _LENGTH or kind not in _PARSERS:
             continue
-        for _, entry in _fields(features):
-            parts = dict(_fields(_as_bytes(entry)))
-            name = _as_bytes(parts.get(1, b"")).decode()
-            yield name, _decode_feature(_as_bytes(parts.get(2, b"")))
+        if kind != last:
+            values, last = [], kind
+        parse = _PARSERS[kind]
+        for field, item_wire, item in _fields(content):
+            if field == 1:
+                values += parse(item_wire, item)
+    return values
 
 
-def _decode_feature(feature: bytes) -> list[bytes] | list[int] | list[float]:
-    for kind, values in _fields(feature):
-        items = [value for field, value in _fields(_as_bytes(values)) if field == 1]
-        if kind == 1:
-            return [_as_bytes(item) for item in items]
-        if kind == 2:
-            return [number for item in items for number in _floats(item)]
-        return [number for item in items for number in _integers(item)]
-    return []
+def _parse_bytes(wire: int, item: memoryview) -> list[bytes]:
+    return [bytes(item)] if wire == _LENGTH else []
 
 
-def _floats(item: bytes | int) -> Sequence[float]:
-    packed = struct.pack("<I", item) if isinstance(item, int) else item
-    return struct.unpack(f"<{len(packed) // 4}f", packed)
+def _parse_floats(wire: int, item: memoryview) -> Sequence[float]:
+    if wire not in (_LENGTH, _FIXED32):
+        return ()
+    return struct.unpack(f"<{len(item) // 4}f", item)
 
 
-def _integers(item: bytes | int) -> Iterator[int]:
-    if isinstance(item, int):
-        yield item - (1 << 64) if item >> 63 else item
-        return
+def _parse_integers(wire: int, item: memoryview) -> Iterator[int]:
     place = 0
-    while place < len(item):
+    while wire in (_LENGTH, _VARINT) and place < len(item):
         number, place = _read_varint(item, place)
         yield number - (1 << 64) if number >> 63 else number
 
 
-def _as_bytes(value: bytes | int) -> bytes:
-    if isinstance(value, int):
-        raise ValueError("a number where a message was expected")
-    return value
+# By the field of a feature that has the values.
+_PARSERS: dict[int, Callable[[int, memoryview], Iterable[Any]]] = {
+    1: _parse_bytes,
+    2: _parse_floats,
+    3: _parse_integers,
+}
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Yields the number and value of every field of a protobuf message."""
-    place = 0
-    while place < len(message):
-        tag, place = _read_varint(message, place)
+def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yields the number, the type on the wire and the bytes of every field of a message."""
+    place, end = 0, len(message)
+    while place < end:
+        tag, start = _read_varint(message, place, _TAG_BYTES)
         wire = tag & 7
-        if wire == _VARINT:
-            number, place = _read_varint(message, place)
-            yield tag >> 3, number
-            continue
         if wire == _LENGTH:
-            length, place = _read_varint(message, place)
-        elif wire in (_FIXED32, _FIXED64):
-            length = 4 if wire == _FIXED32 else 8
+            length, start = _read_varint(message, start, _TAG_BYTES)
+            place = start + length
         else:
-            raise ValueError(f"unknown wire type {wire}")
-        value = message[place : place + length]
-        if len(value) != length:
+            place = _skip(message, start, tag)
+        if place > end:
             raise ValueError("the message ends early")
-        place += length
-        yield tag >> 3, value if wire == _LENGTH else int.from_bytes(value, "little")
+        if not (field := tag >> 3 & _MAX_FIELD):
+            raise ValueError("a field has no number")
+        yield field, wire, message[start:place]
 
 
-def _read_varint(message: bytes, place: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[place]
+def _skip(message: memoryview, place: int, tag: int, depth: int = 0) -> int:
+    """Returns where a field ends whose tag ends at a place; of groups, which are no longer used."""
+    wire = tag & 7
+    if wire == _VARINT:
+        return _read_varint(message, place)[1]
+    if wire in (_FIXED32, _FIXED64):
+        return place + (4 if wire == _FIXED32 else 8)
+    if wire == _LENGTH:
+        length, place = _read_varint(message, place, _TAG_BYTES)
+        return place + length
+    if wire != _GROUP or depth > _MAX_DEPTH:
+        raise ValueError(f"unknown wire type {wire}, or groups are too deep")
+    while (inner := _read_varint(message, place, _TAG_BYTES))[0] & 7 != _END:
+        if not inner[0] >> 3 & _MAX_FIELD:
+            raise ValueError("a field has no number")
+        place = _skip(message, inner[1], inner[0], depth + 1)
+    if inner[0] >> 3 != tag >> 3:
+        raise ValueError("a group has the end of another one")
+    return inner[1]
+
+
+def _read_varint(message: memoryview, place: int, most: int = _NUMBER_BYTES) -> tuple[int, int]:
+    """Returns a number of at most 64 bits, and the place after it."""
+    number = message[place]
+    if number < 0x80:
+        return number, place + 1
+    number &= 0x7F
+    for shift in range(7, 7 * most, 7):
         place += 1
+        byte = message[place]
         number |= (byte & 0x7F) << shift
-        shift += 7
-        if number >> 64 or (shift > 63 and byte >= 0x80):
-            raise ValueError("a number has more than 64 bits")
         if byte < 0x80:
-            return number, place
+            return number & _MAX_NUMBER, place + 1
+    raise ValueError(f"a number has more than {most} bytes")
