@@ -82,6 +82,28 @@ def test_weights_of_another_network_do_not_fit(path):
         load_keras_weights(_build(3), str(path))
 
 
+def test_weights_that_grow_when_they_are_unpacked_do_not_fit(path, monkeypatch):
+    """Zeros take a thousandth of their bytes in HDF5, and in an archive."""
+    monkeypatch.setattr(keras.Model, "load_weights", None)
+
+    def inflate(file):
+        file.create_dataset("more", (32 << 20,), "u1", compression="gzip", fillvalue=0)
+
+    def expand():
+        with pytest.raises(
+            UsageError, match=r"do not fit own: they take 3.,...,... bytes when unp"
+        ):
+            load_keras_weights(_build(), str(path))
+
+    _change(path, inflate)
+    assert path.stat().st_size < 100_000
+    expand()
+    if path.suffix == ".keras":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("model.weights.h5", bytes(32 << 20))
+        expand()
+
+
 def test_weights_that_are_not_finite_are_refused(path):
     def spoil(file):
         first, *_ = _list_datasets(file)
@@ -112,6 +134,9 @@ def test_complex_weights_are_refused(path):
 )
 def test_an_error_of_the_machine_is_not_a_damaged_file(tmp_path, error):
     class Network:
+        def count_params(self):
+            return 0
+
         def load_weights(self, place):
             raise error
 

@@ -16,6 +16,9 @@ from darkroom.training.networks.weights import SAVE_HINT
 
 # In a `.keras` file.
 _WEIGHTS = "model.weights.h5"
+# The most that a file takes when it is unpacked, for each number of the network, and beside them.
+# Optimizers keep two more numbers of four or eight bytes.
+_NUMBER_BYTES, _OTHER_BYTES = 32, 16 << 20
 
 
 def load_keras_weights(model: Any, weights: str) -> None:
@@ -27,12 +30,12 @@ def load_keras_weights(model: Any, weights: str) -> None:
 
     Raises:
         DataError: The file is damaged, or has numbers that are complex or not finite.
-        UsageError: It belongs to another network.
+        UsageError: It belongs to another network, or takes far more than this one when unpacked.
     """
     with copies.use_local_copy(storage.expand_home(weights)) as path:
         try:
             # First, because newer Keras takes a file with a wrong checksum for one without weights.
-            is_complex = _has_complex(path)
+            is_complex = _inspect(path, _NUMBER_BYTES * model.count_params() + _OTHER_BYTES)
             model.load_weights(path)
         except ValueError as error:
             if is_environment(error):
@@ -60,21 +63,30 @@ def are_finite(weights: list[Any]) -> bool:
     return all(bool(np.isfinite(each).all()) for each in weights)
 
 
-def _has_complex(path: str) -> bool:
-    """Tells whether a file has complex numbers, of which Keras takes the real part."""
-    if path.endswith(".keras"):
-        with zipfile.ZipFile(path) as archive, archive.open(_WEIGHTS) as file:
-            return _has_complex_datasets(io.BytesIO(file.read()))
-    return _has_complex_datasets(path)
+def _inspect(path: str, most_bytes: int) -> bool:
+    """Tells whether a file has complex numbers, of which Keras takes the real part.
+
+    Raises:
+        ValueError: It takes too much memory: a few bytes may become many gigabytes.
+    """
+    if not path.endswith(".keras"):
+        return _inspect_weights(path, most_bytes)
+    with zipfile.ZipFile(path) as archive:
+        _check_bytes(sum(each.file_size for each in archive.infolist()), most_bytes)
+        return _inspect_weights(io.BytesIO(archive.read(_WEIGHTS)), most_bytes)
 
 
-def _has_complex_datasets(file: Any) -> bool:
+def _inspect_weights(file: Any, most_bytes: int) -> bool:
+    found: list[Any] = []
     with h5py.File(file, "r") as opened:
-        return bool(
-            opened.visititems(
-                lambda _, each: getattr(each, "dtype", np.dtype(int)).kind == "c" or None
-            )
-        )
+        opened.visititems(lambda _, each: found.append(each) if hasattr(each, "dtype") else None)
+        _check_bytes(sum(each.size * each.dtype.itemsize for each in found), most_bytes)
+        return any(each.dtype.kind == "c" for each in found)
+
+
+def _check_bytes(found: int, most: int) -> None:
+    if found > most:
+        raise ValueError(f"they take {found:,} bytes when unpacked, expected {most:,} at most")
 
 
 def _describe(error: Exception) -> str:
