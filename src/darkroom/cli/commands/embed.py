@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
         metavar="MODEL",
         default=EFFICIENTNET_LITE,
         help="A file of ONNX or Keras, or the folder of a SavedModel, from images to features "
-        "(default: %(default)s)",
+        "(default: %(default)s). A SavedModel is a program: give none of a stranger",
     )
     FlagGroups(parser).add_runners()
 

@@ -31,7 +31,10 @@ def start_tensorflow(module: str = "tensorflow") -> None:
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a model."""
     parser.add_argument(
-        "model", metavar="MODEL", help="Folder of a training, or an exported SavedModel"
+        "model",
+        metavar="MODEL",
+        help="Folder of a training, or an exported SavedModel. It is a program: give none of a "
+        "stranger",
     )
 
 
