@@ -33,7 +33,8 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError, UsageError
 from darkroom.features.cache import Array, FeatureCache, choose_folder, make_key
 from darkroom.features.networks.network import Network
-from darkroom.features.table import Features, make_values, write_features
+from darkroom.features.table import Features, write_features
+from darkroom.features.values import make_values
 from darkroom.images.views import FORMATS, RAW, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
@@ -89,7 +90,7 @@ def write_dataset_features(
     load_opencv()
     files = [storage.join(folders.index, file) for file in dataset.index_files]
     rows = number_contents(files)
-    values = make_values(dataset.written, network.width, np.float16)
+    values = make_values((dataset.written, network.width), np.float16)
     kept = choose_folder(None)
     cache = FeatureCache(kept and storage.join(kept, f"{network.identity}-{STRETCH}"))
     known = cache.load(rows, values)

@@ -8,7 +8,8 @@ from darkroom import storage
 from darkroom.dataset.index import find_index_files, read_index
 from darkroom.features.cache import FeatureCache, find_kept
 from darkroom.features.compute import number_contents
-from darkroom.features.table import Features, make_values
+from darkroom.features.table import Features
+from darkroom.features.values import make_values
 from darkroom.options.input import RESIZES, STRETCH
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.storage.parquet import BATCH_ROWS
@@ -40,7 +41,7 @@ def find_kept_features(index_dir: str) -> Features | None:
     places = number_contents(find_index_files(index_dir)) if folders else {}
     for resize, folder in folders.items() if places else ():
         rows = read_index(index_dir, ["row"])["row"].to_numpy()
-        values = make_values(len(rows), WIDTH)
+        values = make_values((len(rows), WIDTH))
         known = FeatureCache(folder).load(places, values)
         found = np.sort([place for key in known for place in places[key]])
         if len(found) < _LEAST_SHARE * sum(map(len, places.values())):

@@ -8,9 +8,8 @@ in TFX, it is in the folder of the index.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +20,13 @@ from darkroom import storage
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import FEATURES_FILE, INDEX_FOLDER
 from darkroom.errors import DataError
+from darkroom.features.values import Array, make_values
 from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
 
 _NAMES = ["key", "sha256"]
 _MODEL = b"darkroom.model"
 _NUMBER = np.dtype("<f2")
 _AGAIN = "Delete it, and make it again with: darkroom embed RECORDS."
-
-Array = np.ndarray[Any, Any]
 
 
 class Features(NamedTuple):
@@ -47,12 +45,6 @@ class Features(NamedTuple):
     values: Array
     is_kept: bool = False
     contents: Sequence[str] = ()
-
-
-def make_values(count: int, width: int, dtype: Any = np.float32) -> Array:
-    """Returns zeros [count, width] in a temporary file: the system can take their memory back."""
-    with tempfile.TemporaryFile(prefix="darkroom-") as scratch:
-        return np.memmap(scratch, dtype, "w+", shape=(max(1, count), width))[:count]
 
 
 def write_features(
@@ -120,7 +112,7 @@ def read_features(path: str, index_dir: str) -> Features | None:
             raise DataError(f"{path} is not a table of features.", _AGAIN)
         size = kind.byte_width
         parts, width, end = [schema.empty_table().select(_NAMES)], size // _NUMBER.itemsize, 0
-        values = make_values(count, width)
+        values = make_values((count, width))
         for batch in iterate_batches(parquet, None, BATCH_ROWS):
             if any(column.null_count for column in batch.columns):
                 raise DataError(f"{path} is damaged: it has rows without values.", _AGAIN)

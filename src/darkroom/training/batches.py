@@ -121,10 +121,7 @@ class ImageBatches:
         return self.balance.sample(self.training) if self.balance else self.training
 
 
-@contextmanager
-def use_features(
-    data: ImageBatches, base: Any, options: TrainingOptions
-) -> Iterator[FeatureBatches]:
+def make_features(data: ImageBatches, base: Any, options: TrainingOptions) -> FeatureBatches:
     """Computes the features of all images for a training of the head alone.
 
     Args:
@@ -132,20 +129,21 @@ def use_features(
         base: A Keras model from images to features.
         options: The options of the training.
 
-    Yields:
+    Returns:
         Batches of features.
+
+    Raises:
+        StorageError: The folder for temporary files is full.
     """
     views = list_views(data.options)
     name = name_base(options.model, options.precision, scaled=data.options.scaled_decoding)
-    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-        cache = choose_folder(options.feature_cache)
-        computer = Computer(base, name, data.options, cache, scratch)
-        training = computer.compute(data.training, "train", views)
-        # Evaluation sees images as the exported model will.
-        evaluation = computer.compute(data.evaluation, "eval", views[:1])
-        data.check_not_replaced()
-        seconds = computer.measure_view(must_run=options.fit_minutes is not None)
-        yield FeatureBatches(data, training, evaluation, seconds)
+    computer = Computer(base, name, data.options, choose_folder(options.feature_cache))
+    training = computer.compute(data.training, "train", views)
+    # Evaluation sees images as the exported model will.
+    evaluation = computer.compute(data.evaluation, "eval", views[:1])
+    data.check_not_replaced()
+    seconds = computer.measure_view(must_run=options.fit_minutes is not None)
+    return FeatureBatches(data, training, evaluation, seconds)
 
 
 @dataclass(frozen=True)

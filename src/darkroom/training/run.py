@@ -30,8 +30,8 @@ from darkroom.targets.learned import Learned
 from darkroom.training.batches import (
     FeatureBatches,
     ImageBatches,
+    make_features,
     use_cache_folder,
-    use_features,
 )
 from darkroom.training.devices.loops import DivergedError, Loop, make_loop, show_batches
 from darkroom.training.devices.placement import Placement, explain_lost_workers, make_placement
@@ -220,9 +220,9 @@ def _train_phases(
         loop = make_loop(run.model, options.loop, data.placement, options.steps_per_execution)
         if is_head(run.phase):
             # Features are read from memory, which says nothing about the input.
-            with use_features(data, parts.base, options) as features:
-                run.keep_view_seconds(features.view_seconds)
-                _train_epochs(run, loop, features)
+            features = make_features(data, parts.base, options)
+            run.keep_view_seconds(features.view_seconds)
+            _train_epochs(run, loop, features)
         else:
             total = _train_epochs(run, loop, data) + (total or InputTiming())
     done = len(state.history)

@@ -164,13 +164,13 @@ def test_embed_finds_what_a_training_has_computed(tmp_path, small_network, weigh
     monkeypatch.setattr(keras_models, "DEFAULT_SIZE", SIZE)
     monkeypatch.setattr(small_network, "find_weights", lambda: weights)
     monkeypatch.setattr(small_network, "load_weights", lambda net, path: net.load_weights(path))
-    # The base, and its name, as of `use_features`.
+    # The base, and its name, as of `make_features`.
     training = TrainingOptions(model="efficientnet-lite0", weights=weights, image_size=SIZE)
     head = make_head(Learned("label", ("0", "1")), (), "none")
     base = make_parts(training, head, 1).base
     name = name_base(training.model, training.precision, scaled=True)
     cache = str(tmp_path / "cache" / "features")
-    computer = compute.Computer(base, name, training.input_options, cache, str(tmp_path))
+    computer = compute.Computer(base, name, training.input_options, cache)
     source = open_splits(open_data([tmp_path / "records"]).splits)["train"]
     expected = computer.compute(source, "train", [compute.View("stretch", False)]).values
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))

@@ -6,7 +6,6 @@ A view is one way to show an image.
 from __future__ import annotations
 
 import hashlib
-import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.features.cache import Array, FeatureCache, make_key
 from darkroom.features.networks.network import identify_network
+from darkroom.features.values import make_values
 from darkroom.input.pipeline import decode_view, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
@@ -68,15 +68,12 @@ class Computer:
         name: The model and all that decides its features, besides weights and views.
         options: How images are decoded.
         cache: The folder of the cache; None for none.
-        scratch: A folder for files that may be as large as all features.
     """
 
-    def __init__(
-        self, base: Any, name: str, options: InputOptions, cache: str | None, scratch: str
-    ) -> None:
+    def __init__(self, base: Any, name: str, options: InputOptions, cache: str | None) -> None:
         # Both passes over the images must have the same order.
         self._options = replace(options, record_cache=NO_CACHE, deterministic=True, service=None)
-        self._cache, self._scratch = cache, scratch
+        self._cache = cache
         self._identity = identify_network(name, options.image_size, base.get_weights())
         self._width = int(base.output_shape[-1])
         self._view_seconds: list[float] = []
@@ -99,9 +96,8 @@ class Computer:
         rows: dict[bytes, list[int]] = {}
         for row, key in enumerate(keys):
             rows.setdefault(key, []).append(row)
-        # A file, so that the system can take the memory back: a million images have 10 GB.
-        path = os.path.join(self._scratch, f"{split}.features")
-        values = np.memmap(path, np.float32, "w+", shape=(len(keys), len(views), self._width))
+        # A million images have 10 GB.
+        values = make_values((len(keys), len(views), self._width))
         names = [f"{self._identity}-{view.name}" for view in views]
         caches = [FeatureCache(self._cache and storage.join(self._cache, name)) for name in names]
         found = [cache.load(rows, values[:, n]) for n, cache in enumerate(caches)]
