@@ -124,6 +124,8 @@ def test_all_rows_of_an_image_are_decided_about(images):
 
 
 def test_a_list_may_exclude_rows_as_well(images):
+    with pytest.raises(DataError, match=r"decisions.jsonl drop all 5 rows that can be used"):
+        plan(images, *(decide("drop", name) for name in LABELS))
     (images / "list.txt").write_text("a\nb\n")
     found, rows = plan(
         images, decide("drop", "a"), decide("drop", "c"), exclude=str(images / "list.txt")

@@ -9,7 +9,11 @@ from darkroom.manifest.exclusions import write_names
 
 def read(path):
     write_names(str(path), f"{path}.names")
-    return pq.read_table(f"{path}.names")["name"].to_pylist()
+    table = pq.read_table(f"{path}.names")
+    # One image has names that follow one another.
+    images = table["image"].to_pylist()
+    assert [*dict.fromkeys(images)] == [*range(len({*images}))]
+    return table["name"].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,7 @@ def test_a_list_is_a_parquet_file_in_which_keep_counts(tmp_path):
     )
     pq.write_table(table, tmp_path / "list.parquet")
     assert read(tmp_path / "list.parquet") == ["k1", "/1", "k2"]
+    assert pq.read_table(tmp_path / "list.parquet.names")["image"].to_pylist() == [0, 0, 1]
 
 
 def test_long_lists_are_read_in_parts(tmp_path, monkeypatch):
@@ -71,7 +76,22 @@ def test_an_error_of_writing_is_not_said_of_the_list(tmp_path, monkeypatch):
         read(tmp_path / "list.txt")
 
 
-def test_a_table_without_names_is_an_error(tmp_path):
-    pq.write_table(pa.table({"label": ["cat"]}), tmp_path / "list.parquet")
-    with pytest.raises(DataError, match=r"has the columns .*'label'.*expected one of"):
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ({"label": ["cat"]}, r"has the columns .*'label'.*expected one of"),
+        ({"key": [7]}, "The column key of the list .*list.parquet is int64, expected text"),
+        ({"uri": [["/a", "/b"]]}, "The column uri of .* is list<.*string>, expected text"),
+        ({"id": [b"a"]}, "The column id of .* is binary, expected text"),
+    ],
+)
+def test_a_table_without_names_is_an_error(tmp_path, column, said):
+    pq.write_table(pa.table(column), tmp_path / "list.parquet")
+    with pytest.raises(DataError, match=said):
         read(tmp_path / "list.parquet")
+
+
+def test_the_id_of_a_row_may_be_a_number_and_text_may_be_encoded_as_a_dictionary(tmp_path):
+    table = pa.table({"id": [7, 0], "uri": pa.array(["/a", None]).dictionary_encode()})
+    pq.write_table(table.append_column("key", pa.nulls(2)), tmp_path / "list.parquet")
+    assert read(tmp_path / "list.parquet") == ["/a", "7", "0"]

@@ -261,8 +261,9 @@ def test_what_cannot_be_placed_is_an_error(plan, tmp_path):
     with pytest.raises(DataError, match=r"the 2 keys of .*near.parquet, as '[0-9a-f]{32}'"):
         plan(lines, groups=write_groups(tmp_path / "near.parquet", [["x.jpg", "y.jpg"]]))
     pq.write_table(pa.table({"key": ["a"]}), tmp_path / "other.parquet")
-    with pytest.raises(DataError, match=r"groups at .* its column group is missing"):
+    with pytest.raises(DataError, match=r"groups at .* its column group is missing") as error:
         plan(lines, groups=str(tmp_path / "other.parquet"))
+    assert "darkroom duplicates" in error.value.hint
     with pytest.raises(DataError, match="has a column 'fold' already"):
         plan(lines, HEADER.replace("patient", "Fold"), folds=3)
     with pytest.raises(UsageError, match="the source has numbers"):
@@ -271,6 +272,20 @@ def test_what_cannot_be_placed_is_an_error(plan, tmp_path):
         plan(["1.jpg"], "image_uri\n", stratify=True)
     with pytest.raises(UsageError, match="folds"):
         ManifestOptions(folds=1)
+
+
+def test_a_damaged_list_of_groups_is_named_and_unknown_keys_are_said(plan, tmp_path):
+    lines = make_lines(9, ["p"])
+    path = write_groups(tmp_path / "near.parquet", [["1.jpg", "2.jpg", "x.jpg"], ["y.jpg"]])
+    plan(lines, groups=path)
+    assert plan.notes[0].startswith(f"Warning: 2 of 4 keys in {path} not found in the source, as ")
+    data = bytearray((tmp_path / "near.parquet").read_bytes())
+    # The pages, not the footer.
+    data[4:200] = bytes(196)
+    (tmp_path / "near.parquet").write_bytes(data)
+    with pytest.raises(DataError, match=r"list of groups .*near.parquet cannot be read") as error:
+        plan(lines, groups=path)
+    assert "darkroom duplicates" in error.value.hint
 
 
 @pytest.mark.fault(

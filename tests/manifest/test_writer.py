@@ -4,6 +4,7 @@ import random
 import shutil
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from darkroom.manifest.table import (
 )
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime import progress
 
 HEADER = "split,image_uri,label\n"
 
@@ -200,6 +202,23 @@ def test_excluded_images_are_left_out_and_counted(tmp_path):
     assert sorted(planned.get("id")) == [("e.jpg",), ("f.jpg",)]
     assert planned.manifest.labels == ["le", "lf"]
     assert (planned.manifest.excluded, planned.manifest.deduplicated) == (4, 4)
+
+
+def test_of_the_names_of_an_image_in_a_table_one_is_enough(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(progress, "note", said.append)
+    text = HEADER + "".join(f"TRAIN,{name}.jpg,l{name}\n" for name in "abc")
+    path = f"{tmp_path}/list.parquet"
+    names = {"key": [make_key("a.jpg"), make_key("x.jpg")], "uri": ["/moved/a.jpg", "/x.jpg"]}
+    pq.write_table(pa.table(names), path)
+    assert sorted(plan(tmp_path, text, exclude=path).get("id")) == [("b.jpg",), ("c.jpg",)]
+    assert said[0].startswith(f"Warning: 1 name in {path} not found in the source, as '/x.jpg'.")
+
+
+def test_a_list_of_all_images_is_named(tmp_path):
+    text = HEADER + "TRAIN,a.jpg,l\nTRAIN,b.jpg,l\nTRAIN,,l\n"
+    with pytest.raises(DataError, match=r"list.txt leaves out all 2 rows that can be used"):
+        plan(tmp_path, text, exclude=exclude(tmp_path, "a.jpg\nb.jpg\n"))
 
 
 def test_an_excluded_row_conflicts_with_no_other(tmp_path):

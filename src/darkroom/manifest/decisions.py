@@ -30,7 +30,7 @@ from darkroom.errors import DataError, RejectError
 from darkroom.manifest.base import Base
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
-from darkroom.runtime.text import list_first
+from darkroom.runtime.text import format_count, list_first
 from darkroom.storage.database import create_view
 from darkroom.targets.form import Form
 from darkroom.targets.kind import Kind, find_kind
@@ -73,8 +73,8 @@ FROM included LEFT JOIN decided USING (row) LEFT JOIN decisions ON decisions.key
 WHERE is_dropped IS NOT TRUE
 """
 _COUNT_DROPPED = """
-SELECT count(*) FROM included JOIN decided USING (row)
-JOIN decisions ON decisions.key = decided.named WHERE is_dropped
+SELECT count(*) FILTER (WHERE is_dropped), count(*)
+FROM included LEFT JOIN decided USING (row) LEFT JOIN decisions ON decisions.key = decided.named
 """
 
 
@@ -101,7 +101,8 @@ def apply_decisions(
         What was applied, None without a file; and how many rows are dropped.
 
     Raises:
-        DataError: A line is not a decision, or has an impossible label. Or all images are gone.
+        DataError: A line is not a decision, or has an impossible label. Or all images are gone, or
+            dropped.
         OSError: The file cannot be read, or a store fails.
     """
     path = options.decisions
@@ -132,7 +133,13 @@ def apply_decisions(
         connection.execute(statement)
     found = Counter(each.action for each in chosen.values())
     connection.execute(_ENTRIES.format(more=", ignored" if found[IGNORE] else ""))
-    [[dropped]] = connection.execute(_COUNT_DROPPED).fetchall()
+    dropped, included = connection.execute(_COUNT_DROPPED).fetchall()[0]
+    if dropped and dropped == included:
+        raise DataError(
+            f"The decisions in {path} drop all {format_count(dropped, 'row')} that can be used, so "
+            "there is nothing to write.",
+            "Leave the file out (--decisions, decisions= in Python), or take lines out of it.",
+        )
     if changed:
         progress.warn(f"Not applied, because the images changed since: {list_first(changed)}.")
     if gone:

@@ -34,15 +34,19 @@ UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
 UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
 """
 _INCLUDED = "CREATE TEMP VIEW included AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
-# Only excluded rows can have one of the names, so the source is not read again.
+# Of the several names of an image one is enough. Only excluded rows can have one of the names, so
+# the source is not read again.
 _UNKNOWN_NAMES = """
-WITH known AS (SELECT key, uri, id FROM staged SEMI JOIN excluded USING (row))
-SELECT count(*), min(name) FROM (SELECT DISTINCT name FROM names) listed
-WHERE name NOT IN (
-    SELECT key FROM known UNION SELECT uri FROM known UNION SELECT id FROM known
+WITH known AS (SELECT key, uri, id FROM staged SEMI JOIN excluded USING (row)),
+listed AS (
+    SELECT min(name) AS name FROM names GROUP BY image HAVING NOT bool_or(name IN (
+        SELECT key FROM known UNION SELECT uri FROM known UNION SELECT id FROM known
+    ))
 )
+SELECT count(DISTINCT name), min(name) FROM listed
 """
-_SCHEMA = pa.schema([("name", pa.string())])
+_COUNTS = "SELECT (SELECT count(*) FROM excluded), (SELECT count(*) FROM included)"
+_SCHEMA = pa.schema([("image", pa.int64()), ("name", pa.string())])
 _HINT = "Give a Parquet file, a CSV or a text file with the keys or paths of images."
 
 
@@ -71,7 +75,7 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
         How many rows are excluded.
 
     Raises:
-        DataError: The list is damaged, or no column names images.
+        DataError: The list is damaged, no column names images, or it lists all rows.
         OSError: It cannot be read.
     """
     if path is None:
@@ -82,33 +86,42 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
     create_view(connection, "names", [table], scratch)
     connection.execute(_EXCLUDED)
     connection.execute(_INCLUDED)
-    # In a list of `darkroom duplicates` an image has several names, of which one is enough.
-    if not path.lower().endswith(".parquet"):
-        count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
-        if count:
-            progress.note(
-                f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
-                f"{first!r}. A name is a key, a URI, or a path relative to the source."
-            )
-    [[excluded]] = connection.execute("SELECT count(*) FROM excluded").fetchall()
-    them = "it" if excluded == 1 else "them"
-    progress.note(f"{format_count(excluded, 'row')} left out, because {path} lists {them}.")
+    count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
+    if count:
+        progress.note(
+            f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
+            f"{first!r}. A name is a key, a URI, or a path relative to the source."
+        )
+    excluded, included = connection.execute(_COUNTS).fetchall()[0]
+    rows, them = format_count(excluded, "row"), "it" if excluded == 1 else "them"
+    if excluded and not included:
+        raise DataError(
+            f"The list {path} leaves out all {rows} that can be used, so there is nothing to "
+            "write.",
+            "Leave the list out (--exclude, exclude= in Python), or take names out of it.",
+        )
+    progress.note(f"{rows} left out, because {path} lists {them}.")
     return int(excluded)
 
 
 def write_names(path: str, table: str) -> None:
-    """Writes the names of a list to a local Parquet file with the column `name`.
+    """Writes the names of a list to a local Parquet file, each with the number of its image.
 
     Raises:
         DataError: The list is damaged, or no column names images.
         OSError: It cannot be read.
     """
     with pq.ParquetWriter(table, _SCHEMA) as writer:
-        for names in _read_names(path):
-            writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
+        first = 0
+        for images in _read_images(path):
+            numbers = [n for n, names in enumerate(images, first) for _ in names]
+            names = [name for names in images for name in names]
+            writer.write_table(pa.table([numbers, names], schema=_SCHEMA))
+            first += len(images)
 
 
-def _read_names(path: str) -> Iterator[list[str]]:
+def _read_images(path: str) -> Iterator[list[list[str]]]:
+    """Yields the names of each listed image, in parts of the list."""
     ending = os.path.splitext(path)[1].lower()
     message = f"The list {path} cannot be read"
     try:
@@ -118,19 +131,36 @@ def _read_names(path: str) -> Iterator[list[str]]:
         raise DataError(f"{message}: {error}.", _HINT) from error
 
 
-def _read_parquet(path: str) -> Iterator[list[str]]:
+def _read_parquet(path: str) -> Iterator[list[list[str]]]:
     with storage.open_read(path) as file:
-        names = pq.ParquetFile(file).schema_arrow.names
-    columns = [name for name in names if name in (*NAME_COLUMNS, KEEP_COLUMN)]
-    if not any(name in NAME_COLUMNS for name in names):
+        schema = pq.ParquetFile(file).schema_arrow
+    naming = [field for field in schema if field.name in NAME_COLUMNS]
+    if not naming:
         raise DataError(
-            f"The list {path} has the columns {list(names)}, expected one of {NAME_COLUMNS}.", _HINT
+            f"The list {path} has the columns {schema.names}, expected one of {NAME_COLUMNS}.",
+            _HINT,
         )
+    for field in naming:
+        if not _can_name(field):
+            raise DataError(
+                f"The column {field.name} of the list {path} is {field.type}, expected text.", _HINT
+            )
+    columns = [name for name in schema.names if name in (*NAME_COLUMNS, KEEP_COLUMN)]
     for batch in read_batches(path, columns):
         yield list(_find_names(batch.to_pylist()))
 
 
-def _read_text(path: str, ending: str) -> Iterator[list[str]]:
+def _can_name(field: pa.Field) -> bool:
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    # The id of a row may be a number; of an empty column nothing is known.
+    is_number = field.name == "id" and pa.types.is_integer(kind)
+    return bool(is_text or is_number or pa.types.is_null(kind))
+
+
+def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
     with storage.open_read(path) as binary:
         lines = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
         records: Iterable[list[str]] = csv.reader(lines, strict=True)
@@ -152,7 +182,7 @@ def _read_text(path: str, ending: str) -> Iterator[list[str]]:
         yield list(_find_names(rows))
 
 
-def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[list[str]]:
     for row in rows:
         if str(row.get(KEEP_COLUMN, False)).strip().lower() != "true":
-            yield from (str(row[name]) for name in NAME_COLUMNS if row.get(name))
+            yield [str(row[name]) for name in NAME_COLUMNS if row.get(name) not in (None, "")]

@@ -29,6 +29,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, suggest
 from darkroom.storage.database import create_view
+from darkroom.storage.parquet import read_batches, report_damage
 from darkroom.targets.kind import Kind
 
 _LIST_COLUMNS = {"group": "BIGINT", "key": "VARCHAR"}
@@ -53,6 +54,12 @@ FROM known
 """
 _ROWS = "SELECT row, place, given, hashed, fold, counts, name IS NOT NULL FROM members"
 _LISTED = "SELECT count(*), min(key), count(row) FROM groups LEFT JOIN members USING (key)"
+# The list is small enough to be looked up in, the source may not be.
+_UNKNOWN = """
+WITH found AS (SELECT DISTINCT key FROM staged SEMI JOIN groups USING (key))
+SELECT count(*), min(key) FROM groups ANTI JOIN found USING (key)
+"""
+_HINT = "Make the list again with darkroom duplicates RECORDS --near."
 # A hash takes a fraction of the memory of a name. Two names of one hash would be one group.
 _LINKS = """
 SELECT row, hash(name) FROM members WHERE name IS NOT NULL
@@ -130,14 +137,7 @@ def place_rows(
     if options.groups is None:
         connection.execute(_NO_GROUPS)
     else:
-        create_view(connection, "groups", [options.groups], scratch, _LIST_COLUMNS)
-        count, first, found = connection.execute(_LISTED).fetchall()[0]
-        if count and not found:
-            raise DataError(
-                f"The source has none of the {format_count(count, 'key')} of {options.groups}, as "
-                f"{first!r}: it is the list of another dataset.",
-                "Give the list of darkroom duplicates for a conversion of this source.",
-            )
+        _read_groups(connection, options.groups, scratch)
     if options.stratify:
         connection.execute(_LABELS.format(names=str(kind.names).format(column="label")))
         connection.execute(_CLASSES)
@@ -168,6 +168,32 @@ def place_rows(
             writer.write_batch(placed)
     create_view(connection, "placed", [path], scratch)
     return True
+
+
+def _read_groups(connection: duckdb.DuckDBPyConnection, path: str, scratch: str) -> None:
+    """Creates the view `groups` of a list of groups.
+
+    Raises:
+        DataError: The list is damaged, or of another dataset.
+    """
+    with report_damage(f"The list of groups {path} cannot be read", _HINT):
+        # DuckDB would not name the file.
+        for _ in read_batches(path, [*_LIST_COLUMNS]):
+            pass
+    create_view(connection, "groups", [path], scratch, _LIST_COLUMNS, hint=_HINT)
+    count, first, found = connection.execute(_LISTED).fetchall()[0]
+    if count and not found:
+        raise DataError(
+            f"The source has none of the {format_count(count, 'key')} of {path}, as {first!r}: it "
+            "is the list of another dataset.",
+            "Give the list of darkroom duplicates for a conversion of this source.",
+        )
+    unknown, first = connection.execute(_UNKNOWN).fetchall()[0]
+    if unknown:
+        progress.note(
+            f"Warning: {unknown:,} of {format_count(count, 'key')} in {path} not found in the "
+            f"source, as {first!r}."
+        )
 
 
 class _Placing:

@@ -15,6 +15,7 @@ from darkroom import storage
 from darkroom.errors import DataError, StorageError
 from darkroom.storage.parquet import report_damage
 
+_HINT = "List all faults with darkroom verify, or run the step that writes this file again."
 # Each thread needs memory, so more threads would need a higher limit.
 _MEMORY = "112MB"
 # The allowed types of a column, by DuckDB's type for it. Casting anything else may give nonsense;
@@ -79,6 +80,7 @@ def create_view(
     scratch: str,
     columns: Mapping[str, str] | None = None,
     newer: Collection[str] = (),
+    hint: str = _HINT,
 ) -> None:
     """Makes Parquet files a view; remote ones are copied to `scratch` first.
 
@@ -90,6 +92,7 @@ def create_view(
         columns: DuckDB's type of each column of the view; all columns as they are when None. Where
             text is expected, a list becomes its JSON, and stays itself in a column NAME_list.
         newer: Columns that older files do not have; they are null there.
+        hint: What to do about a file that cannot be used.
 
     Raises:
         DataError: A file does not have these columns, or is not a Parquet file.
@@ -103,7 +106,7 @@ def create_view(
         else:
             local = storage.absolute(path)
         if columns:
-            _check_columns(f"The {name} at {path}", local, columns, newer)
+            _check_columns(f"The {name} at {path}", local, columns, newer, hint)
         # DuckDB takes a path for a pattern.
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
@@ -128,9 +131,8 @@ def create_view(
 
 
 def _check_columns(
-    what: str, local: str, columns: Mapping[str, str], newer: Collection[str]
+    what: str, local: str, columns: Mapping[str, str], newer: Collection[str], hint: str
 ) -> None:
-    hint = "List all faults with darkroom verify, or run the step that writes this file again."
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():
