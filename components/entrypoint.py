@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from unittest import mock
 
 from darkroom import storage
-from darkroom.errors import UsageError
+from darkroom.errors import DarkroomError, UsageError
 from darkroom.kfp.ending import TaskParser, handle_signals, report_error
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
@@ -64,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with mock.patch.object(sys, "argv", sys.argv[:1]):
             run_task(arguments, beam_args)
     except Exception as error:  # noqa: BLE001  the backend gets its line of JSON for any error
-        traceback.print_exc()
+        # Ours say what is wrong and what to do; of all others, the place may matter.
+        if not isinstance(error, DarkroomError):
+            traceback.print_exc()
         return report_error(error, executor=executor)
     return 0
 

@@ -9,12 +9,13 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.kfp.places import name_uris
+from darkroom.validation.diff import DIFF_TITLE
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"
-_OUTPUT = "the page of the component that wrote it (validation_html, diff_html)"
+_OUTPUTS = {DIFF_TITLE: "output diff_html of DatasetDiff"}
 
 
 class Executor(base_executor.BaseExecutor):
@@ -38,7 +39,7 @@ class Executor(base_executor.BaseExecutor):
         """
         uri = artifact_utils.get_single_uri(input_dict[REPORT_KEY])
         text = storage.read_bytes(storage.join(uri, REPORT_JSON)).decode()
-        page = storage.join(uri, REPORT_HTML)
+        report, page = DatasetReport.from_json(text), storage.join(uri, REPORT_HTML)
         if storage.is_remote(name_uris(page)):  # the folder of a pod that is gone, or a bucket
-            page = _OUTPUT
-        check_blessed(DatasetReport.from_json(text), page)
+            page = _OUTPUTS.get(report.title, "output validation_html of ImageValidator")
+        check_blessed(report, page)

@@ -138,9 +138,7 @@ def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gat
     report.uri = str(tmp_path / "minio" / Path(report.uri).name)
     with pytest.raises(GateError) as error:
         _pass_gate(report)
-    assert str(error.value).endswith(
-        "The whole report: the page of the component that wrote it (validation_html, diff_html)"
-    )
+    assert str(error.value).endswith("The whole report: output validation_html of ImageValidator")
     assert error.value.exit_code == 1
 
     warned = _judge(made, anomalies, new_artifact, policies={"leakage": "warn"})

@@ -17,8 +17,9 @@ pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCOPE = (
-    "Looked for: equal pixels and small changes; crops and turned copies need features: darkroom "
-    "embed. 52 images without perceptual hash: plain, tiny, not decoded or of an older dataset."
+    "Looked for: equal pixels and small changes; crops and turned copies need features: option "
+    "embed, or darkroom embed. 52 images without perceptual hash: plain, tiny, not decoded or of "
+    "an older dataset."
 )
 DATA_NODES = [
     *("ImportSchemaGen", "ManifestGen", "ImageToTFRecord", "ImageStatisticsGen"),

@@ -75,6 +75,8 @@ def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path)
     summary = cluster.find(done.artifacts["summary"]).read_text()
     assert summary.startswith(f"# 39 records in {here.shards} shards\n")
     assert "| Rejected | 7 |" in summary
+    # KFP's UI shows two tables without a heading between them as one.
+    assert "|\n\n## Splits and classes\n\n| label | train |" in summary
     assert "| cat | " in summary
     assert "gone.jpg" in summary
 

@@ -14,6 +14,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.dataset.commit import read_dataset
 
 from ..evaluation.conftest import COLORS, exported, model  # noqa: F401
 from ..pictures import encode
@@ -82,6 +83,7 @@ def test_an_evaluation_hands_over_numbers_matrix_and_page(cluster, given):
     page = cluster.find(done.artifacts["evaluation_page"]).read_text()
     assert "Confusion" in page
     assert "Not good enough: the accuracy is 0.7778 (needed at least 0.9)" in page
+    assert "The model is held to min_accuracy 0.9." in page
 
 
 def test_a_model_that_is_not_good_enough_stops(cluster, given):
@@ -153,6 +155,7 @@ def test_a_training_hands_over_model_log_and_page(cluster, dataset, monkeypatch)
     facts = artifacts["trained_model"].metadata
     assert (facts["framework"], facts["labels"], facts["split"]) == ("tensorflow", 3, "test")
     assert facts["accuracy"] == done.parameters["accuracy"]
+    assert facts["dataset_fingerprint"] == read_dataset(str(cluster.find(dataset))).fingerprint
     files = {path.name for path in cluster.find(artifacts["training_log"]).iterdir()}
     assert {"history.json", "training.json", "model.keras", "tensorboard"} <= files
     assert "checkpoints" not in files
@@ -170,7 +173,10 @@ def test_a_training_hands_over_model_log_and_page(cluster, dataset, monkeypatch)
         "evaluate_classifier", {"model": artifacts["trained_model"], "dataset": dataset}
     )
     assert again.parameters == {"passed": True, **done.parameters}
-    assert "is not known" not in cluster.find(again.artifacts["evaluation_page"]).read_text()
+    page = cluster.find(again.artifacts["evaluation_page"]).read_text()
+    assert "is not known" not in page
+    # The page of the training has no such line, as it holds the model to nothing.
+    assert "The model is held to no bound" in page
     assert artifacts["trained_model"].uri in (folder / "evaluation.json").read_text()
     log = artifacts["training_log"]
     assert f'"{log.uri}"' in (cluster.find(log) / "training.json").read_text()
@@ -234,6 +240,8 @@ def test_a_function_gets_records_and_arguments_and_hands_over_its_files(
     done = run(epochs=3.0, sizes=[8.0, 0.5], other={"depth": 2.0})
     made = done.artifacts["trained_model"]
     assert made.metadata["function"] == "own_training:train"
+    fingerprint = read_dataset(str(cluster.find(dataset))).fingerprint
+    assert made.metadata["dataset_fingerprint"] == fingerprint
     [file] = cluster.find(made).iterdir()
     assert (file.name, file.read_text()) == ("model.pt", '[3, [8, 0.5], {"other": {"depth": 2}}]')
     assert done.artifacts["training_metrics"].metadata == {"accuracy": 0.5}

@@ -446,8 +446,8 @@ def test_the_table_lists_ten_rows_of_each_finding(judge):
             "Stopped by 1 finding.",
             "16 rows in the source: 4 written, 12 rejected, 0 deduplicated.",
             "Looked for: equal pixels and small changes; crops and turned copies need features: "
-            "darkroom embed. 4 images without perceptual hash: plain, tiny, not decoded or of an "
-            "older dataset.",
+            "option embed, or darkroom embed. 4 images without perceptual hash: plain, tiny, not "
+            "decoded or of an older dataset.",
             "",
             "FAIL  rejects       12  12 of 16 rows were rejected "
             "(75.00%, allowed 1.00%): missing 12.",

@@ -33,7 +33,7 @@ from ..pictures import encode, make_drawing, make_noise, make_scene
 
 SCOPE = (
     "Looked for: equal pixels and small changes; crops and turned copies need features: "
-    "darkroom embed."
+    "option embed, or darkroom embed."
 )
 needs_opencv = pytest.mark.skipif(not can_align(), reason="needs OpenCV")
 MILD = {

@@ -44,6 +44,7 @@ def evaluate(
     *,
     from_logits: bool = False,
     judge: Callable[[Evaluation], Sequence[str]] | None = None,
+    notes: Sequence[str] = (),
 ) -> Evaluation:
     """Evaluates an exported model by the answers that a server would give.
 
@@ -59,6 +60,7 @@ def evaluate(
         from_logits: The model gives logits, and probabilities are made of them.
         judge: Takes the numbers, and returns the bounds that the model misses, as parts of a
             sentence. The report says them first.
+        notes: Sentences that the report says before its own, as which bounds there are.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.
@@ -95,6 +97,7 @@ def evaluate(
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
     found, scored = _evaluate_split(load_model(folder, from_logits=from_logits), named, facts)
+    found = replace(found, notes=(*notes, *found.notes))
     if judge is not None:
         found = _add_missed(found, judge(found))
     if target is not None:

@@ -10,9 +10,12 @@ from numbers import Real
 from typing import Any
 
 from darkroom import storage
+from darkroom.dataset.commit import find_dataset
+from darkroom.dataset.pointer import find_data
+from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DarkroomError, DataError, UsageError
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
-from darkroom.evaluation.report.facts import EVALUATION_FILE
+from darkroom.evaluation.report.facts import EVALUATION_FILE, read_facts
 from darkroom.evaluation.report.result import Evaluation, describe_split
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
@@ -68,6 +71,8 @@ def _hand_over(result: TrainingResult, execution: Execution, *, is_scratch: bool
     places = {result.model_dir: model.uri, folder: log.uri} if is_scratch else {}
     _copy_log(folder, EVALUATION_FILE, model.path, places)
     model.describe(_describe_model(result.evaluation))
+    for part in read_facts(folder).data.get(TRAIN, ())[:1]:
+        model.describe({"dataset_fingerprint": part["fingerprint"]})
     storage.delete(log.path)
     for name in storage.list_everything(folder):
         if name in _LOGGED or name.startswith(f"{TENSORBOARD_FOLDER}/"):
@@ -134,6 +139,8 @@ def train_with_function(execution: Execution) -> None:
         storage.delete(model.path)
         copies.copy_folder(folder, model.path)
     model.describe({"function": name})
+    if dataset := find_dataset(find_data(place)):
+        model.describe({"dataset_fingerprint": dataset.fingerprint})
     outputs["training_metrics"].write_facts({key: float(value) for key, value in numbers.items()})
     execution.write_output()
 
@@ -150,6 +157,7 @@ def evaluate_classifier(execution: Execution) -> None:
             split,
             report_dir=folder,
             judge=lambda found: find_missed(found, asked["min_accuracy"], asked["min_recall"]),
+            notes=[_describe_bounds(asked)],
         )
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     scores = _list_scores(found) | {"passed": float(not found.missed)}
@@ -164,6 +172,13 @@ def evaluate_classifier(execution: Execution) -> None:
             f"{'; '.join(found.missed)}.",
             "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
         )
+
+
+def _describe_bounds(asked: Mapping[str, Any]) -> str:
+    bounds = [f"{name} {asked[name]:g}" for name in ("min_accuracy", "min_recall") if asked[name]]
+    if not bounds:
+        return "The model is held to no bound: neither min_accuracy nor min_recall is given."
+    return f"The model is held to {' and '.join(bounds)}."
 
 
 def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Sequence[str]:

@@ -79,8 +79,11 @@ def _encode_classes(result: ConversionResult) -> str:
         for name in names[:_MAX_LABELS]
     ]
     more = len(names) - len(rows)
-    table = make_markdown_table(["label", *result.classes], rows) if rows else ""
-    return f"{table}\n\n… and {more:,} more" if more > 0 else table
+    if not rows:
+        return ""
+    # Without a heading between them, Kubeflow's UI shows two tables as one.
+    table = make_markdown_table(["label", *result.classes], rows)
+    return f"## Splits and classes\n\n{table}" + (f"\n\n… and {more:,} more" if more > 0 else "")
 
 
 def _encode_read_as(result: ConversionResult) -> str:

@@ -24,8 +24,8 @@ def check_location_data(context: Context) -> Iterator[Finding]:
         count,
         f"{count:,} stored {verb} a position or the serial number of a camera or lens: "
         f"{format_count(num_places, 'position')}.",
-        "Whoever gets the records can read them. Take them out with: darkroom convert "
-        "--strip-metadata. Pixels stay as they are.",
+        "Whoever gets the records can read them. Take them out with the option strip_metadata "
+        "(darkroom convert --strip-metadata). Pixels stay as they are.",
         fetch_rows(context.connection, _FIRST, [MAX_RANKED_ROWS]),
     )
 

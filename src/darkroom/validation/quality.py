@@ -83,8 +83,8 @@ def check_quality(context: Context) -> Iterator[Finding]:
         context.options.policies["quality"],
         len(marked),
         f"{format_count(len(marked), 'image')} {verb} much from the others: {shown}.",
-        "Look at them: leave out those that a model cannot learn from, as in the gallery (darkroom "
-        "gallery RECORDS).",
+        "Look at them: leave out those that a model cannot learn from, as in the gallery (option "
+        "gallery, or darkroom gallery RECORDS).",
         _list_rows(context, {row: ", ".join(marked[row][1]) for row in listed}),
     )
 

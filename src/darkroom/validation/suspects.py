@@ -76,7 +76,7 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             f"{count:,} {verb} probably labelled wrong: features of the other images speak against "
             f"it.",
             "Look at them from the first one on, and correct those that are wrong, in the source "
-            "or in the gallery: darkroom gallery RECORDS. "
+            "or in the gallery: option gallery, or darkroom gallery RECORDS. "
             f"Labels with fewer than {MIN_IMAGES} images are not judged.",
             tuple(listed),
             tuple(found[row] for row in ranked[count:]),

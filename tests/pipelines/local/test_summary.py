@@ -75,7 +75,8 @@ def test_the_gate_says_what_it_looked_for():
     assert "Gate       Passed." in format_summary(_make_summary(report)).splitlines()
     assert (
         "Gate       Passed. Looked for: equal pixels and small changes; crops and turned copies "
-        "need features: darkroom embed." in format_summary(_make_summary(judged)).splitlines()
+        "need features: option embed, or darkroom embed."
+        in format_summary(_make_summary(judged)).splitlines()
     )
     assert (
         "Gate       Passed. Looked for: equal pixels only; near copies are not found."

@@ -166,7 +166,7 @@ def test_every_form_says_what_the_same_image_means():
     report = replace(report, policies={**report.policies, "near_leakage": "warn"})
     scope = (
         "Looked for: equal pixels and small changes; crops and turned copies need features: "
-        "darkroom embed."
+        "option embed, or darkroom embed."
     )
     forms = {
         "page": Page(encode_html(report, {})).text,

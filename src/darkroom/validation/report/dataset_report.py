@@ -192,7 +192,9 @@ def _format_looks(report: DatasetReport) -> str:
     if not near:
         return "Looked for: equal pixels only; near copies are not found." if equal else ""
     what = "equal pixels and small changes" if equal else "small changes"
-    scope = f"Looked for: {what}; crops and turned copies need features: darkroom embed."
+    # A pipeline has the option alone.
+    need = "crops and turned copies need features: option embed, or darkroom embed"
+    scope = f"Looked for: {what}; {need}."
     if report.has_features:
         kept = f" that the cache has of {report.num_kept:,} images" if report.num_kept else ""
         scope = f"Looked for: {what}, also crops and turned copies (by features{kept})."
