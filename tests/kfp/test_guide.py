@@ -16,8 +16,12 @@ import yaml
 pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
 import kfp
+import pyarrow as pa
+import pyarrow.parquet as pq
 from kfp import compiler
 
+from darkroom.dataset.keys import make_key
+from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.kfp import yaml_files
 
 ROOT = Path(__file__).parents[2]
@@ -138,3 +142,31 @@ def test_components_are_loaded_from_the_url_of_their_files(served, folder):
     }
     commands = {tuple(each["command"]) for each in found.values()}
     assert ("python3", "-m", "darkroom.kfp.task", "convert_images") in commands
+
+
+def test_a_training_of_ones_own_has_room_for_the_batches_of_workers(folder):
+    [code] = read_blocks("A training of your own")
+    exec(code, {})
+    assert read_executors(folder / "own.yaml").keys() == {"exec-train-with-function"}
+    [mount] = kfp.kubernetes.empty_dir_mount.call_args_list
+    assert (mount.args[2], mount.kwargs["medium"]) == ("/dev/shm", "Memory")
+
+
+def test_the_state_that_a_cached_run_is_given_knows_the_lists_of_its_pipeline(folder):
+    [code] = read_blocks("The cache")
+    code = code.replace("s3://photos", str(folder))
+    (folder / "images.csv").write_text("image_uri,label\na.png,cat\nb.png,dog\n")
+    (folder / "decisions.jsonl").write_text("")
+    pq.write_table(pa.table({"key": ["0" * 32]}), folder / "duplicates.parquet")
+
+    def take_state() -> str:
+        names: dict = {}
+        exec(code, names)
+        return names["state"]
+
+    found = {take_state()}
+    line = Decision(action="drop", key=make_key("a.png"))
+    (folder / "decisions.jsonl").write_bytes(format_decisions([line]))
+    found.add(take_state())
+    pq.write_table(pa.table({"key": [make_key("b.png")]}), folder / "duplicates.parquet")
+    assert len(found | {take_state(), take_state()}) == 3
