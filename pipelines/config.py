@@ -16,7 +16,7 @@ from darkroom.options.conversion import ConversionFields, EmbedFields, RecordOpt
 from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.pipeline import ClusterFields, PipelineFields
+from darkroom.options.pipeline import FINGERPRINTS, ClusterFields, PipelineFields
 from darkroom.options.source import SourceFields
 from darkroom.options.targets import (
     KUBEFLOW,
@@ -126,6 +126,12 @@ class PipelineConfig(
             raise UsageError(
                 f"parameters has {wrong[0]!r}, which a run cannot change.",
                 f"Name some of {', '.join(known)}.",
+            )
+        if idle := [n for n in FINGERPRINTS if n in self.parameters and not getattr(self, n)]:
+            raise UsageError(
+                f"parameters has {idle[0]!r}, and the cache would not look at it: no value is "
+                "compiled in.",
+                f"Leave it out, and darkroom submit takes it; or give it a value: {idle[0]}.",
             )
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)

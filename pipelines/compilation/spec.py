@@ -10,6 +10,7 @@ from typing import Any
 
 from darkroom.components.parameters import PARAMETERS
 from darkroom.options.checks import encode_json
+from darkroom.options.pipeline import FINGERPRINTS
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
 from darkroom.pipelines.compilation.check import do_tasks_read_labels, name_baseline, parse_version
@@ -19,8 +20,6 @@ from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.training.models import check_model
 
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
-# `darkroom submit` sets them, so that the cache notices changed files.
-_OF_SUBMIT = ("source_fingerprint", "model_fingerprint")
 # The first version of Kubeflow Pipelines whose form and server know the values of a parameter.
 _LITERALS = (2, 16)
 _DESCRIPTION = (
@@ -83,7 +82,9 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
     """Makes each parameter an input of the pipeline and of the tasks that use it."""
     pipeline_inputs = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
-    taken = [each for each in PARAMETERS if each.name in (*config.parameters, *_OF_SUBMIT)]
+    # Without a value, no cache would compare a fingerprint, so a field for it would do nothing.
+    names = {*config.parameters, *(name for name in FINGERPRINTS if getattr(config, name))}
+    taken = [each for each in PARAMETERS if each.name in names]
     for parameter in taken:
         kind = {"parameterType": _TYPES[parameter.kind]}
         default = parameter.encode(getattr(config, parameter.name))

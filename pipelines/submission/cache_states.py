@@ -1,7 +1,7 @@
 """Reads the state of the files that a submitted run will read, so that its cache notices changes.
 
 Kubeflow and Vertex find a task's cached outputs by its parameters, input artifacts, command and
-image. They ignore the files behind a path, so the state of those files is passed as a parameter. A
+image. They ignore the files behind a path, so the state of those files is put into a property. A
 task runs again when its files cannot be read on this machine.
 """
 
@@ -74,7 +74,8 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         DataError: The source as a whole cannot be used.
         UsageError: A parameter is wrong.
     """
-    parameters, switches, notes = dict(run.parameters), {}, []
+    states: dict[str, str] = {}
+    switches, notes = {}, []
     for what, task, name, read_state in (
         ("source", _SOURCE_TASK, "source_fingerprint", _read_source_state),
         ("model", _TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
@@ -84,7 +85,7 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
             # A step that ends with the error is shown as failed.
             with progress.step(f"Reading the {what}"):
                 try:
-                    parameters[name] = read_state(run, properties, shared_paths)
+                    states[name] = read_state(run, properties, shared_paths)
                 except _UnseenError as unseen:
                     progress.remark(str(unseen))
                     raise
@@ -92,8 +93,11 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         except _UnseenError as unseen:
             switches[task] = False
             notes.append(f"{task} runs again: {unseen}")
+    given = {name: state for name, state in states.items() if name in run.definitions}
+    others = {name: state for name, state in states.items() if name not in given}
+    run = dataclasses.replace(run, documents=run.cache_tasks(switches), notes=tuple(notes))
     return dataclasses.replace(
-        run, documents=run.cache_tasks(switches), parameters=parameters, notes=tuple(notes)
+        run, documents=run.set_properties(others), parameters={**run.parameters, **given}
     )
 
 

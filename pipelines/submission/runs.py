@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from darkroom import storage
-from darkroom.components.parameters import apply_parameters
+from darkroom.components.parameters import PARAMETERS, apply_parameters
 from darkroom.errors import TransientStorageError, UsageError
+from darkroom.options.checks import encode_json
 from darkroom.options.pipeline import OWN_PIPELINE
 
 Scalar = str | int | float
@@ -111,6 +112,21 @@ class PreparedRun:
         spec = documents[0].get("pipelineSpec", documents[0])
         for name, on in switches.items():
             spec["root"]["dag"]["tasks"][name]["cachingOptions"] = {"enableCache": on}
+        return documents
+
+    def set_properties(self, values: Mapping[str, Scalar]) -> list[dict[str, Any]]:
+        """Returns the documents with values of parameters that are not inputs of the pipeline."""
+        documents = copy.deepcopy(list(map(dict, self.documents)))
+        tasks = documents[0].get("pipelineSpec", documents[0])["root"]["dag"]["tasks"]
+        for parameter in (each for each in PARAMETERS if each.name in values):
+            inputs = tasks[parameter.component]["inputs"]["parameters"]
+            given, value = inputs[parameter.key]["runtimeValue"], values[parameter.name]
+            if parameter.path:
+                tree = json.loads(given["constant"])
+                table, key = parameter.find(tree)
+                table[key] = value
+                value = encode_json(tree)
+            given["constant"] = value
         return documents
 
     def read_properties(self, task: str) -> dict[str, Any]:

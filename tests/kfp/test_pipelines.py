@@ -36,7 +36,7 @@ def test_what_a_run_may_change_is_an_input_and_the_rest_is_constant(tmp_path):
                             required_splits=["train"], image_size=(32, 32))  # fmt: skip
     inputs = spec["root"]["inputDefinitions"]["parameters"]
     assert inputs.keys() == {
-        "data", "source_fingerprint", "seed", "max_rejects", "model", "image_size", "batch_size",
+        "data", "seed", "max_rejects", "model", "image_size", "batch_size",
         "epochs", "learning_rate", "min_accuracy",
     }  # fmt: skip
     assert "defaultValue" not in inputs["data"]
@@ -71,6 +71,8 @@ def test_inputs_are_what_parameters_names_and_what_is_not_given(tmp_path):
     spec = compile_pipeline(tmp_path, parameters=["data"], cached=True)
     inputs = spec["root"]["inputDefinitions"]["parameters"]
     assert inputs.keys() == {"data", "source_fingerprint"}
+    with pytest.raises(UsageError, match="no cache would look at it"):
+        compile_pipeline(tmp_path, parameters=["source_fingerprint"])
 
 
 @pytest.mark.parametrize("name", ["epoch", "num_threads", "fail"])

@@ -34,7 +34,7 @@ PIPELINE_NAME = "darkroom-images"
 _OWN = frozenset({"dataset_uri", "fail", "overwrite"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
 # Options that people change between runs. Nothing is pushed here.
-_INPUTS = (*(name for name in RUN_PARAMETERS if name != "push_to"), "source_fingerprint")
+_INPUTS = tuple(name for name in RUN_PARAMETERS if name != "push_to")
 
 
 def make_pipeline(
@@ -76,6 +76,11 @@ def make_pipeline(
         check_constants(stage, _pick(options, stage.parameters))
     if cached:
         parameters = (*parameters, "source_fingerprint")
+    elif "source_fingerprint" in parameters:
+        raise UsageError(
+            "parameters has 'source_fingerprint', and no cache would look at it.",
+            "Give cached=True, or leave it out.",
+        )
     inputs = _choose_inputs(parameters, known, options)
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}

@@ -14,8 +14,9 @@ from darkroom.options.source import DATA_HELP
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 # An argument of the entrypoint: no property of the pipeline is a run-time parameter.
 OWN_PIPELINE = "--own-pipeline"
-# Options that change between runs. The form of a new run in Kubeflow's UI shows these and those
-# that `darkroom submit` sets, twelve together.
+# States of files, which caches compare. `darkroom submit` takes those that nobody gave.
+FINGERPRINTS = ("source_fingerprint", "model_fingerprint")
+# Options that change between runs: the fields of the form of a new run in Kubeflow's UI.
 RUN_PARAMETERS = (
     "data",
     "seed",
@@ -206,8 +207,8 @@ class PipelineFields(ClusterFields):
         group="cluster",
         metavar="NAME,...",
         shown=",".join(RUN_PARAMETERS),
-        more="The form of a new run in a service's UI has a field for each. source_fingerprint and "
-        "model_fingerprint always are among them.",
+        more="The form of a new run in a service's UI has a field for each, and for a fingerprint "
+        "that is compiled in.",
     )
     model_fingerprint: str = option(
         "",

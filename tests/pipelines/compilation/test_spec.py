@@ -74,16 +74,25 @@ def test_the_file_is_the_golden_one(target: str, texts: dict[str, str]):
     assert _mask(texts[target]) == golden.read_text()
 
 
-def test_other_parameters_can_be_named_and_the_needed_ones_are_there_in_any_case():
+def test_other_parameters_can_be_named_and_fingerprints_are_there_where_they_are_compiled_in():
     spec = compile_pipeline(_config(epochs=7, parameters=("policies", "resize")), "kubeflow")
     inputs = spec["root"]["inputDefinitions"]["parameters"]
-    assert set(inputs) == {"policies", "resize", "source_fingerprint", "model_fingerprint"}
+    assert set(inputs) == {"policies", "resize"}
     given = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
     assert json.loads(given["custom_config"]["runtimeValue"]["constant"])["darkroom"]["epochs"] == 7
     assert "epochs" not in given
     with pytest.raises(UsageError, match="parameters has 'name', which a run cannot change") as no:
         _config(parameters=("epochs", "name"))
     assert "epochs" in no.value.hint
+    with pytest.raises(UsageError, match="'source_fingerprint', and the cache would not look at"):
+        _config(parameters=("source_fingerprint",))
+    given = {"parameters": ("source_fingerprint",), "source_fingerprint": "1"}
+    spec = compile_pipeline(_config(**given, model_fingerprint="2"), "kubeflow")
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert {name: each["defaultValue"] for name, each in inputs.items()} == {
+        "source_fingerprint": "1",
+        "model_fingerprint": "2",
+    }
 
 
 def test_what_a_run_sets_is_in_no_property_beside_it(specs):

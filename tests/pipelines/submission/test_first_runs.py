@@ -15,6 +15,7 @@ import yaml
 from PIL import Image
 
 from darkroom.cli import main
+from darkroom.version import hash_code
 
 pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
 
@@ -105,7 +106,9 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
     sent = spec["root"]["inputDefinitions"]["parameters"]
     assert sent["data"]["defaultValue"] == "s3://mlpipeline/shared/drawings/drawings.csv"
     assert _find_policies(spec).items() >= NEEDED_FINDINGS.items()
-    assert run["runtime_config"]["parameters"]["source_fingerprint"]
+    tasks = spec["root"]["dag"]["tasks"]
+    state = tasks["ManifestGen"]["inputs"]["parameters"]["source_fingerprint"]
+    assert state["runtimeValue"]["constant"].startswith(hash_code())
 
 
 def _find_policies(spec):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.cli import main
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import chunks, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
@@ -94,10 +96,19 @@ def _submit_values(server: Server, values: dict[str, Any], target: str = "kubefl
     assert submit_pipeline(given, as_json=False) == 0
 
 
-def _work(cache: ServiceCache, run: dict[str, Any]) -> set[str]:
+def _find_spec(run: dict[str, Any]) -> dict[str, Any]:
     documents = run["pipeline_spec"]
-    spec = documents.get("pipeline_spec", documents)
-    return cache.run(spec, run["runtime_config"]["parameters"])
+    return documents.get("pipeline_spec", documents)
+
+
+def _find_state(spec: Mapping[str, Any]) -> str:
+    """Returns the state of the source that the cache compares."""
+    given = spec["root"]["dag"]["tasks"]["ManifestGen"]["inputs"]["parameters"]
+    return given["source_fingerprint"]["runtimeValue"]["constant"]
+
+
+def _work(cache: ServiceCache, run: dict[str, Any]) -> set[str]:
+    return cache.run(_find_spec(run), run["runtime_config"]["parameters"])
 
 
 def _list_tasks(path: str) -> set[str]:
@@ -112,8 +123,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert again["runtime_config"]["pipeline_root"] == ROOT
     assert _work(cache, again) == NEVER_CACHED
     assert "Unchanged tasks are reused." in capsys.readouterr().out
-    [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
-    assert fingerprint.startswith(f"{hash_code()}-")
+    assert _find_state(_find_spec(again)).startswith(f"{hash_code()}-")
 
     (volume / "b.png").write_bytes(b"another image")
     assert _work(cache, _submit(server, *submit)) == everything
@@ -150,7 +160,7 @@ def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, weighte
     for _ in range(2):
         run = _submit(server, f"--pipeline={weighted}", f"--set=weights={volume}/w.weights.h5")
         assert _work(cache, run) == everything
-    assert "source_fingerprint" not in run["runtime_config"]["parameters"]
+    assert _find_state(_find_spec(run)) == TAKEN_BY_EACH_RUN
     printed = capsys.readouterr()
     for what, path in (("source", volume / "images.csv"), ("model", volume / "w.weights.h5")):
         line, _ = [each for each in printed.err.splitlines() if f"Reading the {what}" in each]
@@ -192,7 +202,8 @@ def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
     told = json.loads(capsys.readouterr().out)
     assert told["url"] == f"{server.url}/#/runs/details/run-1"
     assert told["state"] == "SUCCEEDED"
-    assert set(told["parameters"]) == {"source_fingerprint", "model_fingerprint"}
+    assert told["parameters"] == {}
+    assert _find_state(sent).startswith(hash_code())
 
 
 def test_a_run_without_a_root_leaves_it_to_the_server(server, values, tmp_path):
@@ -417,7 +428,7 @@ def test_remote_images_are_part_of_the_state_and_unreadable_ones_are_noted(
     present = _pin(run)
     assert _is_cached(missing)
     assert _is_cached(present)
-    assert missing.parameters != present.parameters
+    assert _find_state(missing.spec) != _find_state(present.spec)
     states["s3://b/b.jpg"] = AccessError("forbidden")
     unseen = _pin(run)
     assert not _is_cached(unseen)
@@ -466,9 +477,13 @@ def test_a_list_that_tasks_read_is_part_of_the_state(values, volume, tmp_path, n
     path.write_text(before)
     config = dataclasses.replace(make_config(values), **{name: str(path)})
     run = PreparedRun(read_documents(_compile(config, tmp_path / "list.yaml")), ROOT)
-    state = _pin(run).parameters["source_fingerprint"]
+    state = _find_state(_pin(run).spec)
     path.write_text(after)
-    assert _pin(run).parameters["source_fingerprint"] != state
+    assert _find_state(_pin(run).spec) != state
+    # Compiled in, it is an input of the pipeline, and a run gets its own.
+    config = dataclasses.replace(config, source_fingerprint="1")
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "given.yaml")), ROOT)
+    assert _pin(run).parameters["source_fingerprint"] not in ("1", state)
 
 
 def test_a_compiled_file_without_parameters_reads_the_source_each_time(compiled):

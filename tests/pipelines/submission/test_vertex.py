@@ -320,8 +320,9 @@ def test_the_state_of_the_source_is_sent_for_the_cache(compiled, service, monkey
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     assert main([*arguments, f"--pipeline={compiled}"]) == 0
     [request] = service.requests
-    values = request["pipeline_job"]["runtimeConfig"]["parameterValues"]
-    assert values["source_fingerprint"].endswith("first")
+    tasks = request["pipeline_job"]["pipelineSpec"]["root"]["dag"]["tasks"]
+    state = tasks["ManifestGen"]["inputs"]["parameters"]["source_fingerprint"]
+    assert state["runtimeValue"]["constant"] == "first"
     assert "pipelines/runs/darkroom-1?project=1" in capsys.readouterr().out
 
 
