@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Frame, Page, sync_playwright
 
 PHONE, DESKTOP = (390, 844), (1200, 900)
 
 
-def find_faults(page: Page) -> list[str]:
+def find_faults(page: Page | Frame) -> list[str]:
     found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
@@ -61,11 +61,53 @@ def main() -> None:
         page = browser.new_page()
         page.goto(Path(path).with_name("several.html").as_uri())
         seen["several"] = page.locator(".row h2").all_inner_texts()
+        for name, rights in (("framed", ""), ("same origin", " allow-same-origin")):
+            seen[name] = copy_in_frame(browser.new_page(), Path(path), f"allow-scripts{rights}")
         browser.close()
     (folder / "seen.json").write_text(json.dumps(seen))
 
 
-def open_finding(page: Page, title: str) -> None:
+def copy_in_frame(page: Page, path: Path, sandbox: str) -> dict[str, object]:
+    """Decides in a frame, as Kubeflow's UI shows pages in, and takes the text out of it."""
+    page.goto(path.with_name("several.html").as_uri())
+    add = """([text, sandbox]) => {
+        const frame = Object.assign(document.createElement("iframe"), { srcdoc: text });
+        frame.sandbox = sandbox;
+        frame.style = "width: 600px; height: 600px";
+        document.body.replaceChildren(frame, document.createElement("textarea"));
+    }"""
+    downloads: list[str] = []
+    page.on("download", lambda download: downloads.append(download.url))
+    page.evaluate(add, [path.read_text(), sandbox])
+    frame = page.frames[1]
+    frame.wait_for_function("performance.getEntriesByName('ready').length")
+    seen: dict[str, object] = {"before": frame.locator("#unkept").all_inner_texts()}
+    frame.locator(".filters > summary").click()
+    open_finding(frame, "Equal pixels in more than one split")
+    frame.locator("[data-action=left]").first.click()
+    seen["toast"] = frame.locator("#status").text_content()
+    seen["total"] = frame.locator(".total").text_content()
+    seen["main"] = frame.locator("button.main").all_inner_texts()
+    frame.locator("#bar button.main").click()
+    seen["text"] = frame.locator("textarea").input_value()
+    seen["axe"] = find_faults(frame)
+    frame.get_by_role("button", name="Copy", exact=True).click()
+    frame.locator("dialog [role=status]:not(:empty)").wait_for()
+    seen["copied"] = frame.locator("dialog [role=status]").text_content()
+    frame.evaluate("document.execCommand = () => false; navigator.clipboard.writeText = null")
+    frame.get_by_role("button", name="Copy", exact=True).click()
+    frame.locator("dialog [role=status]", has_text="Selected").wait_for()
+    seen["selected"] = frame.evaluate("getSelection().toString()")
+    frame.get_by_role("button", name="Close").click()
+    seen["said"] = frame.locator("body").inner_text()
+    page.locator("textarea").click()
+    page.keyboard.press("Control+V")
+    seen["pasted"] = page.locator("textarea").input_value()
+    seen["downloads"] = downloads
+    return seen
+
+
+def open_finding(page: Page | Frame, title: str) -> None:
     page.locator(".findings").get_by_role("button", name=title).click()
 
 

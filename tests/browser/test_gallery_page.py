@@ -16,6 +16,8 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.dataset.commit import read_dataset
+from darkroom.decisions.saved import parse_saved
 from darkroom.options import ConversionOptions
 from darkroom.pipelines.local.demo import (
     LEAKED,
@@ -181,6 +183,31 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     # Escape empties the box, and leaves it: then keys are those of the page.
     assert seen["left"] == [0, f"{total} selected"]
     assert seen["moved left"] == ["to eval", "drop"]
+
+
+@pytest.mark.parametrize("name", ["framed", "same origin"])
+def test_in_a_frame_decisions_are_copied_and_nothing_is_said_to_be_saved(
+    seen: dict[str, Any], checked: darkroom.ValidationResult, name: str
+):
+    frame = seen[name]
+    if name == "framed":
+        # Before the first decision.
+        assert frame["before"] == [
+            "Decisions are not kept here, and no file can be saved: copy them before you leave "
+            "this page."
+        ]
+        assert frame["total"] == "1 decision, not kept"
+    else:
+        assert (frame["before"], frame["total"]) == ([], "1 decision")
+    assert frame["toast"] == "Pair: kept left."
+    assert frame["main"] == ["Copy decisions"]
+    assert (frame["axe"], frame["downloads"]) == ([], [])
+    saved = parse_saved(frame["text"].encode())
+    assert saved.dataset == read_dataset(checked.directory).fingerprint
+    assert [each.action for each in saved.decisions] == ["drop"]
+    assert (frame["copied"], frame["pasted"]) == ("Copied.", frame["text"])
+    assert frame["selected"] == frame["text"]
+    assert "Saved" not in frame["said"]
 
 
 def test_decisions_let_the_next_run_pass_the_gate(

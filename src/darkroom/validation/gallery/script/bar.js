@@ -1,7 +1,7 @@
 // What is at the bottom: what is selected, what to do with it, and the file of all decisions.
 
 import { facts, told } from "./data.js";
-import { countDecided, saveDecisions, undo } from "./decisions.js";
+import { canBeKept, countDecided, mustBeCopied, saveDecisions, undo } from "./decisions.js";
 import { countOf, fill, format, h, keyButton, say } from "./dom.js";
 import { tallies } from "./filters.js";
 import { clearSelection, countHidden, decideSelected, findFocused, selection, selectShown, takeSuggested } from "./tiles.js";
@@ -64,7 +64,7 @@ export function makeBar() {
     facts.labels.length ? makeRelabel() : null,
     makeMove());
   const total = h("span", { class: "total" });
-  const save = h("button", { class: "main", onclick: saveDecisions }, "Save decisions");
+  const save = h("button", { class: "main", onclick: saveDecisions }, `${mustBeCopied ? "Copy" : "Save"} decisions`);
   const node = [
     h("div", { class: "group" }, chosen, all, none),
     group,
@@ -78,7 +78,7 @@ export function makeBar() {
     none.hidden = selection.size === 0;
     group.classList.toggle("idle", selection.size === 0);
     const decided = countDecided();
-    fill(total, countOf(decided, "decision"));
+    fill(total, countOf(decided, "decision"), decided && !canBeKept ? ", not kept" : "");
     save.disabled = decided === 0;
   }
   return { node, paint };

@@ -1,10 +1,16 @@
 // What to do with rows and pairs: a log, from which everything else follows. It is kept in the
-// browser, and saved as a file that `darkroom gallery RECORDS --resolve FILE` reads.
+// browser, and saved as a file for `--decisions`, or copied.
 
 import { facts } from "./data.js";
-import { changed, countOf, h, say } from "./dom.js";
+import { changed, countOf, fill, h, openDialog, say } from "./dom.js";
 
 const storageKey = `darkroom decided ${facts.fingerprint}`;
+// What was kept; a frame, as in Kubeflow's UI, or a browser may forbid that.
+let kept = null;
+export let canBeKept = true;
+try { kept = localStorage.getItem(storageKey); } catch { canBeKept = false; }
+// A frame may forbid downloads, too, and then they fail without a word.
+export const mustBeCopied = !canBeKept || window !== window.top;
 // The actions on rows that are saved, each with what the file calls its value.
 const valueNames = { drop: null, relabel: "label", move: "split", ignore: null };
 
@@ -43,9 +49,10 @@ function replay() {
 
 function keep() {
   try {
-    localStorage.setItem(storageKey, JSON.stringify(log));
+    if (canBeKept) localStorage.setItem(storageKey, JSON.stringify(log));
   } catch {
-    say("This browser cannot keep so many decisions: save them as a file before you close this page.");
+    const what = mustBeCopied ? "copy them" : "save them as a file";
+    say(`This browser cannot keep so many decisions: ${what} before you close this page.`);
   }
   replay();
   changed("decision");
@@ -133,18 +140,32 @@ export function encodeDecisions() {
 }
 
 export function saveDecisions() {
-  const text = `${JSON.stringify(encodeDecisions())}\n`;
+  const escape = (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  // ASCII: whatever it is copied through leaves it as it is.
+  const text = `${JSON.stringify(encodeDecisions()).replace(/[^ -~]/g, escape)}\n`;
+  if (mustBeCopied) return offerText(text);
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   h("a", { href: url, download: `decisions-${facts.fingerprint.slice(0, 8)}.json` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  say("Saved. Next: darkroom gallery RECORDS --resolve FILE --output decisions.jsonl");
+  say("Saved. The next run takes the file: --decisions FILE.");
+}
+
+function offerText(text) {
+  const field = h("textarea", { readonly: true, "aria-label": "Decisions" });
+  const said = h("p", { role: "status" });
+  const copy = async () => {
+    field.select();
+    try { await navigator.clipboard.writeText(text); } catch {
+      if (!document.execCommand("copy")) return fill(said, "Selected: press Ctrl+C, or ⌘C.");
+    }
+    fill(said, "Copied.");
+  };
+  field.value = text;
+  const what = "Add this line to your file of decisions, which the next run takes: the option decisions.";
+  openDialog("Copy decisions", h("p", {}, what), field, said, h("button", { class: "main", onclick: copy }, "Copy"));
 }
 
 export function openDecisions() {
-  try {
-    log = JSON.parse(localStorage.getItem(storageKey)) ?? [];
-  } catch {
-    // A browser may forbid it: then nothing was kept.
-  }
+  try { log = JSON.parse(kept) ?? []; } catch { /* It was damaged. */ }
   replay();
 }

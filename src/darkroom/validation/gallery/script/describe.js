@@ -1,7 +1,7 @@
 // What the page says of a row, beside its picture or over the page.
 
 import { showLabel, showSplit, tellLabel, tileAt } from "./data.js";
-import { format, h, picture } from "./dom.js";
+import { format, h, openDialog, picture } from "./dom.js";
 
 export function nameFile(tile) {
   return tile ? tile.uri.split(/[\\/]/).pop() || `row ${format(tile.row)}` : "no name";
@@ -28,15 +28,9 @@ export function describeFact([name, value]) {
   return h("span", { class: "fact" }, `${name} ${shown}`);
 }
 
-// Shows one or two images as large as the page allows. The browser closes a dialog at Escape, and gives
-// the focus back.
+// Shows one or two images as large as the page allows, until the next click.
 export function enlarge(places) {
   const figures = places.map((place) =>
     h("figure", {}, picture(tileAt.get(place)), h("figcaption", { class: "caption" }, describeRow(place))));
-  const dialog = h(
-    "dialog", { "aria-label": "Enlarged", onclick: () => dialog.close(), onclose: () => dialog.remove() },
-    figures, h("button", {}, "Close"),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+  openDialog("Enlarged", figures);
 }

@@ -83,6 +83,15 @@ export function showInSteps(list, items, make, step) {
   return more;
 }
 
+// Opens over the page. The browser closes a dialog at Escape, and gives the focus back.
+export function openDialog(name, ...children) {
+  const close = ({ target }) => { if (target.closest("figure, .close") || target === dialog) dialog.close(); };
+  const dialog = h("dialog", { "aria-label": name, onclick: close, onclose: () => dialog.remove() },
+    children, h("button", { class: "close" }, "Close"));
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 export function changed(what) {
   document.dispatchEvent(new Event(what));
 }

@@ -1,7 +1,7 @@
 // Puts the page together, and has its keys.
 
 import { count, facts, labelNames, labelsOfSet, points, setOf, tiles } from "./data.js";
-import { openDecisions } from "./decisions.js";
+import { canBeKept, openDecisions } from "./decisions.js";
 import { countOf, fill, format, h, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
@@ -22,14 +22,11 @@ const keyHelp = [
 function makeFindingHeader(finding) {
   const listed = finding.items.length;
   const more = finding.count > listed && listed ? ` The ${format(listed)} worst are listed.` : "";
-  return h(
-    "section",
-    { class: `finding ${finding.policy}`, "aria-label": finding.title },
+  return h("section", { class: `finding ${finding.policy}`, "aria-label": finding.title },
     h("h2", {}, h("span", { class: `pill ${finding.policy}` }, finding.policy), finding.title),
     h("p", {}, finding.message, more),
     finding.hint ? h("p", { class: "note" }, finding.hint) : null,
-    finding.lines.length ? h("ul", { class: "lines" }, finding.lines.map((line) => h("li", {}, line))) : null,
-  );
+    finding.lines.length ? h("ul", { class: "lines" }, finding.lines.map((line) => h("li", {}, line))) : null);
 }
 
 // Eight images of each class, from all that have a picture of it.
@@ -134,6 +131,8 @@ function start() {
   fill(verdict, facts.verdict);
   const pictured = tiles.filter((tile) => tile.picture).length;
   fill(document.getElementById("summary"), `${countOf(count, "image")}, ${format(pictured)} with a picture here. ${facts.scope}`);
+  const warning = "Decisions are not kept here, and no file can be saved: copy them before you leave this page.";
+  if (!canBeKept) document.getElementById("top").append(h("p", { id: "unkept", class: "note wrong" }, warning));
   const keys = h("details", { class: "keys" }, h("summary", {}, "Keys"),
     h("dl", {}, keyHelp.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))));
   const filtersBox = h("details", { class: "filters" }, h("summary", {}, "Findings and filters"),

@@ -20,13 +20,10 @@ function setPairMode(mode) {
 function makePair(item, number, total) {
   const [left, right] = item.places;
   const sides = [left, right].map((place, at) =>
-    h(
-      "figcaption",
-      { class: "caption" },
+    h("figcaption", { class: "caption" },
       h("span", { class: "place" }, at ? "right" : "left"),
       describeRow(place),
-      h("span", { class: "fate", "data-place": place }),
-    ),
+      h("span", { class: "fate", "data-place": place })),
   );
   const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
     keyButton(name, key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
@@ -40,13 +37,10 @@ function makePair(item, number, total) {
   const split = item.facts["move to"];
   if (split) buttons.push(keyButton(`Left to ${split}`, "t", () => decide("move", [[split, [left]]])));
   buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
-  const card = h(
-    "li",
-    { class: "pair", "data-pair": item.places.join(" ") },
+  const card = h("li", { class: "pair", "data-pair": item.places.join(" ") },
     h("figure", {}, h("div", { class: "stage" }, item.places.map((place) => picture(tileAt.get(place)))), sides),
     h("p", { class: "facts" }, `pair ${number} of ${total}`, Object.entries(item.facts).map(describeFact)),
-    h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons),
-  );
+    h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons));
   paintPair(card);
   return card;
 }

@@ -48,15 +48,12 @@ function makeChoice(name, act, pill, color) {
   const number = h("span", { class: "number" }), bar = h("span", { class: "bar", "aria-hidden": "true" });
   const dot = color ? h("span", { class: "dot", "aria-hidden": "true" }) : null;
   dot?.style.setProperty("background", color);
-  const button = h(
-    "button",
-    { class: "choice", "aria-pressed": "false", onclick: act },
+  const button = h("button", { class: "choice", "aria-pressed": "false", onclick: act },
     pill ? h("span", { class: `pill ${pill}` }, pill) : null,
     dot,
     h("span", { class: "name" }, name),
     number,
-    bar,
-  );
+    bar);
   const paint = (value, largest, isChosen) => {
     fill(number, format(value));
     bar.style.setProperty("--share", String(largest ? value / largest : 0));
