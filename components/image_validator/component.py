@@ -27,6 +27,7 @@ class ImageValidatorSpec(ComponentSpec):
     OUTPUTS = {
         executor.REPORT_KEY: ChannelParameter(type=ValidationReport),
         executor.HTML_KEY: ChannelParameter(type=HTML),
+        executor.GALLERY_KEY: ChannelParameter(type=HTML, optional=True),
     }
 
 
@@ -39,6 +40,8 @@ class ImageValidator(base_component.BaseComponent):
     Component `outputs` contains:
       - `report`: `ValidationReport`, with the custom property `blessed`.
       - `validation_html`: `system.HTML`, its page where Kubeflow's and Vertex's UI find it.
+      - `gallery_html`: `system.HTML`, findings and images to decide about; with the option
+        `gallery`.
     """
 
     SPEC_CLASS = ImageValidatorSpec
@@ -68,11 +71,13 @@ class ImageValidator(base_component.BaseComponent):
         Raises:
             UsageError: The options ask for a gallery, and there are no examples.
         """
-        if options and options.gallery and examples is None:
+        has_gallery = options is not None and options.gallery
+        if has_gallery and examples is None:
             raise UsageError(
                 "The gallery has images of the records, and ImageValidator has none.",
                 "Give it examples, or take the option gallery away.",
             )
+        shown = {executor.GALLERY_KEY: channel_utils.as_channel([HTML()])} if has_gallery else {}
         pictured = {} if examples is None else {executor.EXAMPLES_KEY: examples}
         super().__init__(
             ImageValidatorSpec(
@@ -85,6 +90,7 @@ class ImageValidator(base_component.BaseComponent):
                     executor.OPTIONS_KEY: (options or ValidationOptions()).to_json(),
                     executor.REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
                     executor.HTML_KEY: channel_utils.as_channel([HTML()]),
+                    **shown,
                 }
             )
         )

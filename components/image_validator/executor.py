@@ -13,11 +13,12 @@ from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.anomalies import list_anomalies
+from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import Records
-from darkroom.validation.report.write import REPORT_HTML, write_report
+from darkroom.validation.report.write import GALLERY_FILE, REPORT_HTML, write_report
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -27,6 +28,7 @@ EXAMPLES_KEY = "examples"
 OPTIONS_KEY = "options"
 REPORT_KEY = "report"
 HTML_KEY = "validation_html"
+GALLERY_KEY = "gallery_html"
 BLESSED_KEY = "blessed"
 # The name that ExampleValidator gives to the anomalies of a split.
 ANOMALIES_FILE = "SchemaDiff.pb"
@@ -46,7 +48,8 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: `index`: a RecordIndex; `rejects`: Rejects; `manifest`: an ImageManifest;
                 `anomalies`: ExampleAnomalies; if given, `examples`: Examples.
-            output_dict: `report`: a ValidationReport; `validation_html`: HTML.
+            output_dict: `report`: a ValidationReport; `validation_html`: HTML; and with the option
+                `gallery` `gallery_html`: HTML.
             exec_properties: `options`: `ValidationOptions` as JSON.
         """
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
@@ -63,6 +66,10 @@ class Executor(base_executor.BaseExecutor):
         options = ValidationOptions.from_json(exec_properties[OPTIONS_KEY])
         verdict = judge_dataset(files, options)
         write_verdict(verdict, records, output_dict, HTML_KEY, gallery=options.gallery)
+        if options.gallery and records:
+            page = artifact_utils.get_single_instance(output_dict[GALLERY_KEY])
+            page.uri = storage.join(page.uri, GALLERY_FILE)
+            storage.write_bytes(page.uri, encode_gallery(verdict, records).encode())
 
 
 def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> Records | None:
@@ -86,10 +93,11 @@ def write_verdict(
         records: The records with the pictures; without them they are made of the source.
         output_dict: `report`: a ValidationReport; `html_key`: HTML.
         html_key: The output for the page.
-        gallery: Whether the report has a gallery.
+        gallery: Whether there is a gallery in an output of its own.
     """
     report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-    write_report(verdict, report.uri, records, gallery=gallery)
+    elsewhere = f"All images and findings: the output {GALLERY_KEY}." if gallery else ""
+    write_report(verdict, report.uri, records, elsewhere=elsewhere)
     report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
     page = artifact_utils.get_single_instance(output_dict[html_key])
     page.uri = storage.join(page.uri, REPORT_HTML)

@@ -18,6 +18,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
 from darkroom import storage
+from darkroom.components.image_validator.executor import GALLERY_KEY
 from darkroom.components.model_report.evaluation import (
     find_score,
     read_evaluation,
@@ -38,7 +39,7 @@ from darkroom.pipelines.local.summary import (
 )
 from darkroom.training.state.history import read_exported
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.write import GALLERY_FILE, REPORT_HTML, REPORT_JSON
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 # ML Metadata has no class of error for each of them, only sqlite's words.
 _SQLITE_FAULTS = (
@@ -202,14 +203,13 @@ def read_summary(
     report_folder = _find_output(nodes, REPORT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
     page = _find_output(nodes, PAGE)
-    report = score = gallery = None
+    galleries = [run.outputs[GALLERY_KEY] for run in nodes.values() if GALLERY_KEY in run.outputs]
+    report = score = None
     score_name = RunSummary.score_name
     failures: tuple[str, ...] = ()
     if report_folder is not None:
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
-        if storage.exists(path := storage.join(report_folder, GALLERY_FILE)):
-            gallery = path
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
         name, score = find_score(read_evaluation(evaluation).metrics)
         score_name = name or score_name
@@ -232,7 +232,7 @@ def read_summary(
         seconds=time.monotonic() - started,
         model=_find_output(nodes, MODEL),
         page=storage.join(page, PAGE_FILE) if page else None,
-        gallery=gallery,
+        gallery=next(iter(galleries), None),
         failures=failures,
         makes=RunSummary.makes if makes is None else makes,
         is_command=makes is None,

@@ -45,6 +45,8 @@ def _judge(made, anomalies, new_artifact, given=("index", "rejects", "manifest")
     inputs = {name: [made[name]] for name in given}
     properties = {"options": ValidationOptions(**options).to_json()}
     outputs = {"report": [report], "validation_html": [page]}
+    if options.get("gallery"):
+        outputs["gallery_html"] = [new_artifact(HTML)]
     Executor().Do({**inputs, "anomalies": [anomalies]}, outputs, properties)
     # What a UI shows is the file at the URI itself, and the same as in the report.
     assert Path(page.uri).read_bytes() == Path(report.uri, "report.html").read_bytes()
@@ -65,6 +67,22 @@ def test_pictures_come_from_the_examples(images: Path, converted, anomalies, new
         assert page.count("<img ") == count
         said = "3 of 3 pictures are missing: their images cannot be read."
         assert (said in page) == (count == 0)
+
+
+def test_a_gallery_is_a_page_of_its_own_and_no_page_has_a_link(converted, anomalies, new_artifact):
+    made = []
+    given = ("index", "rejects", "manifest", "examples")
+    keep = lambda kind: made.append(new_artifact(kind)) or made[-1]  # noqa: E731
+    _judge(converted, anomalies, keep, given, gallery=True)
+    report, page, gallery = made
+    assert "gallery.html" not in {path.name for path in Path(report.uri).iterdir()}
+    text = Path(page.uri).read_text()
+    assert "All images and findings: the output gallery_html." in text
+    shown = Path(gallery.uri).read_text()
+    assert Path(gallery.uri).name == "gallery.html"
+    assert "darkroom gallery" in shown
+    # In a frame of a UI, even a link to a part of the page leads to another page.
+    assert "href=" not in text + shown
 
 
 def test_good_data_is_blessed_and_passes(converted, anomalies, new_artifact):

@@ -180,6 +180,10 @@ def test_a_dataset_that_passes(cluster, dataset):
     assert passed.artifacts.keys() == {"executor-logs"}  # Kubeflow's own
     page = cluster.find(done.artifacts["validation_page"])
     assert page.read_bytes() == (report / "report.html").read_bytes()
+    # Each output has a file, so that another task can take it.
+    gallery = cluster.find(done.artifacts["gallery_page"]).read_text()
+    assert "No gallery was asked for" in gallery
+    assert "gallery" not in page.read_text()
     # Of each class there are 32 images or fewer, so nothing but a warning is found.
     assert done.artifacts["validation_report"].metadata == {
         "passed": 1, "verdict": found_verdict(found),
@@ -195,12 +199,18 @@ def found_verdict(report):
 
 def test_a_finding_stops_or_is_an_output(cluster, dataset):
     kept = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20.0,
-                       policies={"small_classes": "fail"}, fail=False)  # fmt: skip
+                       policies={"small_classes": "fail"}, fail=False, gallery=True)  # fmt: skip
     assert kept.code == 0
     assert kept.parameters == {"passed": False}
     facts = kept.artifacts["validation_report"].metadata
     assert (facts["passed"], facts["verdict"], facts["stopping_findings"]) == (0, "stopped", 1)
-    assert "Stopped" in cluster.find(kept.artifacts["validation_page"]).read_text()
+    page = cluster.find(kept.artifacts["validation_page"]).read_text()
+    assert "Stopped" in page
+    where = f"darkroom gallery {dataset.uri.replace('minio://', 's3://')}."
+    assert f"All images and findings: the output gallery_page, or {where}" in page
+    assert "Copy" in cluster.find(kept.artifacts["gallery_page"]).read_text()
+    report = cluster.find(kept.artifacts["validation_report"])
+    assert "gallery.html" not in {path.name for path in report.iterdir()}
     stopped = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,
                           policies={"small_classes": "fail"})  # fmt: skip
     assert (stopped.code, stopped.error["code"]) == (1, "data")

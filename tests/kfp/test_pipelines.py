@@ -102,7 +102,7 @@ def test_the_graph_is_small_and_each_name_is_in_it_once(tmp_path):
     outputs = [each.get("outputDefinitions", {}).get("artifacts", {}) for each in tasks]
     names = [name for each in outputs for name in each]
     assert len(names) == len(set(names))
-    assert len(tasks) + len(names) == 18
+    assert len(tasks) + len(names) == 19
     compared = [name for each in outputs for name, artifact in each.items()
                 if artifact["artifactType"]["schemaTitle"] == "system.Metrics"]  # fmt: skip
     assert sorted(compared) == ["evaluation_metrics", "training_metrics"]

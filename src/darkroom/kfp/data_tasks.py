@@ -27,14 +27,18 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
+from darkroom.kfp.places import name_uris
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
+from darkroom.storage.uris import find_remote
 from darkroom.validation.diff import CHANGES, DIFF_TITLE, diff
+from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.html import encode_statistics
-from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
+from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON, write_report
 from darkroom.validation.validate import ValidationResult, validate
 
 STATISTICS_FILE = "statistics.json"
@@ -120,9 +124,15 @@ def validate_dataset(execution: Execution) -> None:
     """Judges a dataset, and fails if it does not pass and was told to fail."""
     place, outputs = execution.find_dataset(), execution.outputs
     options = dict(execution.parameters)
-    fail = options.pop("fail")
+    fail, gallery = options.pop("fail"), options.pop("gallery")
     report = outputs["validation_report"]
-    result = validate(place, report_dir=report.path, **options)
+    result = validate(place, **options)
+    records = Records(result.directory, storage.join(result.directory, layout.INDEX_FOLDER))
+    page = encode_gallery(result.report, records) if gallery else pages.encode_missing_gallery()
+    outputs["gallery_page"].write(page.encode())
+    named = find_remote(name_uris(place))
+    elsewhere = f"All images and findings: the output gallery_page, or darkroom gallery {named}."
+    write_report(result.report, report.path, records, elsewhere=elsewhere if gallery else "")
     report.describe(_count_rows(result.report))
     _hand_over(execution, result, "validation", fail)
 

@@ -199,6 +199,12 @@ VALIDATE_DATASET = Interface(
             "counts.",
         ),
         Artifact("validation_page", HTML, "The report for people."),
+        Artifact(
+            "gallery_page",
+            HTML,
+            "Findings and images to look through, and to decide about; without the option gallery "
+            "a page that says so.",
+        ),
     ),
     results=(_PASSED,),
     checks=(ValidationOptions,),

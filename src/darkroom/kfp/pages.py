@@ -49,6 +49,16 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
     )
 
 
+def encode_missing_gallery() -> str:
+    """Returns the page of a task that was asked for no gallery: each of its outputs has a file."""
+    return make_page(
+        "Gallery",
+        STYLE,
+        element("h1", "No gallery was asked for"),
+        element("p", "The option gallery makes one: findings and images, to decide about."),
+    )
+
+
 def encode_summary(result: ConversionResult) -> str:
     """Returns the result of a conversion as Markdown, with all text of the user escaped."""
     decided = result.decisions["counts"] if result.decisions else {}

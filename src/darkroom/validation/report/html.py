@@ -31,7 +31,10 @@ _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
 
 def encode_html(
-    report: DatasetReport, thumbnails: Mapping[str, str], missing: str = "", gallery: str = ""
+    report: DatasetReport,
+    thumbnails: Mapping[str, str],
+    missing: str = "",
+    gallery: Html | str | None = None,
 ) -> str:
     """Returns the page.
 
@@ -40,14 +43,12 @@ def encode_html(
         thumbnails: `data:image/jpeg` URI by URI of the source image. Images without a thumbnail get
             a placeholder.
         missing: Which pictures are missing, and why.
-        gallery: The file of the gallery beside the page; empty for none.
+        gallery: Where the gallery is; None for none.
     """
     sections = (
         _make_header(report),
         element("p", missing, class_="note") if missing else None,
-        element("p", element("a", "All images and findings: the gallery", href=gallery))
-        if gallery
-        else None,
+        element("p", gallery, class_="note") if gallery else None,
         _make_findings(report, thumbnails),
         _make_classes(report),
         _make_rejects(report),

@@ -11,7 +11,7 @@ from darkroom import storage
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.read_as import ReadAs
 from darkroom.runtime import progress
-from darkroom.runtime.markup import escape_markdown, make_markdown_table
+from darkroom.runtime.markup import element, escape_markdown, make_markdown_table
 from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.report.dataset_report import (
@@ -41,6 +41,7 @@ def write_report(
     sources: SourceImages | None = None,
     *,
     gallery: bool = False,
+    elsewhere: str = "",
 ) -> None:
     """Writes `report.json`, `report.md` and `report.html`.
 
@@ -50,6 +51,8 @@ def write_report(
         records: Where its records are: pictures are taken from them if they are on a disk.
         sources: Reads the source images, for the other pictures.
         gallery: Whether `gallery.html` is written, too, which needs the records.
+        elsewhere: Where the gallery is that is not beside the report, in words: the page may be
+            shown in a frame, where a link to another file leads nowhere.
 
     Raises:
         OutputError: The folder has files of these names that darkroom did not write.
@@ -58,10 +61,11 @@ def write_report(
     pictures = make_pictures(report, records, sources or SourceImages())
     if pictures.missing:
         progress.note(pictures.missing)
+    link = element("a", "All images and findings: the gallery", href=GALLERY_FILE)
     texts = {
         REPORT_JSON: report.to_json(),
         REPORT_MARKDOWN: encode_markdown(report),
-        REPORT_HTML: encode_html(report, *pictures, gallery=GALLERY_FILE if gallery else ""),
+        REPORT_HTML: encode_html(report, *pictures, gallery=link if gallery else elsewhere),
     }
     if gallery and records:
         texts[GALLERY_FILE] = encode_gallery(report, records)

@@ -141,6 +141,8 @@ function start() {
   document.getElementById("side").append(filtersBox);
   document.getElementById("view").append(...(map ? [map.node] : []), view);
   document.getElementById("bar").append(...bar.node);
+  // Not a link: in a frame, even one to a part of the page loads another page.
+  document.querySelector(".skip").onclick = () => document.getElementById("view").focus();
   const paintCounts = () => { for (const each of [...sidebar, bar]) each.paint(); };
   const paintFilters = () => {
     paintCounts();
