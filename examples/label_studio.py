@@ -2,8 +2,7 @@
 
     python examples/label_studio.py tasks records tasks.json
     python examples/label_studio.py saved export.json saved.json
-    darkroom gallery records --resolve saved.json --output decisions.jsonl
-    darkroom convert images.csv --output-dir records --update --decisions decisions.jsonl
+    darkroom convert images.csv --output-dir records --update --decisions saved.json
 
 Import `tasks.json` into a project with the configuration below, which shows the label as a
 prediction, and export it as JSON. Label Studio serves files of its own machine when it is started

@@ -11,6 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.dataset import layout
+from darkroom.kfp.places import name_place
 from darkroom.options.validation import ValidationOptions
 from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.gallery.encode import encode_gallery
@@ -67,9 +68,10 @@ class Executor(base_executor.BaseExecutor):
         verdict = judge_dataset(files, options)
         write_verdict(verdict, records, output_dict, HTML_KEY, gallery=options.gallery)
         if options.gallery and records:
+            place = Records(*map(name_place, records))
             page = artifact_utils.get_single_instance(output_dict[GALLERY_KEY])
             page.uri = storage.join(page.uri, GALLERY_FILE)
-            storage.write_bytes(page.uri, encode_gallery(verdict, records).encode())
+            storage.write_bytes(page.uri, encode_gallery(verdict, records, place=place).encode())
 
 
 def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> Records | None:

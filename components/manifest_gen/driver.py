@@ -12,9 +12,8 @@ from darkroom.components.manifest_gen.executor import (
     SOURCE_KEY,
 )
 from darkroom.components.state_driver import StateDriver
-from darkroom.dataset.commit import find_dataset
-from darkroom.dataset.named import find_named
-from darkroom.dataset.pointer import find_data
+from darkroom.conversion.base import find_base
+from darkroom.dataset.commit import read_dataset
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.options.manifest import ManifestOptions
 
@@ -29,8 +28,9 @@ class Driver(StateDriver):
     def read_state(self, properties: Mapping[str, Any]) -> str:
         """Returns the state of the source, its images, exclusions and label map, and the base."""
         options = ManifestOptions.from_json(properties[OPTIONS_KEY])
-        state = read_source_state(properties[SOURCE_KEY], options)
-        if not properties.get(BASE_KEY):
+        place = properties.get(BASE_KEY)
+        base = find_base(place) if place else None
+        state = read_source_state(properties[SOURCE_KEY], options, shown=[base] if base else ())
+        if not place:
             return state
-        dataset = find_dataset(find_data(find_named(properties[BASE_KEY])))
-        return f"{state}-{dataset.fingerprint if dataset else 'new'}"
+        return f"{state}-{read_dataset(base.examples).fingerprint if base else 'new'}"

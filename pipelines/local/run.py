@@ -44,9 +44,7 @@ _NO_FEATURES = (
 )
 _NEXT = """
 Next       Open the gallery in a browser, decide, and save. Then this data passes:
-           {program} convert {data} --output-dir records
-           {program} gallery records --resolve SAVED
-           {program} convert {data} --output-dir records --update{embed} --decisions decisions.jsonl
+           {program} convert {data} --output-dir records{embed} --decisions SAVED
            {program} validate records"""
 _ADDED_BY_TFX = (
     "a step is done again only when its input changes, the data is compared with a schema, and the "

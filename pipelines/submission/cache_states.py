@@ -15,7 +15,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
-from darkroom.errors import UsageError, describe_os_error
+from darkroom.errors import LostDatasetError, UsageError, describe_os_error
 from darkroom.manifest.chunks import Chunk
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.options.manifest import ManifestOptions
@@ -129,6 +129,10 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
 
     try:
         return read_source_state(properties["source"], options, check)
+    except LostDatasetError as error:
+        raise _UnseenError(
+            f"its decisions cannot be resolved from here: {error.message}"
+        ) from error
     except (OSError, UsageError) as error:
         said = describe_os_error(error) if isinstance(error, OSError) else f"{error}"
         raise _UnseenError(f"its source cannot be read from here: {said}") from error

@@ -69,6 +69,10 @@ class DataError(DarkroomError):
     code = "data"
 
 
+class LostDatasetError(DataError):
+    """Decisions are about a dataset that is not there, or not seen from here."""
+
+
 class UsageError(DarkroomError, ValueError):
     """A setting or an argument is wrong; nothing was started."""
 

@@ -230,7 +230,7 @@ def test_decisions_let_the_next_run_pass_the_gate(
         label = path.split("/")[1]
         assert found["relabel", path]["label"] == (SCRIPT if label == "cup" else label)
 
-    options = ConversionOptions(embed=True, decisions=output)
+    options = ConversionOptions(embed=True, decisions=saved)
     darkroom.convert(images, folder / "decided", options=options)
     result = darkroom.validate(folder / "decided", policies=STRICT)
     result.check()

@@ -80,7 +80,8 @@ def test_a_gallery_is_a_page_of_its_own_and_no_page_has_a_link(converted, anomal
     assert "All images and findings: the output gallery_html." in text
     shown = Path(gallery.uri).read_text()
     assert Path(gallery.uri).name == "gallery.html"
-    assert "darkroom gallery" in shown
+    place = {"records": converted["examples"].uri, "index": converted["index"].uri}
+    assert f'"place":{json.dumps(place, separators=(",", ":"))}' in shown
     # In a frame of a UI, even a link to a part of the page leads to another page.
     assert "href=" not in text + shown
 

@@ -11,6 +11,7 @@ from tfx.types import standard_artifacts
 
 import darkroom
 from darkroom.components.artifacts import ImageManifest, Rejects
+from darkroom.components.manifest_gen.driver import Driver
 from darkroom.components.manifest_gen.executor import Executor
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError
@@ -45,6 +46,39 @@ def test_a_base_is_a_place_or_examples_that_say_where_the_rest_is(
     examples = new_artifact(standard_artifacts.Examples)
     with pytest.raises(DataError, match="do not say where their index and rejects are"):
         _run(str(images), new_artifact, options, base_examples=[examples])
+
+
+def test_what_the_gallery_saved_becomes_lines_in_the_manifest(
+    images: Path, new_artifact, tmp_path: Path
+):
+    base = darkroom.convert(images, tmp_path / "base")
+    folder = tmp_path / "decided"
+    folder.mkdir()
+    # Nothing is written beside it: it may be in a place that tasks only read.
+    (folder / "saved.json").write_text(
+        json.dumps(
+            {
+                "form": "darkroom decisions 1",
+                "dataset": base.fingerprint,
+                "decisions": [{"action": "drop", "places": [2, 7]}],
+            }
+        )
+    )
+    options = ManifestOptions(decisions=str(folder / "saved.json"))
+    manifest, _ = _run(str(images), new_artifact, options, base.output_dir)
+    assert read_manifest(manifest.uri).decisions["counts"]["drop"] == 2
+    assert [path.name for path in folder.iterdir()] == ["saved.json"]
+    kept = Path(manifest.uri, "decisions.jsonl")
+    assert [json.loads(line)["action"] for line in kept.read_text().splitlines()] == ["drop"] * 2
+    # The state of the source is that of the lines, which the next run may be given instead.
+    properties = {"source": str(images), "base": base.output_dir}
+    states = {
+        Driver(None).read_state({**properties, "options": each.to_json()})
+        for each in (options, ManifestOptions(decisions=str(kept)))
+    }
+    assert len(states) == 1
+    with pytest.raises(DataError, match="this run knows of no dataset"):
+        _run(str(images), new_artifact, options)
 
 
 def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact, monkeypatch):

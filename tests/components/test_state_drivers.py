@@ -190,7 +190,7 @@ def test_what_cannot_be_looked_at_has_another_state_in_each_run(
 def test_a_source_that_nobody_answers_for_has_another_state_in_each_run(
     warned: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    def fail(*_: Any) -> str:
+    def fail(*_: Any, **__: Any) -> str:
         raise StorageError("s3://photos/images.csv: nobody answers.")
 
     node = ManifestGen("images.csv")

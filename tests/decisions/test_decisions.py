@@ -126,7 +126,6 @@ def test_a_file_is_read_as_it_was_written_and_its_last_line_wins(tmp_path):
         (f'{{"action": "drop", "key": "{KEYS[0]}", "x": 1}}', "line 3: 'x' is unknown"),
         (f'{{"action": "drop", "key": "{KEYS[0]}", "other_key": "{KEYS[1]}"}}', "about one image"),
         (f'{{"action": "relabel", "key": "{KEYS[0]}", "label": "\\ud800"}}', "line 3: "),
-        (save().decode(), "line 3: 'dataset' is unknown"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, said):
@@ -137,7 +136,7 @@ def test_a_wrong_line_is_named(tmp_path, line, said):
     with pytest.raises(DataError) as error:
         read_decisions(str(path))
     assert said in error.value.message
-    assert "--resolve SAVED" in error.value.hint
+    assert error.value.hint.startswith("Each line is a decision")
 
 
 def test_a_huge_file_is_refused(tmp_path, monkeypatch):

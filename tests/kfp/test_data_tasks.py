@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
 from darkroom.decisions.lines import Decision, format_decisions
+from darkroom.decisions.saved import FORM
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
@@ -92,6 +94,26 @@ def test_a_summary_says_which_decisions_were_applied(cluster, jpeg_set, converte
     summary = cluster.find(done.artifacts["summary"]).read_text()
     assert "| Decisions: drop | 1 |\n| Decisions: gone | 1 |\n" in summary
     assert "| Decisions: move" not in summary
+
+
+def test_decisions_of_a_gallery_go_into_the_next_run_night_after_night(cluster, jpeg_set, tmp_path):
+    path = tmp_path / "decisions.jsonl"
+    path.touch()
+    given = {"data": str(jpeg_set.csv), "output_dir": str(tmp_path / "photos"), "update": True}
+    for night in range(3):
+        done = cluster.run("convert_images", **given, decisions=str(path))
+        assert done.parameters["written"] == 40 - night
+        judged = cluster.run(
+            "validate_dataset", {"dataset": done.artifacts["dataset"]}, gallery=True
+        )
+        page = cluster.find(judged.artifacts["gallery_page"]).read_text()
+        facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])
+        assert facts["place"] == {"records": str(tmp_path / "photos")}
+        # As the page makes it in a frame, to be added to the file.
+        line = {"form": FORM, "dataset": facts["fingerprint"], **facts["place"]}
+        line["decisions"] = [{"action": "drop", "places": [night]}]
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def test_options_reach_the_conversion(cluster, jpeg_set, tmp_path):
@@ -208,7 +230,9 @@ def test_a_finding_stops_or_is_an_output(cluster, dataset):
     assert "Stopped" in page
     where = f"darkroom gallery {dataset.uri.replace('minio://', 's3://')}."
     assert f"All images and findings: the output gallery_page, or {where}" in page
-    assert "Copy" in cluster.find(kept.artifacts["gallery_page"]).read_text()
+    gallery = cluster.find(kept.artifacts["gallery_page"]).read_text()
+    # The name by which the next run finds the dataset.
+    assert f'"place":{{"records":"{where.split()[-1][:-1]}"}}' in gallery
     report = cluster.find(kept.artifacts["validation_report"])
     assert "gallery.html" not in {path.name for path in report.iterdir()}
     stopped = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
+
 import pytest
 
 import darkroom
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.pointer import find_data
+from darkroom.decisions.saved import FORM
 from darkroom.manifest import chunks
 from darkroom.options import ConversionOptions
+from darkroom.runtime import progress
+from darkroom.validation.browse import write_gallery
 
 from ..pictures import encode, make_noise
 
@@ -63,3 +70,40 @@ def test_a_dataset_takes_the_shards_of_a_base_in_another_store(store, tmp_path):
         darkroom.convert(source, place, options=ConversionOptions(base=base))
         assert read_dataset(find_data(place)).splits == read_dataset(find_data(first)).splits
         assert darkroom.verify(place).fingerprint == made.fingerprint
+
+
+def test_what_the_gallery_saved_is_kept_beside_its_file_and_in_the_dataset(
+    store, tmp_path, monkeypatch
+):
+    proxy, root = store
+    lines = []
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_bytes(encode(make_noise(number, 8, 8), "JPEG"))
+        lines.append(f"{number}.jpg,a\n")
+    source, saved = tmp_path / "images.csv", f"{root}/decisions.json"
+    source.write_text("image_uri,label\n" + "".join(lines))
+    options = ConversionOptions(update=True, allow_removals=True, split_ratios="1,0,0")
+    darkroom.convert(source, f"{root}/records", options=options)
+    write_gallery(f"{root}/records", tmp_path / "gallery.html")
+    page = (tmp_path / "gallery.html").read_text()
+    facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])
+    # Not the folder that the next run replaces.
+    assert facts["place"] == {"records": f"{root}/records"}
+    drop = {"action": "drop", "places": [1]}
+    text = {"form": FORM, "dataset": facts["fingerprint"], **facts["place"], "decisions": [drop]}
+    storage.write_bytes(saved, json.dumps(text).encode())
+    options = replace(options, decisions=saved)
+    # Who may not write there has them in the dataset alone.
+    said = []
+    monkeypatch.setattr(progress, "warn", said.append)
+    proxy.fail("PUT /photos/decisions.", 403, times=1)
+    proxy.fail("POST /upload/storage/v1/b/photos", 403, times=1)
+    [decided, again] = [
+        darkroom.convert(source, f"{root}/records", options=options) for _ in range(2)
+    ]
+    assert (decided.written, again.already_complete) == (2, True)
+    assert sum("in the dataset alone" in each for each in said) == 1
+    assert darkroom.verify(f"{root}/records").is_sound
+    found = storage.match_pattern(f"{root}/decisions.*")
+    storage.delete_files(each for each in found if each != saved)
+    assert darkroom.convert(source, f"{root}/records", options=options).already_complete

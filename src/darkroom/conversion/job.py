@@ -158,8 +158,16 @@ class ConversionJob:
         is_here = self.updates.base is None and not self.overwrite
         known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
+            there = find_base(self.output_dir) if self.manifest.decisions else None
             manifest = writer.write_manifest(
-                self.source, folders.manifest, folders.manifest_rejects, self.manifest, base, known
+                self.source,
+                folders.manifest,
+                folders.manifest_rejects,
+                self.manifest,
+                base,
+                known,
+                shown=[there] if there else (),
+                keep_beside=True,
             )
         if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")

@@ -18,8 +18,10 @@ REJECTS_LIST_FILE = "rejects.jsonl"
 DUPLICATES_FILE = "duplicates.parquet"
 FEATURES_FILE = "features.parquet"
 READ_AS_FILE = "read-as.json"
+# Decisions that were taken from the gallery, as lines that last.
+DECISIONS_FILE = "decisions.jsonl"
 WORK_FOLDER = ".attempt"
-# How the source was read, features, and files for readers of other frameworks
+# How the source was read, decisions, features, and files for readers of other frameworks
 # (`darkroom.sidecars`): `SHA256SUMS` alone lists them. Users have files of these names, too, so
 # only the folder counts by its name.
 SIDECAR_FILES = (
@@ -30,7 +32,10 @@ SIDECAR_FILES = (
     "README.md",
     FEATURES_FILE,
     READ_AS_FILE,
+    DECISIONS_FILE,
 )
+# Those that the folder of a manifest may have, for the dataset that is made of it.
+_MANIFEST_SIDECARS = (READ_AS_FILE, DECISIONS_FILE)
 DALI_FOLDER = "dali-index"
 # On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.
 DATA_FOLDER = re.compile(r"data-[0-9a-f]{8}")
@@ -119,6 +124,11 @@ class Folders:
             name = path[len(self.examples) + 1 :].removeprefix(f"{WORK_FOLDER}/{self.token}/")
             return storage.join(self.work, f"{storage.PART_PREFIX}{name.replace('/', '--')}")
         return storage.find_part(path)
+
+
+def list_manifest_sidecars(folder: str) -> list[str]:
+    """Returns the names of the sidecars that are in the folder of a manifest."""
+    return [name for name in _MANIFEST_SIDECARS if name in storage.list_folder(folder)]
 
 
 def is_reserved(name: str) -> bool:

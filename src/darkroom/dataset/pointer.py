@@ -47,6 +47,12 @@ def parse_pointer(fields: object) -> Mapping[str, Any] | None:
     return fields
 
 
+def find_output(folder: str) -> str:
+    """Returns the output that the folder of a dataset's files is in: mostly the folder itself."""
+    output, _, name = folder.rpartition("/")
+    return output if storage.is_remote(folder) and DATA_FOLDER.fullmatch(name) else folder
+
+
 def find_data(folder: str) -> str:
     """Returns the folder that holds the files of a dataset: mostly the folder itself.
 

@@ -22,11 +22,7 @@ from darkroom.runtime.json_values import parse_json
 
 DROP, RELABEL, MOVE, IGNORE = ACTIONS = ("drop", "relabel", "move", "ignore")
 MAX_BYTES = 1 << 28
-_HINT = "Each line is a decision, as darkroom gallery RECORDS --resolve SAVED --output FILE writes."
-_SAVED_HINT = (
-    "This is what the gallery saved. Make decisions of it: "
-    "darkroom gallery RECORDS --resolve SAVED --output FILE."
-)
+_HINT = "Each line is a decision, or what the gallery saved."
 _KEY = re.compile(r"[0-9a-f]{32}")
 # What an action needs, and no other one may have.
 _VALUES = {RELABEL: "label", MOVE: "split"}
@@ -86,6 +82,7 @@ class Decision(Decided):
         other_key: That of the other image of a pair.
         other_sha256: That of the other image.
         other_uri: That of the other image.
+        saved: The mark of the text that the gallery saved it in.
     """
 
     key: Key
@@ -94,6 +91,7 @@ class Decision(Decided):
     other_key: Key | None = None
     other_sha256: Sha256 | None = None
     other_uri: str | None = None
+    saved: str | None = None
 
     def __post_init__(self) -> None:
         """Checks the action, as above, and the pair.
@@ -121,6 +119,22 @@ def format_decisions(decisions: Iterable[Decision]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in given).encode()
 
 
+def parse_line(line: bytes, where: str) -> Decision:
+    """Returns the decision that a line has.
+
+    Args:
+        line: The line.
+        where: Its file and number, for the message.
+
+    Raises:
+        DataError: It is not a decision.
+    """
+    try:
+        return parse_json(line, Decision)
+    except ValueError as error:
+        raise DataError(f"{where}: {str(error).removeprefix('it: ')}.", _HINT) from error
+
+
 def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
     """Reads a file of decisions.
 
@@ -140,11 +154,7 @@ def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
-        try:
-            decision = parse_json(line, Decision)
-        except ValueError as error:
-            message = f"{path}, line {number}: {str(error).removeprefix('it: ')}."
-            raise DataError(message, _SAVED_HINT if b'"form"' in line else _HINT) from error
+        decision = parse_line(line, f"{path}, line {number}")
         against = (RELABEL, MOVE) if decision.action == DROP else (DROP,)
         replaced = [decision.action, *(against if decision.action != IGNORE else ())]
         for action in replaced:

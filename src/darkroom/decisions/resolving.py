@@ -12,14 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from darkroom import storage
-from darkroom.dataset import layout
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
+from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import check_index_files, check_outside, open_dataset, read_unchanged
+from darkroom.dataset.opening import check_index_files, check_outside, read_unchanged
 from darkroom.dataset.pointer import find_data
 from darkroom.decisions.files import hash_files
-from darkroom.decisions.lines import format_decisions
-from darkroom.decisions.saved import COLUMNS, MAX_BYTES, parse_saved, resolve_saved
+from darkroom.decisions.lines import Decision, format_decisions
+from darkroom.decisions.saved import (
+    COLUMNS,
+    MAX_BYTES,
+    Saved,
+    identify_saved,
+    parse_saved,
+    resolve_saved,
+)
 from darkroom.runtime import progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
@@ -83,32 +91,50 @@ def resolve(
     )
     source = storage.absolute(saved)
     content = parse_saved(storage.read_bytes(source, MAX_BYTES), source)
+    known, unknown = read_places(content, Folders.of_dataset(root))
+    storage.write_bytes(path, format_decisions(known))
+    counts = Counter(each.action for each in known)
+    return Resolved(path, dict(counts), tuple(unknown))
+
+
+def read_places(saved: Saved, folders: Folders) -> tuple[list[Decision], list[str]]:
+    """Returns decisions with the keys and hashes of their images, and the images without.
+
+    Args:
+        saved: What the page saved.
+        folders: The dataset that it showed, and its index.
+
+    Raises:
+        DataError: It was saved for another dataset; or the dataset is damaged.
+        OSError: A file cannot be read.
+    """
+    root = folders.examples
 
     def read() -> tuple[str, pa.Table]:
-        dataset = open_dataset(root)
-        check_index_files(root, dataset)
-        index = storage.join(root, layout.INDEX_FOLDER)
-        return dataset.fingerprint, read_index(index, [*COLUMNS, *_STATE])
+        dataset = read_dataset(root)
+        if folders.index.startswith(f"{root}/"):  # In TFX it is a separate artifact.
+            check_index_files(root, dataset)
+        return dataset.fingerprint, read_index(folders.index, [*COLUMNS, *_STATE])
 
     fingerprint, index = read_unchanged([root], read)
-    decisions = resolve_saved(content, fingerprint, index)
+    decisions = resolve_saved(saved, fingerprint, index)
     keys = pa.array({key for each in decisions for key, _, _ in each.images}, pa.string())
     # Records with other bytes than their files.
     made_anew = pc.and_(pc.not_equal(index["changes"], ""), pc.is_in(index["key"], keys))
     rows = index.filter(made_anew).to_pylist()
     files = [(row["uri"], (row["source_size"], row["source_version"])) for row in rows]
     hashes = dict(zip((row["key"] for row in rows), hash_files(files), strict=True))
-    known, unknown = [], []
+    known: list[Decision] = []
+    unknown: list[str] = []
+    mark = identify_saved(saved)
     for each in decisions:
         lost = [name for key, _, name in each.images if hashes.get(key) == ""]
         unknown += lost
         if not lost:
             sha256 = hashes.get(each.key, each.sha256)
             other = hashes.get(each.other_key or "", each.other_sha256)
-            known.append(replace(each, sha256=sha256, other_sha256=other))
-    storage.write_bytes(path, format_decisions(known))
-    counts = Counter(each.action for each in known)
-    return Resolved(path, dict(counts), tuple(dict.fromkeys(unknown)))
+            known.append(replace(each, sha256=sha256, other_sha256=other, saved=mark))
+    return known, list(dict.fromkeys(unknown))
 
 
 def format_resolved(result: Resolved) -> str:

@@ -7,12 +7,14 @@ another commit.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from darkroom.dataset.commit_fields import Count, Sha256
+from darkroom.dataset.commit_fields import Count, Sha256, Text
 from darkroom.decisions.lines import IGNORE, Decided, Decision
 from darkroom.errors import DataError
 from darkroom.runtime.json_values import parse_json
@@ -58,11 +60,31 @@ class Saved:
         form: `FORM`.
         dataset: Fingerprint of the dataset that the page shows.
         decisions: The decisions, in the order in which they were made.
+        records: Where the dataset was when the page was made; empty if the page does not say it.
+        index: Where its index was; empty if that was in the dataset.
     """
 
     form: str
     dataset: Sha256
     decisions: tuple[SavedDecision, ...]
+    records: Text = ""
+    index: Text = ""
+
+
+def is_saved(data: bytes) -> bool:
+    """Tells whether a text is what the page saves, perhaps damaged, and not a decision."""
+    if b'"form"' not in data:
+        return False
+    try:
+        return "form" in json.loads(data)
+    except (ValueError, RecursionError, TypeError):
+        return False
+
+
+def identify_saved(saved: Saved) -> str:
+    """Returns the mark of a saved text, which is the same however its JSON was formatted."""
+    text = json.dumps(asdict(saved), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def parse_saved(data: bytes, path: str = "The file") -> Saved:

@@ -23,15 +23,15 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset, read_output
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.named import name_dataset
+from darkroom.dataset.pointer import find_output
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
-from darkroom.kfp.places import name_uris
+from darkroom.kfp.places import name_place
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.storage.uris import find_remote
 from darkroom.validation.diff import CHANGES, DIFF_TITLE, diff
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
@@ -128,10 +128,13 @@ def validate_dataset(execution: Execution) -> None:
     report = outputs["validation_report"]
     result = validate(place, **options)
     records = Records(result.directory, storage.join(result.directory, layout.INDEX_FOLDER))
-    page = encode_gallery(result.report, records) if gallery else pages.encode_missing_gallery()
+    named = Records(*map(name_place, records))
+    page = pages.encode_missing_gallery()
+    if gallery:
+        page = encode_gallery(result.report, records, place=named)
     outputs["gallery_page"].write(page.encode())
-    named = find_remote(name_uris(place))
-    elsewhere = f"All images and findings: the output gallery_page, or darkroom gallery {named}."
+    command = f"darkroom gallery {find_output(named.examples)}"
+    elsewhere = f"All images and findings: the output gallery_page, or {command}."
     write_report(result.report, report.path, records, elsewhere=elsewhere if gallery else "")
     report.describe(_count_rows(result.report))
     _hand_over(execution, result, "validation", fail)

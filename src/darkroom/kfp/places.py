@@ -12,6 +12,7 @@ from darkroom.dataset.checksums import read_sums
 from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, StorageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.storage.uris import find_remote
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
@@ -55,6 +56,11 @@ def name_uris(text: str, places: Mapping[str, str] = NO_PLACES) -> str:
     for scheme, folder in MOUNTS.items():
         text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)
     return text
+
+
+def name_place(place: str) -> str:
+    """Returns the name by which a later task finds an artifact in a place of this one."""
+    return find_remote(name_uris(place))
 
 
 def check_files(inputs: Iterable[tuple[str, str]], how: str = "") -> None:

@@ -30,7 +30,7 @@ from darkroom.errors import DataError, RejectError
 from darkroom.manifest.base import Base
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
-from darkroom.runtime.text import format_count, list_first
+from darkroom.runtime.text import format_count, list_first, make_visible
 from darkroom.storage.database import create_view
 from darkroom.targets.form import Form
 from darkroom.targets.kind import Kind, find_kind
@@ -84,6 +84,7 @@ def apply_decisions(
     schema: Schema,
     base: Base | None,
     scratch: str,
+    named: str | None = None,
 ) -> tuple[Decisions | None, int]:
     """Creates the view `entries` of the rows of `included`, with what was decided about them.
 
@@ -96,6 +97,7 @@ def apply_decisions(
         schema: The columns of the source.
         base: The dataset that is updated.
         scratch: A local folder.
+        named: The file that the user named, which it was made of.
 
     Returns:
         What was applied, None without a file; and how many rows are dropped.
@@ -110,6 +112,7 @@ def apply_decisions(
         connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM included")
         return None, 0
     sha256, decisions = read_decisions(path)
+    named = named or path
     hashes = _hash_images(connection, decisions.values(), has_base=base is not None)
     chosen: dict[int, Decision] = {}
     gone, changed = [], []
@@ -122,12 +125,12 @@ def apply_decisions(
             chosen[number] = each
     if decisions and not hashes and not (base and base.planned):
         raise DataError(
-            f"The source has none of the images that {path} decides about: {list_first(gone)}.",
+            f"The source has none of the images that {named} decides about: {list_first(gone)}.",
             "The decisions are of another dataset. Or all these images are gone: then leave "
             "--decisions out (decisions= in Python).",
         )
     table = os.path.join(scratch, "chosen.parquet")
-    pq.write_table(_make_table(chosen, options, schema), table)
+    pq.write_table(_make_table(chosen, options, schema, named), table)
     create_view(connection, "chosen", [table], scratch)
     for statement in (_COMBINE, _FIND_ROWS):
         connection.execute(statement)
@@ -136,8 +139,8 @@ def apply_decisions(
     dropped, included = connection.execute(_COUNT_DROPPED).fetchall()[0]
     if dropped and dropped == included:
         raise DataError(
-            f"The decisions in {path} drop all {format_count(dropped, 'row')} that can be used, so "
-            "there is nothing to write.",
+            f"The decisions in {named} drop all {format_count(dropped, 'row')} that can be used, "
+            "so there is nothing to write.",
             "Leave the file out (--decisions, decisions= in Python), or take lines out of it.",
         )
     if changed:
@@ -152,7 +155,7 @@ def apply_decisions(
 
 
 def _make_table(
-    decisions: Mapping[int, Decision], options: ManifestOptions, schema: Schema
+    decisions: Mapping[int, Decision], options: ManifestOptions, schema: Schema, named: str
 ) -> pa.Table:
     """Returns decisions as rows, with labels as the column `label` of a manifest has them.
 
@@ -160,6 +163,7 @@ def _make_table(
         decisions: The decisions by the numbers of their lines.
         options: How a cell holds a label.
         schema: The columns of the source.
+        named: The file that the user named.
 
     Raises:
         DataError: An image cannot get a label.
@@ -170,9 +174,11 @@ def _make_table(
         try:
             label = None if each.label is None else _parse_label(each.label, kind, form)
         except RejectError as error:
+            where = f"{named}, line {number}"
+            if named != options.decisions:  # Its line has many decisions.
+                where = f"{named}, {make_visible(each.uri)}"
             raise DataError(
-                f"{options.decisions}, line {number}: the image cannot get this label: "
-                f"{error.detail}.",
+                f"{where}: the image cannot get this label: {error.detail}.",
                 "Correct the line, or take it out.",
             ) from error
         rows.append({**vars(each), "label": label})

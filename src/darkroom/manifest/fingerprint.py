@@ -7,10 +7,14 @@ and artifacts, not the files behind a path.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from darkroom import storage
+from darkroom.dataset.layout import Folders
+from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import REMOTE_THREADS, Chunk, make_chunk, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
@@ -67,6 +71,7 @@ def fingerprint_source(
     source: AnySource,
     options: ManifestOptions | None = None,
     check: Callable[[Chunk], None] | None = None,
+    shown: Sequence[Folders] = (),
 ) -> str:
     """Returns the fingerprint of a source and of all images that it names.
 
@@ -76,15 +81,21 @@ def fingerprint_source(
         source: Path, pattern, folder or DataFrame.
         options: How its rows are read.
         check: Called with all rows and the state of their images; may raise any error.
+        shown: Datasets that the gallery may have shown, where it saved the decisions.
 
     Raises:
         DataError: The source as a whole cannot be used.
         OSError: It cannot be read.
     """
     options = options or ManifestOptions()
+    if options.decisions is not None:
+        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+            lasting = make_lasting(options.decisions, scratch, shown)
+            fingerprint = Fingerprint(replace(options, decisions=lasting))
+    else:
+        fingerprint = Fingerprint(options)
     sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
     rows = parse_rows(sources, options.resolve())
-    fingerprint = Fingerprint(options)
     with ThreadPoolExecutor(REMOTE_THREADS) as pool:
         for items in read_chunks(rows):
             chunk = make_chunk(items, pool)
@@ -98,6 +109,7 @@ def read_source_state(
     source: AnySource,
     options: ManifestOptions | None = None,
     check: Callable[[Chunk], None] | None = None,
+    shown: Sequence[Folders] = (),
 ) -> str:
     """Returns a text that changes whenever the result of ManifestGen would.
 
@@ -109,6 +121,7 @@ def read_source_state(
         source: Path, pattern, folder or DataFrame.
         options: How its rows are read.
         check: Called with all rows and the state of their images; may raise any error.
+        shown: Datasets that the gallery may have shown, where it saved the decisions.
 
     Raises:
         DataError: The source as a whole cannot be used.
@@ -125,7 +138,7 @@ def read_source_state(
             with ThreadPoolExecutor(REMOTE_THREADS) as pool:
                 list(pool.map(_check_missing, unknown))
 
-    return f"{hash_code()}-{fingerprint_source(source, options, check_all)}"
+    return f"{hash_code()}-{fingerprint_source(source, options, check_all, shown)}"
 
 
 def _check_missing(uri: str) -> None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset.commit import Target
 from darkroom.dataset.labels import build_label_map, is_pointed
+from darkroom.dataset.layout import Folders
 from darkroom.dataset.read_as import format_doubts, read_read_as
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
@@ -28,6 +29,7 @@ from darkroom.dataset.rejects import (
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import FOLD, SPLITS
+from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
 from darkroom.manifest.base import Base
 from darkroom.manifest.decisions import apply_decisions
@@ -156,6 +158,9 @@ def write_manifest(
     options: ManifestOptions | None = None,
     base: Base | None = None,
     known: Manifest | None = None,
+    *,
+    shown: Sequence[Folders] = (),
+    keep_beside: bool = False,
 ) -> Manifest:
     """Reads a source and writes its manifest and its rejects.
 
@@ -168,6 +173,8 @@ def write_manifest(
         base: The dataset whose unchanged images are taken; rows of it keep their span, and labels
             their numbers.
         known: Is returned, and nothing written, if the source has its fingerprint.
+        shown: Further datasets that the gallery may have shown, whose decisions are taken.
+        keep_beside: Whether what the gallery saved is also kept beside its file, as lasting lines.
 
     Returns:
         The content of the manifest.
@@ -183,6 +190,10 @@ def write_manifest(
     )
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
+    named, shown = options.decisions, (*([base.folders] if base else ()), *shown)
+    if named is not None:
+        lasting = make_lasting(named, folder, shown, beside=keep_beside)
+        options = replace(options, decisions=lasting)
     schema = given[0].schema
     check_placement(schema, options)
     has_spans = schema.span is not None or any(each.span for each in given)
@@ -220,7 +231,7 @@ def write_manifest(
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
-            decisions, dropped = apply_decisions(connection, options, schema, base, scratch)
+            decisions, dropped = apply_decisions(connection, options, schema, base, scratch, named)
             conflicts = _reject_conflicts(connection, schema, kind, scratch)
             merged = _count_merged(connection, schema, options)
             label_map = _make_label_map(connection, schema, kind, options, base)

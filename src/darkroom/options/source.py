@@ -192,8 +192,9 @@ class RowFields:
         "Decisions of the gallery about images: to drop, relabel, move or ignore them.",
         group="data",
         metavar="FILE",
-        more="Give the file in every run. Dropped rows count as excluded. Images whose bytes "
-        "changed since are listed and left as they are.",
+        more="What the gallery saves or copies, or lines of your own. Give the file in every run. "
+        "Dropped rows count as excluded. Images whose bytes changed since are listed and left as "
+        "they are.",
     )
 
 

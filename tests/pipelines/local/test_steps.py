@@ -89,11 +89,10 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     assert f"Gallery    {summary['gallery']}\n" in done.stdout
     # Each image of a pair has its own line.
     assert f"\n       row 22 {root}/images/drawings/boat/0003.jpg (train, boat)\n" in done.stdout
-    *_, missing, _, _, first, resolve, again, gate, last = done.stdout.splitlines()
+    *_, missing, _, _, decided, gate, last = done.stdout.splitlines()
     assert "wrong labels and cropped copies were not looked for" in missing
-    assert first.endswith(f"darkroom convert {root}/images/drawings.csv --output-dir records")
-    assert resolve.endswith("darkroom gallery records --resolve SAVED")
-    assert again == f"{first} --update --decisions decisions.jsonl"
+    command = f"darkroom convert {root}/images/drawings.csv --output-dir records"
+    assert decided.endswith(f"{command} --decisions SAVED")
     assert gate.endswith("darkroom validate records")
     assert last.startswith("With TFX   ")
     assert "Kubeflow and Vertex AI" in last
@@ -129,4 +128,4 @@ def test_with_tfx_installed_the_form_without_it_can_be_asked_for(tmp_path, monke
     for arguments in ([], ["--without-tfx"]):
         assert main(["demo", "--root", f"{tmp_path}/demo", *arguments]) == 0
     assert forms == [(run._WITH_TFX, True), (run._WITHOUT_TFX, True)]
-    assert "--update --embed --decisions decisions.jsonl" in capsys.readouterr().out
+    assert "--output-dir records --embed --decisions SAVED" in capsys.readouterr().out

@@ -16,6 +16,7 @@ import pytest
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
+from darkroom.decisions.saved import FORM
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import chunks, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
@@ -484,6 +485,16 @@ def test_a_list_that_tasks_read_is_part_of_the_state(values, volume, tmp_path, n
     config = dataclasses.replace(config, source_fingerprint="1")
     run = PreparedRun(read_documents(_compile(config, tmp_path / "given.yaml")), ROOT)
     assert _pin(run).parameters["source_fingerprint"] not in ("1", state)
+
+
+def test_decisions_about_a_dataset_that_is_not_seen_here_are_noted(values, volume, tmp_path):
+    saved = {"form": FORM, "dataset": "a" * 64, "records": "/gone", "decisions": []}
+    (volume / "saved.json").write_text(json.dumps(saved))
+    config = dataclasses.replace(make_config(values), decisions=f"{volume}/saved.json")
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "decided.yaml")), ROOT)
+    unseen = _pin(run)
+    assert not _is_cached(unseen)
+    assert "its decisions cannot be resolved from here" in unseen.notes[0]
 
 
 def test_a_compiled_file_without_parameters_reads_the_source_each_time(compiled):

@@ -95,8 +95,8 @@ class Commit:
                 }
                 described = Described(dataset, folders.index)
                 contents = build_sidecars(self.attempt.describe, described)
-                if manifest.read_as:
-                    contents[layout.READ_AS_FILE] = manifest.read_as.to_json().encode()
+                for name in layout.list_manifest_sidecars(folders.manifest):
+                    contents[name] = storage.read_bytes(storage.join(folders.manifest, name))
                 sidecar_sums = write_sidecars(folders.examples, contents, folders.find_part)
                 self.attempt.check_current()
                 manifest.find_base()

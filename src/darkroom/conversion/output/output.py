@@ -155,11 +155,14 @@ class Output:
         """
         # Even when overwriting was asked for: files that are not ours are never deleted.
         # On a store, sidecars go into a folder of the attempt.
-        sidecars = [layout.READ_AS_FILE, *list_sidecars(self._describe, ())]
-        coming = () if storage.is_remote(self.folder) else sidecars
+        coming = () if storage.is_remote(self.folder) else self._list_sidecars(())
         ownership.survey(self.folders, coming=coming).check()
         exchange.check_beside(self.folder)
         self._check_free()
+
+    def _list_sidecars(self, shards: Sequence[str]) -> list[str]:
+        own = layout.list_manifest_sidecars(self.folders.manifest)
+        return [*list_sidecars(self._describe, shards), *own]
 
     def _check_free(self) -> None:
         if self._overwrite:
@@ -251,8 +254,7 @@ class Output:
         folders = attempt.folders
         note_running_jobs(self.folder)
         take(folders)
-        sidecars = list_sidecars(attempt.describe, [task.file for task in tasks])
-        sidecars.append(layout.READ_AS_FILE)
+        sidecars = self._list_sidecars([task.file for task in tasks])
         found = ownership.survey(folders, coming=sidecars)
         found.check()
         # An earlier attempt may have committed until it was taken.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.pointer import find_output
 from darkroom.features.table import find_features_file, read_features
 from darkroom.runtime import progress
 from darkroom.validation.gallery.page import encode_findings, encode_page
@@ -21,7 +22,11 @@ _TEXT_BYTES = 1_500_000
 
 
 def encode_gallery(
-    report: DatasetReport, records: Records, predictions: str | os.PathLike[str] | None = None
+    report: DatasetReport,
+    records: Records,
+    predictions: str | os.PathLike[str] | None = None,
+    *,
+    place: Records | None = None,
 ) -> str:
     """Returns the gallery of a dataset, a page of at most 25 MB for a million images.
 
@@ -29,6 +34,7 @@ def encode_gallery(
         report: The verdict about it, with the findings to show.
         records: Where its records are.
         predictions: What a model says of its images: the file of `darkroom predict`.
+        place: Where a later run finds the records; where they are if None.
 
     Raises:
         DataError: The index or a record is damaged, or the predictions are of other images.
@@ -53,7 +59,16 @@ def encode_gallery(
         tiles = make_tiles(records, dataset, rows, choose_tiles(rows, named), find_room(arrays))
     if told:
         tiles = [tile._replace(score=told.find_score(tile.place)) for tile in tiles]
-    return encode_page(report, dataset, rows, arrays, findings, tiles)
+    found = _name_place(place or records)
+    return encode_page(report, dataset, rows, arrays, findings, tiles, found)
+
+
+def _name_place(records: Records) -> dict[str, str]:
+    """Returns where a later run finds a dataset, in the fields of what the page saves."""
+    is_inside = records.index_dir.startswith(f"{records.examples}/")
+    # In TFX, the index is an artifact of its own.
+    index = {} if is_inside else {"index": records.index_dir}
+    return {"records": find_output(records.examples), **index}
 
 
 def find_room(arrays: Mapping[str, Numbers]) -> int:

@@ -46,6 +46,7 @@ def encode_page(
     arrays: Mapping[str, Numbers],
     findings: Sequence[Mapping[str, Any]],
     tiles: Sequence[Tile],
+    place: Mapping[str, str],
 ) -> str:
     """Returns the page.
 
@@ -56,11 +57,13 @@ def encode_page(
         arrays: What is known of all rows, by name: [N] or [N, ...].
         findings: Its findings, as `encode_findings` returns them.
         tiles: The images to show.
+        place: Where a later run finds the dataset, in the fields of what the page saves.
     """
     labels = list(dict.fromkeys((*report.labels, *(name for each in rows.sets for name in each))))
     number = {label: place for place, label in enumerate(labels)}
     facts = {
         "fingerprint": dataset.fingerprint,
+        "place": place,
         "kind": dataset.target.kind,
         "count": len(rows.row),
         "title": report.title,

@@ -136,7 +136,7 @@ export function encodeDecisions() {
       decisions.push({ action, places, ...(name && { [name]: value }) });
     }
   }
-  return { form: "darkroom decisions 1", dataset: facts.fingerprint, decisions };
+  return { form: "darkroom decisions 1", dataset: facts.fingerprint, ...facts.place, decisions };
 }
 
 export function saveDecisions() {
