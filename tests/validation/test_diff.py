@@ -31,7 +31,7 @@ def worlds(tmp_path_factory):
     def convert(name):
         lines = [f"{number:02d}.jpg,{','.join(row)}\n" for number, row in rows.items()]
         (images / "list.csv").write_text("image_uri,label,split\n" + "".join(lines))
-        darkroom.convert(images / "list.csv", folder / name)
+        darkroom.convert(images / "list.csv", folder / name, max_rejects=0.1)
         return folder / name
 
     old = convert("old")
@@ -41,6 +41,7 @@ def worlds(tmp_path_factory):
     rows[10] = ("red", "TRAIN")
     rows[2] = ("blue", "TRAIN")
     draw(images, 3, level=200)
+    rows[41] = ("red", "TRAIN")  # There is no such file.
     return old, convert("new")
 
 
@@ -98,7 +99,8 @@ def test_a_copy_of_a_test_image_under_another_name_is_in_train(worlds, tmp_path)
 def test_the_same_pixels_in_other_bytes_are_encoded_again(worlds, tmp_path):
     old, _ = worlds
     options = ConversionOptions(encoding="raw")
-    darkroom.convert(old.parent / "images" / "list.csv", tmp_path / "raw", options=options)
+    source = old.parent / "images" / "list.csv"
+    darkroom.convert(source, tmp_path / "raw", max_rejects=0.1, options=options)
     found = find(darkroom.diff(worlds[1], tmp_path / "raw"))
     assert found["encoded"].count == 40
     assert "redrawn" not in found
@@ -117,8 +119,13 @@ def test_the_command_prints_the_findings_and_writes_a_report(worlds, tmp_path, c
     text = (report / "report.md").read_text()
     assert text.startswith("# Changes: stopped")
     assert "01.jpg" in text
+    page = (report / "report.html").read_text()
     # The image that left is shown from the old dataset.
-    assert (report / "report.html").read_text().count("data:image/") >= 5
+    assert page.count("data:image/") >= 5
+    # The row that was rejected is listed, with its reason.
+    for listed in (page, text.replace("\\", "")):
+        assert "41.jpg" in listed
+        assert "there is no such file" in listed
     assert main([*command[:-1], "--policy=test_frozen=warn", "--policy=test_to_train=off"]) == 0
 
 

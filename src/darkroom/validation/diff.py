@@ -28,8 +28,8 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
 from darkroom.targets.kind import find_kind
-from darkroom.validation.counts import count_dataset, fetch_number, fetch_rows
-from darkroom.validation.judge import JudgedFiles, create_fields, name_labels
+from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
+from darkroom.validation.judge import REJECT_COLUMNS, JudgedFiles, create_fields, name_labels
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
@@ -47,7 +47,6 @@ _COLUMNS = {
     "sha256": "VARCHAR",
     "pixel_hash": "VARCHAR",
 }
-_REJECT_COLUMNS = {"row": "BIGINT", "reason": "VARCHAR"}
 # Each index has thousands of files, so they are opened once; hashes are shorter than texts.
 _COMPARED = """
 CREATE TABLE {name} AS SELECT * EXCLUDE (sha256, pixel_hash) REPLACE (key::UUID AS key),
@@ -182,7 +181,7 @@ def compare_datasets(
     ):
         _open_index(connection, "new", after, scratch)
         connection.execute("CREATE VIEW records AS SELECT * FROM new")
-        create_view(connection, "rejects", [after.rejects_path], scratch, _REJECT_COLUMNS)
+        create_view(connection, "rejects", [after.rejects_path], scratch, REJECT_COLUMNS)
         create_fields(connection, source.target.names)
         counts = count_dataset(connection, source)
         if before is None:
@@ -191,9 +190,13 @@ def compare_datasets(
             _open_index(connection, "old", before, scratch)
             connection.execute(_PAIRS)
             findings = [*_judge(connection, options), *_list_changes(connection)]
-    policies = options.policies
+        rejects = fetch_rejects(connection)
     return DatasetReport(
-        **vars(counts), policies=policies, findings=tuple(findings), title=DIFF_TITLE
+        **vars(counts),
+        policies=options.policies,
+        findings=tuple(findings),
+        rejects=rejects,
+        title=DIFF_TITLE,
     )
 
 

@@ -144,7 +144,7 @@ def _open_views(
         create_view(connection, "records", index, scratch, _RECORD_COLUMNS, NEWER_COLUMNS)
         connection.execute(name_labels(find_kind(target.kind), "records", "named"))
         create_fields(connection, target.names)
-        create_view(connection, "rejects", [files.rejects_path], scratch, _REJECT_COLUMNS)
+        create_view(connection, "rejects", [files.rejects_path], scratch, REJECT_COLUMNS)
         if isinstance(files.source, str):
             manifest = [storage.join(files.source, table.MANIFEST_FILE)]
             create_view(connection, "manifest", manifest, scratch, _MANIFEST_COLUMNS)
@@ -183,7 +183,7 @@ def name_labels(kind: Kind, records: str, view: str) -> str:
 # Types are given because a column without any value may come back from Parquet with another one.
 _ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
 _MANIFEST_COLUMNS = {**_ROW_COLUMNS, "key": "VARCHAR"}
-_REJECT_COLUMNS = {**_ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
+REJECT_COLUMNS = {**_ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
 _RECORD_COLUMNS = {
     **_ROW_COLUMNS,
     "key": "VARCHAR",
