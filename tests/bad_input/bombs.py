@@ -24,10 +24,11 @@ from pathlib import Path
 from PIL import Image, features
 
 from darkroom.errors import RejectError
+from darkroom.images import sandbox
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
 
-DEADLINE_SECONDS = 2.0
+sandbox.CPU_SECONDS = 2
 
 
 def make_bombs() -> Iterator[tuple[str, bytes]]:
@@ -166,7 +167,7 @@ def measure(folder: Path) -> dict[str, object]:
         By file name the reason of the refusal, or the size in pixels; and the most memory that this
         process and its children held at once, in MiB.
     """
-    preparer = ImagePreparer(ImageOptions(), DEADLINE_SECONDS)
+    preparer = ImagePreparer(ImageOptions())
     threads = set()
 
     def prepare(path: Path) -> tuple[str, str]:

@@ -425,7 +425,8 @@ def test_a_crash_a_hang_and_too_much_memory_reject_one_row_each(monkeypatch):
     monkeypatch.setattr(
         child, "PROGRAM", child.PROGRAM.replace("importlib.im", FAULTY_DECODER + "importlib.im")
     )
-    preparer = ImagePreparer(ImageOptions(), deadline_seconds=5)
+    monkeypatch.setattr(child, "TICK_SECONDS", 0.02)
+    preparer = ImagePreparer(ImageOptions())
     good = encode(make_photo(), "PNG")
 
     def prepare(data: bytes) -> str:

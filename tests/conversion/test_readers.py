@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from darkroom import storage
@@ -63,12 +65,21 @@ def _encode(monkeypatch, read_bytes, count):
     return found
 
 
-def test_credentials_are_not_the_fault_of_an_image(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        CredentialsError("ExpiredToken"),
+        OSError(errno.EMFILE, "Too many open files", "/1.jpg"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_the_user_and_the_machine_are_not_the_fault_of_an_image(monkeypatch, error):
     def read_bytes(uri: str, limit_bytes: int | None = None) -> bytes:
-        raise CredentialsError("ExpiredToken")
+        raise error
 
-    with pytest.raises(CredentialsError, match="ExpiredToken"):
+    with pytest.raises(type(error)) as caught:
         _encode(monkeypatch, read_bytes, 1)
+    assert caught.value is error
 
 
 def test_a_store_that_refuses_20_images_and_gives_none_between_them_ends_the_run(monkeypatch):

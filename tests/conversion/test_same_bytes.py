@@ -6,10 +6,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -185,3 +188,40 @@ def test_every_way_to_run_writes_the_same_bytes(images, tmp_path, capsys):
         print()
         for each, count in counts.items():
             print(f"{each:<28}{count:>4} runs, all {len(expected)} files equal")
+
+
+def _find_decoders(session: int) -> list[int]:
+    """Returns the processes of a session that decode images, as soon as they have worked a bit."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            # Their start takes a fifth of a second.
+            is_working = int(fields[11]) > 0.5 * os.sysconf("SC_CLK_TCK")
+            command = (folder / "cmdline").read_bytes()
+            if int(fields[3]) == session and b"sandbox_child" in command and is_working:
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("what", ["one decoder", "all processes"])
+def test_a_pause_changes_no_byte(tmp_path, what):
+    noise = np.random.default_rng(1).integers(0, 256, (1500, 2000, 3), np.uint8)
+    for number in range(24):
+        path = tmp_path / "images" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.roll(noise, 8 * number)).save(path, compress_level=1)
+    convert(tmp_path / "images", tmp_path / "whole")
+    command = ["-m", "darkroom.cli", "convert", tmp_path / "images", "--output-dir"]
+    run = subprocess.Popen([sys.executable, *command, tmp_path / "paused"], start_new_session=True)
+    while not (decoders := _find_decoders(run.pid)):
+        assert run.poll() is None
+        time.sleep(0.005)
+    send, process = (os.kill, decoders[0]) if what == "one decoder" else (os.killpg, run.pid)
+    send(process, signal.SIGSTOP)
+    time.sleep(35)
+    send(process, signal.SIGCONT)
+    assert run.wait() == 0
+    assert _read_dataset(tmp_path / "paused") == _read_dataset(tmp_path / "whole")

@@ -13,7 +13,7 @@ from darkroom.images.memory import (
     count_images_at_once,
 )
 from darkroom.images.prepare import PreparedImage, prepare_plain
-from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
+from darkroom.images.sandbox import DecoderProcess
 from darkroom.options.image import ImageOptions
 
 # The memory that every process may take without asking, so that most images are sent once.
@@ -29,7 +29,6 @@ class ImagePreparer:
 
     Args:
         options: How images are checked and stored.
-        deadline_seconds: Time that an image in another process may take.
         budget: Memory for all images at once.
         max_processes: The most other processes, if not one for each core.
     """
@@ -37,14 +36,13 @@ class ImagePreparer:
     def __init__(
         self,
         options: ImageOptions,
-        deadline_seconds: float = DEADLINE_SECONDS,
         budget: Budget = BUDGET,
         max_processes: int | None = None,
     ) -> None:
         self._options = options
         self._budget = budget
         count = max_processes or count_images_at_once()
-        self._processes = [DecoderProcess(options, deadline_seconds) for _ in range(count)]
+        self._processes = [DecoderProcess(options) for _ in range(count)]
         # Last in, first out: a running process is used before one that would have to start.
         self._idle: LifoQueue[DecoderProcess] = LifoQueue()
         for process in self._processes:

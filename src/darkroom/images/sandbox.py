@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,11 +19,15 @@ from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
 from darkroom.images.prepare import PreparedImage
 from darkroom.images.sandbox_child import ANSWER, REQUEST, parse_answer, read_exactly
 from darkroom.options.image import ImageOptions
-from darkroom.runtime.child import describe_end, start_child
+from darkroom.runtime.child import WatchedSocket, describe_end, start_child
 
-DEADLINE_SECONDS = 30.0
-_START_SECONDS = 60.0
-_END_SECONDS = 2.0
+# Processor time for an image, which does not depend on how busy the machine is. The largest take a
+# third of it.
+CPU_SECONDS = 30
+# A process whose socket is closed has ended, or ends at once.
+_END_SECONDS = 30.0
+# Faults that other images or the machine may have caused.
+_UNPROVEN = ("decoder_crash", "decoder_memory", "decoder_timeout")
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_ENCODED_BYTES = 1 << 30
 
@@ -53,14 +58,12 @@ class DecoderProcess:
 
     Args:
         options: How images are checked and stored.
-        deadline_seconds: Time that an image may take.
     """
 
-    def __init__(self, options: ImageOptions, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    def __init__(self, options: ImageOptions) -> None:
         self._options = options
-        self._deadline_seconds = deadline_seconds
         self._process: subprocess.Popen[bytes] | None = None
-        self._connection: socket.socket | None = None
+        self._connection: WatchedSocket | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -79,13 +82,12 @@ class DecoderProcess:
             InterruptedError: `close` was called.
         """
         with self._lock:
-            is_fresh = self._process is None
             try:
                 return self._prepare_once(data, granted_bytes)
             except RejectError as error:
-                if is_fresh or error.reason not in ("decoder_crash", "decoder_memory"):
+                if error.reason not in _UNPROVEN:
                     raise
-            # Images before this one may be the cause, so it gets a new process.
+            # It is the image's fault only when that also ends a new process.
             self._stop()
             return self._prepare_once(data, granted_bytes)
 
@@ -107,17 +109,18 @@ class DecoderProcess:
             return parse_answer(answer, encoded, data)
         except TimeoutError:
             self._stop()
-            text = f"decoding it took more than {self._deadline_seconds:g} s and was stopped"
-            raise RejectError("decoder_timeout", text) from None
+            raise RejectError("decoder_timeout", "its decoder hung and was stopped") from None
         except (EOFError, OSError, LookupError, TypeError, ValueError):
-            how = self._stop(_END_SECONDS)
+            code = self._stop(_END_SECONDS)
             if self._is_closed:
                 raise InterruptedError("decoding was stopped") from None
-            raise RejectError("decoder_crash", f"its decoder {how}") from None
+            if code == -signal.SIGXCPU:
+                text = f"decoding it took more than {CPU_SECONDS} s of processor time"
+                raise RejectError("decoder_timeout", text) from None
+            raise RejectError("decoder_crash", f"its decoder {describe_end(code)}") from None
 
     def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
         connection = self._connection or self._start()
-        connection.settimeout(self._deadline_seconds)
         connection.sendall(REQUEST.pack(granted_bytes, len(data)))
         connection.sendall(data)
         length, num_bytes = ANSWER.unpack(read_exactly(connection, ANSWER.size))
@@ -126,10 +129,10 @@ class DecoderProcess:
         answer = json.loads(read_exactly(connection, length))
         return answer, bytes(read_exactly(connection, num_bytes))
 
-    def _start(self) -> socket.socket:
+    def _start(self) -> WatchedSocket:
         if self._is_closed:
             raise InterruptedError("decoding was stopped")
-        arguments = asdict(self._options), round(self._deadline_seconds) + 5
+        arguments = asdict(self._options), CPU_SECONDS
         ours, theirs = socket.socketpair()
         with tempfile.TemporaryFile() as errors, theirs:
             try:
@@ -143,30 +146,29 @@ class DecoderProcess:
                     | _SETTINGS,
                 )
                 theirs.close()
-                ours.settimeout(_START_SECONDS)
-                read_exactly(ours, ANSWER.size)
+                connection = self._connection = WatchedSocket(ours, self._process.pid)
+                read_exactly(connection, ANSWER.size)
             except (EOFError, OSError) as error:
                 ours.close()
-                how = self._stop(_END_SECONDS) if self._process else str(error)
+                how = describe_end(self._stop(_END_SECONDS)) if self._process else str(error)
                 if self._is_closed:
                     raise InterruptedError("decoding was stopped") from None
                 errors.seek(0)
                 raise _build_start_error(how, errors.read().decode(errors="replace")) from error
-        self._connection = ours
-        return ours
+        return connection
 
-    def _stop(self, patience_seconds: float = 0) -> str:
-        """Ends the process; returns how it ended, if it ends by itself within some time."""
+    def _stop(self, patience_seconds: float = 0) -> int:
+        """Ends the process, unless it ends by itself within some time; returns its exit code."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection:
             connection.close()
         if process is None:
-            return "was not running"
+            return 0
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience_seconds)
         process.kill()
-        return describe_end(process.wait())
+        return process.wait()
 
 
 def _build_start_error(how: str, errors: str) -> DecoderStartError:

@@ -84,8 +84,7 @@ def serve(options: Mapping[str, Any], cpu_seconds: int) -> None:
 
     Args:
         options: How images are checked and stored: the fields of `ImageOptions`.
-        cpu_seconds: Most processor time for one image. The parent gives up sooner; this is for the
-            case that the parent is gone.
+        cpu_seconds: Processor time for one image: with more, the system ends this process.
     """
     image_options = ImageOptions(**options)
     with socket.socket(fileno=0) as connection:
@@ -95,7 +94,7 @@ def serve(options: Mapping[str, Any], cpu_seconds: int) -> None:
             while True:
                 granted, length = REQUEST.unpack(read_exactly(connection, REQUEST.size))
                 data = bytes(read_exactly(connection, length))
-                _limit("RLIMIT_CPU", int(time.process_time()) + cpu_seconds)
+                _limit("RLIMIT_CPU", int(time.process_time()) + 1 + cpu_seconds)
                 if base_bytes:
                     _limit("RLIMIT_AS", base_bytes + 2 * length + granted + _SLACK_BYTES)
                 text, encoded = _answer(data, image_options, granted)

@@ -22,7 +22,7 @@ from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject, write_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
-from darkroom.images.access import describe_failure
+from darkroom.images.access import EXHAUSTED, describe_failure
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.memory import BUDGET, Budget, count_images_at_once
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
@@ -132,6 +132,8 @@ class ImageReaders:
         except (*NOT_THE_DATA, DecoderStartError, InterruptedError):
             raise  # says nothing about the image, which must not be rejected for it
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in EXHAUSTED:
+                raise
             self._count_refusal(error)
             return describe_failure(error)
 
