@@ -65,8 +65,8 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         Args:
             manifest: `ImageManifest` of ManifestGen.
             manifest_rejects: `Rejects` of ManifestGen.
-            recheck: Share of the unchanged images that are read, to see whether they have other
-                bytes.
+            recheck: Share of the unchanged images and of the finished shards that are read, to see
+                whether they have other bytes.
             embed: Also compute features of the images, into the index; see `darkroom.embed`.
             options: The fields of `ConversionFields`.
 

@@ -9,18 +9,22 @@ import json
 import os
 import random
 import shutil
+import struct
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 import darkroom
+from darkroom import storage
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
 from darkroom.conversion.shards import encode
 from darkroom.dataset.index import read_index
 from darkroom.dataset.keys import make_key
+from darkroom.dataset.tfrecord import frame_record
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
 from darkroom.manifest import decisions as decided
@@ -457,6 +461,84 @@ def test_a_damaged_record_is_made_from_its_source(tmp_path, world, count_reads):
     convert(world.write_list(), root, update=True)
     assert count_reads == [os.path.basename(row["uri"])]
     check_like_from_nothing(root, tmp_path)
+
+
+def flip(data):
+    """Damages the record in the middle of a shard."""
+    data[len(data) // 2] ^= 1
+
+
+def forge(data):
+    """Changes the image of the first record, whose checksums are right again."""
+    [length] = struct.unpack_from("<Q", data)
+    record = bytearray(data[12 : 12 + length])
+    record[record.index(b"IDAT") + 9] ^= 1
+    data[: length + 16] = b"".join(frame_record(bytes(record)))
+
+
+def damage_shards(root, damage=flip, age=0):
+    """Damages each second shard, as if so many seconds before its commit."""
+    paths = [root / file for file in read_shards(root)][::2]
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        damage(data)
+        path.write_bytes(data)
+        if age:
+            os.utime(path, (0, os.stat(root / "dataset.json").st_mtime - age))
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("damage", "given"),
+    [
+        (flip, {}),
+        (flip, {"update": True}),
+        (flip, {"base": "records"}),
+        (forge, {"update": True, "recheck": 1.0}),
+    ],
+)
+def test_damaged_shards_are_made_again(tmp_path, world, count_reads, damage, given):
+    source, root = world.write_list(), tmp_path / "records"
+    convert(source, root, update=True)
+    whole = read_files(root)
+    damaged = damage_shards(root, damage, age=60 if "recheck" in given else 0)
+    if "base" in given:
+        root, given = tmp_path / "new", {"base": str(root)}
+    count_reads.clear()
+    # Its list is the same, so that the commands would say "already complete".
+    assert not convert(source, root, **given).already_complete
+    assert read_files(root) == whole
+    # One record of each is damaged, and the images of the others have their hashes.
+    assert len(count_reads) == len(damaged)
+    assert darkroom.verify(root).is_sound
+    assert convert(source, root, **given).already_complete
+
+
+def test_a_shard_is_read_again_where_it_is_later_than_its_commit(tmp_path, world, monkeypatch):
+    source, root = world.write_list(), tmp_path / "records"
+    convert(source, root, update=True)
+    shards, read, real = {*read_shards(root)}, [], storage.hash_file
+    monkeypatch.setattr(storage, "hash_file", lambda path: read.append(path) or real(path))
+
+    def list_read(**given):
+        read.clear()
+        assert convert(source, root, **given).already_complete
+        names = map(os.path.relpath, read, repeat(root))
+        return {name for name in names if name.startswith("Split-")}
+
+    assert list_read() == list_read(update=True) == set()
+    assert list_read(recheck=1.0) == shards
+    assert list_read(recheck=0.5) == list_read(recheck=0.5) < shards
+    touched = {min(shards), max(shards)}
+    for name in touched:
+        os.utime(root / name)
+    assert list_read() == touched
+    world.add(1)
+    read.clear()
+    convert(world.write_list(), root, update=True)
+    assert touched < {os.path.relpath(path, root) for path in read}
+    # The new commit is later than all of them.
+    assert list_read() == set()
 
 
 @pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 900)])

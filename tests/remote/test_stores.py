@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 import pytest
 
@@ -19,6 +20,8 @@ def test_written_files_are_read(store):
         storage.write_bytes(f"{root}/a/b", data)
         assert storage.read_bytes(f"{root}/a/b") == data
         assert storage.stat_file(f"{root}/a/b").size_bytes == len(data)
+        # In hours, because the store's clock is in another time zone.
+        assert round((storage.find_modified(f"{root}/a/b") - time.time()) / 3600) == 0
         with storage.open_read(f"{root}/a/b") as file:
             assert file.read() == data
 

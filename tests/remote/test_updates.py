@@ -44,18 +44,34 @@ def test_an_update_asks_for_no_unchanged_image_and_for_its_records_alone(
     assert proxy.count(".png") >= 16
     # Of the two old shards each of the four new ones takes a half.
     old = read_dataset(find_data(records))
-    copied = []
-    copy_range = storage.copy_range
+    copied, read = [], []
+    copy_range, hash_file = storage.copy_range, storage.hash_file
 
     def note(source, destination, first, stop):
         copied.append(stop - first)
         copy_range(source, destination, first, stop)
 
     monkeypatch.setattr(storage, "copy_range", note)
+    monkeypatch.setattr(storage, "hash_file", lambda path: read.append(path) or hash_file(path))
     convert("b", num_shards={"train": 4})
     assert not proxy.count(".png")
     assert len(copied) == 4
     assert sum(copied) == sum(shard.bytes for shard in old.splits["train"].shards)
+    assert not any("/Split-" in path for path in read)
+    assert darkroom.verify(records).is_sound
+    # A shard is read only when it is later than its commit, and made again when it is damaged.
+    folder, shards = find_data(records), read_dataset(find_data(records)).shards
+    path, find_modified = f"{folder}/{shards[0].file}", storage.find_modified
+    data = bytearray(storage.read_bytes(path))
+    data[len(data) // 2] ^= 1
+    storage.write_bytes(path, data)
+    monkeypatch.setattr(
+        storage, "find_modified", lambda each: find_modified(each) + 60 * (each == path)
+    )
+    read.clear()
+    convert("b", num_shards={"train": 4})
+    assert [each for each in read if "/Split-" in each] == [path]
+    assert read_dataset(find_data(records)).shards == shards
     assert darkroom.verify(records).is_sound
 
 

@@ -116,7 +116,8 @@ def open_old_dataset(
     Args:
         folders: Where its files are; None without one.
         options: How records are made.
-        recheck: Share of its images that are read, to see whether they have other bytes.
+        recheck: Share of its images, and of its shards, that are read, to see whether they have
+            other bytes.
 
     Returns:
         The dataset; None if its images are stored in another way.
@@ -151,7 +152,8 @@ def open_old_dataset(
                 "Convert from nothing, into another folder: sizes and times say nothing here.",
             )
     shards = {split: len(found.shards) for split, found in dataset.splits.items()}
-    return OldDataset(folders, shards, GZIP_SUFFIX if options.compression == "gzip" else "")
+    suffix = GZIP_SUFFIX if options.compression == "gzip" else ""
+    return OldDataset(folders, shards, suffix, recheck)
 
 
 def _read_rows(index: str) -> Iterator[dict[str, Any]]:

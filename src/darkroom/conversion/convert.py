@@ -109,7 +109,7 @@ def convert(
     )
     if made.embed:
         check_pretrained()
-    had = made.update and FEATURES_FILE in list_sidecars(find_data(folder))
+    had = FEATURES_FILE in list_sidecars(find_data(folder))
     with storage.be_patient(made.store_patience_seconds):
         base = job.find_base() if made.embed else None
         table = base and find_features_file(base.index)

@@ -21,6 +21,7 @@ from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.rejects import count_rejects, format_hint, read_rejects
 from darkroom.errors import DataError, OutputError, UsageError
@@ -101,10 +102,8 @@ class ConversionJob:
             manifest, old = self._plan(output.folders, scratch)
             # Before it is held, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(output, manifest):
-                rejected = read_rejects(storage.join(done.data_dir, layout.REJECTS_FILE))
-                if any(map(is_readable_now, rejected)):
-                    progress.note("Images that were rejected can be read now: converting again.")
-                    return replace(self, overwrite=True).run()
+                if repair := self._find_repair(done, manifest):
+                    return repair.run()
                 output.remove_leftovers()
                 return self._judge(done)
             first = read_manifest_rows(output.folders.manifest, 0, PROBED_IMAGES)
@@ -128,7 +127,8 @@ class ConversionJob:
             output = self._make_output(scratch)
             manifest, old = self._plan(output.folders, scratch)
             if done := self._find_finished(output, manifest):
-                return self._judge(done)
+                repair = self._find_repair(done, manifest)
+                return repair.submit(dataflow, wait) if repair else self._judge(done)
             dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
             output.check()
             attempt, job = self._begin(output, old)
@@ -182,6 +182,24 @@ class ConversionJob:
         """
         found = None if self.overwrite else output.find_finished(manifest, self.conversion)
         return found and self._describe(*found, manifest, already_complete=True)
+
+    def _find_repair(self, done: ConversionResult, manifest: Manifest) -> ConversionJob | None:
+        """Returns the job that makes again what a finished dataset lacks; None if that is nothing.
+
+        What of it is sound is taken, as by an update, and the rest is made from the source.
+        """
+        folder = done.data_dir
+        rejected = read_rejects(storage.join(folder, layout.REJECTS_FILE))
+        if any(map(is_readable_now, rejected)):
+            progress.note("Images that were rejected can be read now: converting again.")
+            return replace(self, overwrite=True)
+        share, seed = self.updates.recheck, manifest.fingerprint
+        if not find_damaged(folder, read_dataset(folder), share, seed):
+            return None
+        updates = self.updates
+        if updates.base is None:
+            updates = replace(updates, update=True)
+        return replace(self, overwrite=True, updates=updates)
 
     def _find_beside(self, beside: Output, manifest: Manifest) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""

@@ -22,6 +22,7 @@ from darkroom.conversion.shards.shard import ShardRange, ShardTask
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import Shard, read_dataset
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DataError
@@ -39,6 +40,8 @@ from darkroom.manifest.table import (
 )
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
+from darkroom.runtime import progress
+from darkroom.runtime.text import list_first
 from darkroom.version import hash_code
 
 
@@ -94,6 +97,7 @@ def plan_tasks(
     work = ((each, storage.join(each.work, plan)) for each in attempt.earlier)
     earlier = tuple(each for each, folder in work if storage.is_folder(folder))
     optional = list_optional_columns(folders.manifest)
+    old = old and _find_damaged(old, manifest.fingerprint)
     return [
         ShardTask(
             range=shard,
@@ -116,6 +120,15 @@ def plan_tasks(
     ]
 
 
+def _find_damaged(old: OldDataset, fingerprint: str) -> OldDataset:
+    """Returns an old dataset with its shards that are damaged, as far as that is looked at."""
+    folder = old.folders.examples
+    damaged = find_damaged(folder, read_dataset(folder), old.recheck, fingerprint)
+    if damaged:
+        progress.note(f"Damaged in {folder}, so made again: {list_first(sorted(damaged))}.")
+    return replace(old, damaged=damaged)
+
+
 def _find_links(
     folder: str, shards: Sequence[ShardRange], dataset: OldDataset | None
 ) -> Iterator[Shard | None]:
@@ -135,7 +148,8 @@ def _find_links(
         is_one = (splits[own] == split).all() and (numbers[own] == number).all()
         if is_one and is_same[own].all() and (positions[own] == np.arange(each.num_rows)).all():
             shard = known[split].shards[number]
-            found = shard if shard.records == each.num_rows else None
+            is_whole = shard.records == each.num_rows and shard.file not in dataset.damaged
+            found = shard if is_whole else None
         yield found
 
 

@@ -6,13 +6,15 @@ moment sees some of the old dataset and some of the new one, so it reads them ag
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from typing import TypeVar
 
 from darkroom import storage
 from darkroom.dataset.checksums import IS_MISSING, FileSum, find_changed, read_sums
-from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
+from darkroom.dataset.commit import Dataset, Shard, damaged, find_dataset, read_dataset
 from darkroom.dataset.index import check_index_rows
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
@@ -28,6 +30,8 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 
 # An exchange takes microseconds, so a second one during a short read is rare.
 _MOST_TRIES = 20
+# They look at shards, and hash them.
+_THREADS = 16
 
 _Result = TypeVar("_Result")
 
@@ -155,6 +159,33 @@ def check_files(folder: str, dataset: Dataset) -> None:
                 raise damaged(folder, f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
     if what := compare_labels(folder, dataset):
         raise damaged(folder, storage.join(folder, LABELS_FILE), f"it {what}")
+
+
+def find_damaged(folder: str, dataset: Dataset, share: float, seed: str) -> frozenset[str]:
+    """Returns the shards that are not, bit for bit, as they were committed.
+
+    Those that were written after the commit are read, and a share of the others.
+
+    Args:
+        folder: The dataset.
+        dataset: Its commit.
+        share: From 0 to 1.
+        seed: Decides which the others are.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    committed = storage.find_modified(storage.join(folder, DATASET_FILE))
+
+    def is_damaged(shard: Shard) -> bool:
+        path = storage.join(folder, shard.file)
+        drawn = int(hashlib.sha256(f"{seed} {shard.file}".encode()).hexdigest()[:8], 16)
+        is_read = drawn < share * (1 << 32) or storage.find_modified(path) > committed
+        return is_read and storage.hash_file(path) != shard.sha256
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = zip(dataset.shards, pool.map(is_damaged, dataset.shards), strict=True)
+        return frozenset(shard.file for shard, damaged in found if damaged)
 
 
 def build_missing_shards_error(folder: str, inside: str, names: Sequence[str]) -> DataError:

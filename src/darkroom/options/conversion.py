@@ -140,11 +140,14 @@ class UpdateFields:
     )
     recheck: float = option(
         0.0,
-        "Share of the unchanged images that are read, to see whether they have other bytes.",
+        "Share of the unchanged images and of the finished shards that are read, to see whether "
+        "they have other bytes.",
         group="conversion",
         least=0,
         most=1,
         metavar="SHARE",
+        more="A damaged shard is made again from the source. Shards that were written after their "
+        "commit are always read.",
     )
 
 

@@ -154,6 +154,15 @@ def stat_file(path: str) -> FileInfo:
     return local.stat_file(local_path(path))
 
 
+def find_modified(path: str) -> float:
+    """Returns when a file was last written, in seconds since 1970, by the clock of its store.
+
+    Raises:
+        OSError: It is missing or not readable.
+    """
+    return remote.stat(path).modified if is_remote(path) else os.stat(local_path(path)).st_mtime
+
+
 def list_remote_states(folder: str, first: str) -> Iterator[dict[str, FileInfo]]:
     """Yields size and version of the files directly in a remote folder by name, in pages.
 

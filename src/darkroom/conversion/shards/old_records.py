@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -38,16 +39,23 @@ class OldDataset:
         folders: Where its files are.
         shards: The number of its shards by split.
         suffix: What the names of its shards end in.
+        recheck: Share of its shards that are read, to see whether they are damaged.
+        damaged: Its shards that are known to be.
     """
 
     folders: Folders
     shards: Mapping[str, int]
     suffix: str
+    recheck: float = 0.0
+    damaged: frozenset[str] = frozenset()
+
+    def shard_file(self, split: str, shard: int) -> str:
+        """Returns the path of a shard below the dataset."""
+        return shard_file(split, shard, self.shards[split], self.suffix)
 
     def shard_path(self, split: str, shard: int) -> str:
         """Returns the path of a shard."""
-        name = shard_file(split, shard, self.shards[split], self.suffix)
-        return storage.join(self.folders.examples, name)
+        return storage.join(self.folders.examples, self.shard_file(split, shard))
 
     def index_path(self, split: str, shard: int) -> str:
         """Returns the path of the index of a shard."""
@@ -117,7 +125,7 @@ class OldRecords:
 
         Returns:
             The whole record, with its frame, if nothing of it changed, else its image; None if that
-            changed, too, or the record is damaged.
+            changed, too, or the record is damaged. Of a damaged shard the image, by its hash.
         """
         old = row.old
         # A compressed shard has no places.
@@ -130,10 +138,15 @@ class OldRecords:
             # It names its row and the hash of its image.
             if row.key.encode() not in record or old["sha256"].encode() not in record:
                 raise DataError(f"{path} has another record at the place of {row.id}.")
-            if old["is_same"]:
+            is_damaged = (
+                self._dataset.shard_file(old["split"], old["shard"]) in self._dataset.damaged
+            )
+            if old["is_same"] and not is_damaged:
                 return framed
             image: Any = decode_example(record)[IMAGE_ENCODED][0]
-        except (DataError, KeyError) as error:
+            if is_damaged and hashlib.sha256(image).hexdigest() != old["sha256"]:
+                raise DataError(f"{path} has another image at the place of {row.id}.")
+        except (DataError, LookupError, TypeError) as error:
             progress.note(f"Read from the source instead: {error}")
             return None
         facts = {name: old[name] for name in PreparedImage._fields if name in old}

@@ -39,11 +39,13 @@ class Object(NamedTuple):
         name: Its name within the bucket.
         size_bytes: Its length.
         version: Text that changes with its content: an ETag or a generation.
+        modified: When it was written, in seconds since 1970; 0 in a listing, where that takes time.
     """
 
     name: str
     size_bytes: int
     version: str
+    modified: float = 0
 
 
 class Page(NamedTuple):

@@ -111,7 +111,7 @@ class GcsStore:
         """Looks up an object."""
         blob = self._client.bucket(bucket).blob(name)
         blob.reload(**_ONCE)
-        return _describe(blob)
+        return _describe(blob)._replace(modified=blob.time_created.timestamp())
 
     def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; the library compares its checksum."""

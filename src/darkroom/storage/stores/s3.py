@@ -155,7 +155,8 @@ class S3Store:
     def stat(self, bucket: str, name: str) -> Object:
         """Looks up an object."""
         found = self._client.head_object(Bucket=bucket, Key=name)
-        return Object(name, found["ContentLength"], found["ETag"])
+        written: float = found["LastModified"].timestamp()
+        return Object(name, found["ContentLength"], found["ETag"], written)
 
     def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; returns its length."""
