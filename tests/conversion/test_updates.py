@@ -12,6 +12,7 @@ import shutil
 import struct
 from dataclasses import replace
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -573,6 +574,62 @@ def test_new_rows_alone_are_appended(tmp_path, count_reads):
     world.rows = {**old, **world.rows}
     assert convert(world.write_list(), root, update=True).written == 41
     check_like_from_nothing(root, tmp_path)
+
+
+def test_columns_with_the_names_of_the_lists_of_darkroom_are_appended(tmp_path):
+    world, root = World(tmp_path / "images"), tmp_path / "records"
+    names = {"image_uri": "image", "label": "string_label", "phase": "split"}
+    names |= {"split": "string", "id": "integer", "span": "integer"}
+    for update in (False, True):
+        world.add(4, label="a")
+        lines = [f"{n}.png,a,train,old,{n},{n + 9}\n" for n in range(4 * update, world.number)]
+        source = tmp_path / "images" / "list.csv"
+        source.write_text(",".join(names) + "\n" + "".join(lines))
+        convert(source, root, columns=names, update=update, append=update)
+    found = {row["id"]: row["extra"] for row in read_rows(root)}
+    assert found == {f"{n}.png": {"split": "old", "id": n, "span": n + 9} for n in range(8)}
+
+
+@pytest.mark.parametrize("given", [{}, {"span_column": "span"}, {"label_separator": ";"}])
+def test_an_appended_row_moves_no_image_of_the_dataset(tmp_path, count_reads, given):
+    world, root = World(tmp_path / "images", has_spans="span_column" in given), tmp_path / "records"
+    world.add(20, label="a")
+    convert(world.write_list(), root, **given)
+    old = {row["id"]: row for row in read_rows(root)}
+    split = old["3.png"]["split"]
+    world.rows = {
+        "0.png": ["a", "", "9"],
+        f"{tmp_path}/images/1.png": ["a", "", "9"],
+        "2.png": ["b", "", "9"],
+        "3.png": ["a", "test" if split == "train" else "train", "0"],
+        "4.png": ["a", old["4.png"]["split"], "0"],
+    }
+    world.add(1, label="a")
+    # Two new rows that contradict each other.
+    world.rows["./20.png"] = ["a", "test", "0"]
+    world.rows["20.png"][1] = "train"
+    world.add(1, label="a")
+    count_reads.clear()
+    result = convert(world.write_list(), root, update=True, append=True, **given)
+    assert count_reads == ["21.png"]
+    rows = {row["id"]: row for row in read_rows(root)}
+    assert set(rows) == {*old, "21.png"}
+    places = itemgetter("uri", "split", "span", "sha256")
+    assert {id: places(rows[id]) for id in old} == {id: places(row) for id, row in old.items()}
+    is_joined = "label_separator" in given
+    labels = {id: row["label"] for id, row in rows.items()}
+    if is_joined:
+        assert sorted(labels.pop("2.png")) == ["a", "b"]
+    assert {*map(str, labels.values())} == {"['a']" if is_joined else "a"}
+    rejects = map(json.loads, Path(result.rejects_path).read_text().splitlines())
+    rejected = {each["id"]: each["detail"] for each in rejects}
+    conflicts = {"3.png", "20.png"} if is_joined else {"2.png", "3.png", "20.png"}
+    assert set(rejected) == conflicts
+    assert "the dataset has this image" in rejected["3.png"]
+    # Again, all rows are known.
+    counts = result.deduplicated + 1
+    again = convert(tmp_path / "images" / "list.csv", root, update=True, append=True, **given)
+    assert (again.written, again.deduplicated) == (21, counts)
 
 
 def test_images_keep_their_keys_when_lists_of_other_folders_come_and_go(tmp_path, count_reads):

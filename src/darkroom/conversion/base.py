@@ -68,10 +68,10 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
     dataset = read_dataset(folders.examples)
     if folders.index.startswith(f"{folders.examples}/"):
         check_index_files(folders.examples, dataset, REJECTS_FILE)
-    planned = ""
+    planned, planned_rows = "", 0
     if updates.append:
         planned = os.path.join(scratch, "planned.jsonl")
-        write_planned_rows(folders, planned)
+        planned_rows = write_planned_rows(folders, planned)
     return Base(
         folders,
         dataset.fingerprint,
@@ -80,6 +80,7 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
         allows_removals=updates.allow_removals,
         merges_spans=updates.merge_spans,
         planned=planned,
+        planned_rows=planned_rows,
     )
 
 

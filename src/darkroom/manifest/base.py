@@ -67,6 +67,7 @@ class Base:
         allows_removals: Whether most of its rows may be missing in the list of the update.
         merges_spans: Whether all rows come into one span.
         planned: List of its rows, to which that of the update is appended; empty: that is whole.
+        planned_rows: How many that list has.
     """
 
     folders: Folders
@@ -76,6 +77,7 @@ class Base:
     allows_removals: bool = False
     merges_spans: bool = False
     planned: str = ""
+    planned_rows: int = 0
 
     @property
     def has_inputs(self) -> bool:

@@ -79,7 +79,8 @@ SELECT listed.* REPLACE (
 """
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
-# with equal numbers and different keys form no group in the next step.
+# with equal numbers and different keys form no group in the next step. Where rows are appended to a
+# dataset, its own come first: they stay, and say the split of an image that a new row has again.
 _REPEATED_ORDERS = """
 CREATE TEMP TABLE repeated_orders AS
 SELECT "order" FROM entries GROUP BY ALL HAVING count(*) > 1
@@ -90,20 +91,23 @@ SELECT hash(uri) AS number FROM entries WHERE uri <> '' GROUP BY ALL HAVING coun
 """
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
-SELECT row, key, span, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
-  declared || chr(31) || {says} AS says
+SELECT row, row <= {old_rows} AS is_old, key, span, coalesce(nullif(uri, ''), key) AS image,
+  {extra} AS extra, nullif(declared, '') AS declared, {says} AS says
 FROM entries
 WHERE "order" IN (SELECT "order" FROM repeated_orders)
    OR hash(uri) IN (SELECT number FROM repeated_uris)
 """
 _COMPARED = """
 CREATE TEMP TABLE compared AS
-SELECT *,
-  min(says) OVER same_image <> max(says) OVER same_image
+WITH told AS (SELECT * REPLACE (
+  coalesce(declared, max(declared) FILTER (is_old) OVER (PARTITION BY image), '') || chr(31) || says
+  AS says) FROM suspects)
+SELECT *, NOT is_old AND (
+    min(says) OVER same_image <> max(says) OVER same_image
     OR min(says) OVER same_key <> max(says) OVER same_key
-    OR min(image) OVER same_key <> max(image) OVER same_key AS is_conflict,
+    OR min(image) OVER same_key <> max(image) OVER same_key) AS is_conflict,
   min(row) OVER same_image AS first_row, max(row) OVER same_image AS last_row
-FROM suspects
+FROM told
 WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
 """
 # Which of several equal rows is kept must not depend on the order of the source: its number
@@ -117,7 +121,7 @@ SELECT row, first_row, last_row, CASE
   first_value(row) OVER same_image AS kept_row,
   extra <> first_value(extra) OVER same_image AS is_other
 FROM compared
-WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY span, key, extra, row)
+WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY is_old DESC, span, key, extra, row)
 """
 _OTHERS = """
 SELECT count(*), min_by(kept_row, row), min(row) FROM verdicts
@@ -232,7 +236,8 @@ def write_manifest(
                 connection.execute(_MERGED)
             excluded = exclude_rows(connection, options.exclude, scratch)
             decisions, dropped = apply_decisions(connection, options, schema, base, scratch, named)
-            conflicts = _reject_conflicts(connection, schema, kind, scratch)
+            old_rows = base.planned_rows if base else 0
+            conflicts = _reject_conflicts(connection, schema, kind, scratch, old_rows)
             merged = _count_merged(connection, schema, options)
             label_map = _make_label_map(connection, schema, kind, options, base)
             read_as = complete(connection, given, kind, label_map, options)
@@ -274,11 +279,19 @@ def write_manifest(
 
 
 def _reject_conflicts(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, kind: Kind, scratch: str
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    kind: Kind,
+    scratch: str,
+    old_rows: int,
 ) -> str:
-    """Finds entries that repeat or contradict each other; returns the file of the latter."""
+    """Finds entries that repeat or contradict each other; returns the file of the latter.
+
+    So many rows come first that are of the dataset to which the others are appended.
+    """
     says = "''" if kind.says is None else f"coalesce({kind.says}, '')"
-    suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''", says=says)
+    extra = "extra::VARCHAR" if schema.inputs else "''"
+    suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
     for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
         connection.execute(statement)
     if kind.says is None:
@@ -288,7 +301,7 @@ def _reject_conflicts(
     with RejectsWriter(path) as rejects:
         for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
             for entry in batch.to_pylist():
-                rejects.add(_as_conflict(entry))
+                rejects.add(_as_conflict(entry, old_rows))
     return path
 
 
@@ -316,10 +329,12 @@ def _count_merged(
     return int(count)
 
 
-def _as_conflict(entry: dict[str, Any]) -> Reject:
+def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
     other = entry["first_row"] if entry["first_row"] != entry["row"] else entry["last_row"]
     detail = f"row {other} gives the same image another split or label"
-    if other == entry["row"]:
+    if other <= old_rows:
+        detail = "the dataset has this image with another split or label"
+    elif other == entry["row"]:
         detail = f"another row has the id {entry['id']!r}"
     return Reject(
         entry["row"],

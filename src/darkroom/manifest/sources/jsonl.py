@@ -21,6 +21,7 @@ from darkroom.manifest.sources.typed import as_value, check_type, find_label_fau
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 _SAMPLE_LINES = 100
+_OURS = {"split": Kind.SPLIT, "id": Kind.ID, "span": Kind.SPAN}
 _LEFT_OUT = {*REJECT_FIELDS, *PLANNED_FIELDS} - {"id", "span"}
 
 
@@ -56,11 +57,15 @@ class JsonlSource(Source):
         self._is_ours = any(
             samples[0].keys() >= {*fields} for fields in (REJECT_FIELDS, PLANNED_FIELDS)
         )
+        # A column of the list may have the name that the row has for one of its own.
+        schema = columns.schema
+        inputs = [name for name, _ in schema.inputs] if schema else _find_inputs(samples)
+        self._roles = {name: f"{name} of the row" for name in _OURS if name in inputs}
         samples = [self._unpack(sample) for sample in samples]
         names = list(dict.fromkeys(name for sample in samples for name in sample))
         kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
         if self._is_ours:
-            schema = _rename_roles(columns.schema or infer_schema(names, kinds))
+            schema = self._rename_roles(columns.schema or infer_schema(names, kinds))
             if columns.named_targets:
                 others = [each for each in schema.columns if each[0] != schema.label]
                 schema = Schema(tuple(others))
@@ -106,7 +111,7 @@ class JsonlSource(Source):
     def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
         if not self._is_ours:
             return found
-        kept = {k: v for k, v in found.items() if k not in _LEFT_OUT}
+        kept = {self._roles.get(k, k): v for k, v in found.items() if k not in _LEFT_OUT}
         extra = kept.pop("extra", None)
         kept |= extra if isinstance(extra, dict) else {}
         label = kept.get("label")
@@ -116,6 +121,14 @@ class JsonlSource(Source):
                 is_list = self._columns.has_labels
                 kept |= {"label": values} if is_list else self._columns.spread(values)
         return kept
+
+    def _rename_roles(self, schema: Schema) -> Schema:
+        """Returns a schema with the names that these lists have for what a row is."""
+        labels = dict.fromkeys(SINGLE_TARGETS, "label")
+        names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels}
+        columns = {names.get(kind, name): kind for name, kind in schema.columns}
+        ours = {self._roles.get(name, name): kind for name, kind in _OURS.items()}
+        return Schema(tuple({**columns, **ours}.items()))
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Yields the number of every line that is not blank, and its value.
@@ -157,10 +170,7 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
-def _rename_roles(schema: Schema) -> Schema:
-    """Returns a schema with the names that these lists have for split, image, label, id, span."""
-    labels = dict.fromkeys(SINGLE_TARGETS, "label")
-    names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels}
-    columns = {names.get(kind, name): kind for name, kind in schema.columns}
-    ours = {"split": Kind.SPLIT, "id": Kind.ID, "span": Kind.SPAN}
-    return Schema(tuple({**columns, **ours}.items()))
+def _find_inputs(samples: list[dict[str, Any]]) -> set[str]:
+    """Returns the columns that rows of a list of ours have beside their own."""
+    found = (sample.get("extra") for sample in samples)
+    return {name for extra in found if isinstance(extra, dict) for name in extra}
