@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -18,10 +19,12 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.errors import DataError
+from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS, read_batches, report_damage
+from darkroom.storage.uris import MAX_PATH_CHARACTERS
 
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
@@ -114,10 +117,21 @@ def write_names(path: str, table: str) -> None:
     with pq.ParquetWriter(table, _SCHEMA) as writer:
         first = 0
         for images in _read_images(path):
+            _check_names(path, images)
             numbers = [n for n, names in enumerate(images, first) for _ in names]
             names = [name for names in images for name in names]
             writer.write_table(pa.table([numbers, names], schema=_SCHEMA))
             first += len(images)
+
+
+def _check_names(path: str, images: Iterable[Iterable[str]]) -> None:
+    longest = max((name for names in images for name in names), key=len, default="")
+    if len(longest) > MAX_PATH_CHARACTERS:
+        raise DataError(
+            f"The list {path} has a name of {len(longest):,} characters, expected at most "
+            f"{MAX_PATH_CHARACTERS:,}: {longest:.40}…",
+            _HINT,
+        )
 
 
 def _read_images(path: str) -> Iterator[list[list[str]]]:
@@ -162,7 +176,7 @@ def _can_name(field: pa.Field) -> bool:
 
 def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
     with storage.open_read(path) as binary:
-        lines = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+        lines = _list_lines(path, io.TextIOWrapper(binary, encoding="utf-8-sig", newline=""))
         records: Iterable[list[str]] = csv.reader(lines, strict=True)
         if ending != ".csv":
             records = ([line.strip()] for line in lines)
@@ -180,6 +194,18 @@ def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
                 yield list(_find_names(rows))
                 rows = []
         yield list(_find_names(rows))
+
+
+def _list_lines(path: str, text: io.TextIOWrapper) -> Iterator[str]:
+    # One more than allowed: a longer line is never read into memory as a whole.
+    read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
+    for number, line in enumerate(iter(read, ""), start=1):
+        if len(line) > MAX_LINE_CHARACTERS:
+            raise DataError(
+                f"The list {path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} characters.",
+                _HINT,
+            )
+        yield line
 
 
 def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[list[str]]:
