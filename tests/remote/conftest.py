@@ -29,6 +29,9 @@ Answer = tuple[int, dict[str, str], bytes]
 Store = Callable[[str, str, Mapping[str, str], bytes], Answer]
 
 
+FaultKind = int | str | Callable[[dict[str, str], bytes], tuple[dict[str, str], bytes]]
+
+
 @dataclass
 class Fault:
     """A fault of the requests that contain a text.
@@ -36,12 +39,12 @@ class Fault:
     Attributes:
         text: Part of "METHOD /path?query".
         kind: A status, a status and S3's code for it as in "400 ExpiredToken", or one of cut, drip,
-            stall, reset.
+            stall, reset. Or it damages the headers and the body of an answer.
         times: How many more times.
     """
 
     text: str
-    kind: int | str
+    kind: FaultKind
     times: int = 1_000
 
 
@@ -72,10 +75,10 @@ class Proxy(ThreadingHTTPServer):
         self.requests: list[str] = []
         self.on_request = lambda line: None
 
-    def fail(self, text: str, kind: int | str, times: int = 1_000) -> None:
+    def fail(self, text: str, kind: FaultKind, times: int = 1_000) -> None:
         self.faults.append(Fault(text, kind, times))
 
-    def find_fault(self, line: str) -> int | str | None:
+    def find_fault(self, line: str) -> FaultKind | None:
         for fault in self.faults:
             if fault.text in line and fault.times > 0:
                 fault.times -= 1
@@ -106,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.find_fault(line)
         if isinstance(fault, int):
             self._answer(fault, {}, _ERROR % (b"Fault%d" % fault))
-        elif fault and fault[0].isdigit():
+        elif isinstance(fault, str) and fault[0].isdigit():
             status, code = fault.split()
             self._answer(int(status), {}, _ERROR % code.encode())
         elif fault == "reset":
@@ -121,6 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
             kept = {k: v for k, v in found.items() if k.lower() not in _HOP}
             if self.command == "HEAD":
                 kept["Content-Length"] = found.get("Content-Length", "0")
+            if callable(fault):
+                kept, data = fault(kept, data)
+                fault = None
             self._answer(status, kept, data, fault)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815

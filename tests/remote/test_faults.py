@@ -7,11 +7,13 @@ import os
 import pytest
 
 from darkroom import storage
-from darkroom.errors import StorageError, TransientStorageError
+from darkroom.errors import StorageError, TransientStorageError, UsageError
+from darkroom.storage.requests import request
 from darkroom.storage.stores import retries
 
 # One status for all of them: see test_a_status_says_whether_to_try_again.
 TRANSIENT = [503, "reset", "cut"]
+LAST_MODIFIED = "last-modified"
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
@@ -40,12 +42,28 @@ def test_a_short_part_of_a_file_is_read_again(store):
             file.read()
 
 
-def test_every_kind_of_request_is_tried_again(store):
+def damage_values(headers: dict, body: bytes) -> tuple[dict, bytes]:
+    """Damages what has the form of a time or of a number."""
+    for start in (b"<LastModified>", b'"generation": "', b'"timeCreated": "'):
+        body = body.replace(start, start + b"\x3f")
+    times = {name: f"?{value}" for name, value in headers.items() if name.lower() == LAST_MODIFIED}
+    return headers | times, body
+
+
+def damage_form(headers: dict, body: bytes) -> tuple[dict, bytes]:
+    """Ends JSON and XML too early, and takes a header away."""
+    body = body.rstrip(b"}>") if body[:1] in (b"{", b"<") else body
+    return {n: value for n, value in headers.items() if n.lower() != LAST_MODIFIED}, body
+
+
+@pytest.mark.parametrize("kind", [503, damage_values, damage_form])
+@pytest.mark.fault(35, "a damaged answer, as a time that is not one", "the request is made again")
+def test_every_kind_of_request_is_tried_again(store, kind):
     proxy, root = store
 
     def fail() -> None:
         proxy.faults.clear()
-        proxy.fail("photos", 503, times=2)
+        proxy.fail("photos", kind, times=2)
 
     fail()
     storage.write_bytes(f"{root}/d/a", b"data")
@@ -61,6 +79,31 @@ def test_every_kind_of_request_is_tried_again(store):
     fail()
     storage.delete(f"{root}/d/b")
     assert storage.list_folder(f"{root}/d") == []
+
+
+def test_an_answer_that_stays_damaged_is_an_error_of_the_store(store):
+    proxy, root = store
+    storage.write_bytes(f"{root}/d/a", b"data")
+    proxy.fail("photos", damage_values)
+    unread = r"failed 4 times .*: an answer that cannot be read \(ValueError: "
+    with pytest.raises(TransientStorageError, match=f"Listing {root}/d {unread}"):
+        storage.list_folder(f"{root}/d")
+    with pytest.raises(TransientStorageError, match=f"Looking up {root}/d/a {unread}"):
+        storage.stat_file(f"{root}/d/a")
+
+
+def test_what_does_not_come_from_the_answer_is_not_tried_again(s3, gs):
+    asked = []
+
+    def use(store: object) -> None:
+        asked.append(store)
+        raise UsageError("an argument is wrong")
+
+    with pytest.raises(UsageError, match="an argument is wrong"):
+        request("s3://photos/a", "Reading", use)
+    assert len(asked) == 1
+    with pytest.raises(UsageError, match="gs://_a/b: _a is not the name of a bucket"):
+        storage.read_bytes("gs://_a/b")
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
@@ -81,6 +124,12 @@ def test_a_failure_that_lasts_ends_with_the_number_of_attempts(store, kind):
     assert e.value.exit_code == 3
     # The libraries' own retries are off: no more requests than attempts.
     assert proxy.count("GET") == 4
+
+
+def test_an_upload_that_the_store_found_damaged_is_made_again(s3):
+    s3.fail("PUT", "400 BadDigest", times=2)
+    storage.write_bytes("s3://photos/a", b"data")
+    assert storage.read_bytes("s3://photos/a") == b"data"
 
 
 def test_writing_that_fails_leaves_no_object(store, tmp_path):

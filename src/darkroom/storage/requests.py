@@ -15,6 +15,7 @@ from darkroom.errors import (
     AccessError,
     ChangedError,
     CredentialsError,
+    DarkroomError,
     StorageError,
     UsageError,
     build_missing_extra_error,
@@ -25,6 +26,9 @@ from darkroom.storage.stores import Problem, Store, retries
 _EXTRAS = {"gs": ("gcp", "google.cloud.storage"), "s3": ("aws", "boto3")}
 # The variables that a client is made from: a new one is made when one of them changes.
 _SETTINGS = ("AWS_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "NO_GCE_CHECK", "STORAGE_EMULATOR_")
+# Parsers raise them for an answer that was damaged on its way, and clients for one that lacks
+# something.
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 _Result = TypeVar("_Result")
 
 
@@ -40,6 +44,11 @@ def split_path(path: str) -> tuple[str, str, str]:
         raise UsageError(f"{path}: there is no store {scheme}://.", "Known: gs:// and s3://.")
     if not bucket:
         raise UsageError(f"{path} names no bucket.", f"Write {scheme}://bucket/name.")
+    if scheme == "gs" and not (bucket[0] + bucket[-1]).isalnum():
+        raise UsageError(
+            f"{path}: {bucket} is not the name of a bucket.",
+            "It begins and ends with a letter or a digit.",
+        )
     return scheme, bucket, name
 
 
@@ -74,6 +83,11 @@ def request(
             return action(store)
         except store.errors as error:
             raise _translate(path, verb, store, error) from error
+        except DarkroomError:
+            raise
+        except _UNREADABLE as error:
+            text = f"an answer that cannot be read ({type(error).__name__}: {error})"
+            raise retries.TransientError(text) from error
 
     return retries.retry(f"{verb} {path}", attempt, size_bytes)
 

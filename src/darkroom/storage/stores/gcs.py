@@ -47,6 +47,7 @@ _NETWORK = (
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
     requests.exceptions.ContentDecodingError,
+    requests.exceptions.InvalidJSONError,
     http.client.HTTPException,
     urllib3.exceptions.HTTPError,
     ConnectionError,
@@ -167,7 +168,8 @@ class GcsStore:
 
 
 def _describe(blob: Any) -> Object:
-    return Object(blob.name, blob.size, str(blob.generation))
+    # An answer that lacks one of the numbers is damaged.
+    return Object(blob.name, int(blob.size), str(int(blob.generation)))
 
 
 def _find_credentials() -> Any:

@@ -10,6 +10,7 @@ import botocore.exceptions as exceptions
 from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.config import Config
+from botocore.parsers import ResponseParserError
 
 from darkroom.errors import CredentialsError
 from darkroom.storage.stores import (
@@ -51,11 +52,14 @@ _REFUSED = frozenset(
 _SIGN_IN = ("AssumeRole", "CreateToken", "GetRoleCredentials")
 _TRANSIENT = frozenset(
     {
+        # What was written has another checksum than was sent with it.
+        "BadDigest",
         "ConditionalRequestConflict",
         "InternalError",
         "RequestTimeout",
         "ServiceUnavailable",
         "SlowDown",
+        "XAmzContentSHA256Mismatch",
     }
 )
 _CREDENTIALS = (
@@ -70,6 +74,7 @@ _NETWORK = (
     exceptions.HTTPClientError,
     exceptions.IncompleteReadError,
     exceptions.FlexibleChecksumError,
+    ResponseParserError,
     ConnectionError,
     TimeoutError,
 )
