@@ -69,6 +69,13 @@ class DataError(DarkroomError):
     code = "data"
 
 
+class DamagedFileError(DataError, OSError):
+    """The bytes that a store has of a file do not have the checksum that it has of them."""
+
+    def __str__(self) -> str:
+        return DarkroomError.__str__(self)
+
+
 class LostDatasetError(DataError):
     """Decisions are about a dataset that is not there, or not seen from here."""
 

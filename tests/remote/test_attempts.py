@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -19,8 +19,10 @@ from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.shards.shard import write_shard
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import read_dataset
-from darkroom.errors import ChangedError, DataError, OutputError
+from darkroom.errors import ChangedError, DataError, OutputError, StorageError
 from darkroom.storage.parquet import KeptTables
+
+from .conftest import BUCKET, Answer
 
 OUTPUT = "s3://photos/out"
 TABLE = {"columns": {"split": "split", "label": "string_label", "x": "integer"}, "num_shards": 2}
@@ -105,6 +107,61 @@ def _list_data() -> list[str]:
 def _list(capsys: pytest.CaptureFixture, *more: str) -> list[dict]:
     assert main(["attempts", OUTPUT, "--json", *more]) == 0
     return json.loads(capsys.readouterr().out)["attempts"]
+
+
+def damage(path: str) -> None:
+    """Flips a bit of an object in the store, which keeps the checksum."""
+    from moto.s3.models import s3_backends
+
+    [buckets] = (each["aws"].buckets for each in s3_backends.values() if each["aws"].buckets)
+    key = buckets[BUCKET].keys[path.removeprefix(f"s3://{BUCKET}/")]
+    data = bytearray(key.value)
+    data[len(data) // 2] ^= 1
+    key.value = bytes(data)
+
+
+def test_what_a_store_has_damaged_is_made_again(source, monkeypatch):
+    _interrupt(source, monkeypatch, shards=2)
+    names = [*storage.look_up_files(OUTPUT)]
+    for part in ("/index/index-00000", "/shard-00001.json"):
+        [path] = (f"{OUTPUT}/{name}" for name in names if part in name)
+        damage(path)
+        with pytest.raises(DataError, match=f"{path} is damaged in its store"):
+            storage.read_bytes(path)
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    assert darkroom.verify(OUTPUT).findings == ()
+    # Of a finished dataset, it is found.
+    path = storage.join(result.data_dir, read_dataset(OUTPUT).shards[0].file)
+    damage(path)
+    [found] = darkroom.verify(OUTPUT).findings
+    assert (found.path, found.kind) == (path.removeprefix(f"{result.data_dir}/"), "damaged")
+
+
+@pytest.mark.parametrize("part", ["/index/index-00000", "/read-as.json"])
+def test_a_file_that_the_store_writes_wrongly_is_not_committed(source, s3, monkeypatch, part):
+    ask, left = s3.ask, [1]
+
+    def write(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if method == "PUT" and part in path and left:
+            left.clear()
+            body = body[:-1] + bytes([body[-1] ^ 1])
+        return ask(method, path, headers, body)
+
+    monkeypatch.setattr(s3, "ask", write)
+    with pytest.raises(StorageError, match=f"Nothing was committed, .*{part}.* SHA256SUMS") as e:
+        darkroom.convert(source, OUTPUT, **TABLE)
+    assert "Run this again" in e.value.hint
+    darkroom.convert(source, OUTPUT, **TABLE)
+    assert darkroom.verify(OUTPUT).findings == ()
+
+
+def test_the_record_of_the_newest_attempt_may_be_damaged(source, monkeypatch):
+    finish = _interrupt(source, monkeypatch, shards=1)
+    damage(f"{OUTPUT}/.attempt/current.json")
+    with pytest.raises(StorageError, match=r"current.json is damaged, so nobody knows which run"):
+        finish()
+    darkroom.convert(source, OUTPUT, **TABLE)
+    assert darkroom.verify(OUTPUT).findings == ()
 
 
 def test_finished_shards_are_copied_within_the_store_but_for_damaged_ones(source, s3, monkeypatch):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
 
 from darkroom import storage
-from darkroom.errors import StorageError, TransientStorageError, UsageError
+from darkroom.errors import DataError, StorageError, TransientStorageError, UsageError
 from darkroom.storage.requests import request
 from darkroom.storage.stores import retries
 
@@ -104,6 +105,36 @@ def test_what_does_not_come_from_the_answer_is_not_tried_again(s3, gs):
     assert len(asked) == 1
     with pytest.raises(UsageError, match="gs://_a/b: _a is not the name of a bucket"):
         storage.read_bytes("gs://_a/b")
+
+
+@pytest.mark.parametrize(
+    ("step", "asked", "error", "said"),
+    [
+        (0, 3, DataError, "is damaged in its store"),
+        (1, 4, TransientStorageError, "failed 4 times"),
+    ],
+)
+def test_a_checksum_that_is_wrong_in_the_same_way_is_damage_in_the_store(
+    store, step, asked, error, said
+):
+    proxy, root = store
+    storage.write_bytes(f"{root}/a", b"data of an object")
+    places = itertools.count(0, step)
+
+    def damage(headers: dict, body: bytes) -> tuple[dict, bytes]:
+        body = bytearray(body)
+        body[next(places)] ^= 1
+        return headers, bytes(body)
+
+    proxy.requests.clear()
+    proxy.fail("GET", damage)
+    with pytest.raises(error, match=f"{root}/a {said}") as caught:
+        storage.read_bytes(f"{root}/a")
+    assert isinstance(caught.value, OSError)
+    assert proxy.count("GET") == asked
+    proxy.faults.clear()
+    proxy.fail("GET", damage, times=2)
+    assert storage.read_bytes(f"{root}/a") == b"data of an object"
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)

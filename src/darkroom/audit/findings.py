@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from darkroom import storage
-from darkroom.audit.shards import ShardDigest, diagnose_shard
+from darkroom.audit.shards import DAMAGED, ShardDigest, diagnose_shard
 from darkroom.dataset.checksums import IS_MISSING
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.layout import DATASET_FILE
-from darkroom.errors import DataError
+from darkroom.errors import DamagedFileError, DataError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "renamed", "doubled"
@@ -139,6 +139,8 @@ def explain_error(file: str, error: OSError) -> FileFinding:
         return FileFinding(file, MISSING, "is missing", RESTORE)
     if isinstance(error, IsADirectoryError):
         return FileFinding(file, EXTRA, "is a folder, expected a file of records", HINTS[EXTRA])
+    if isinstance(error, DamagedFileError):
+        return FileFinding(file, DAMAGED, f"cannot be read: {error.message.rstrip('.')}", REWRITE)
     return FileFinding(file, UNREADABLE, f"cannot be read: {error}", HINTS[UNREADABLE])
 
 

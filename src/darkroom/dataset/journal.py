@@ -164,7 +164,7 @@ def _split(folders: Folders, path: str) -> tuple[str, str]:
 def _is_named(path: str, named: Mapping[str, str]) -> bool:
     """Tells whether a journal names a file, and its content if it has a hash of it."""
     sha256 = named.get(path)
-    return sha256 == "" or (sha256 is not None and sha256 == storage.hash_file(path))
+    return sha256 == "" or (sha256 is not None and storage.has_hash(path, sha256))
 
 
 def _read(folders: Folders, path: str) -> dict[str, str] | None:

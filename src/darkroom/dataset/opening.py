@@ -181,7 +181,7 @@ def find_damaged(folder: str, dataset: Dataset, share: float, seed: str) -> froz
         path = storage.join(folder, shard.file)
         drawn = int(hashlib.sha256(f"{seed} {shard.file}".encode()).hexdigest()[:8], 16)
         is_read = drawn < share * (1 << 32) or storage.find_modified(path) > committed
-        return is_read and storage.hash_file(path) != shard.sha256
+        return is_read and not storage.has_hash(path, shard.sha256)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         found = zip(dataset.shards, pool.map(is_damaged, dataset.shards), strict=True)

@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, TypeVar, cast
 
+from darkroom.errors import DamagedFileError
 from darkroom.runtime.json_values import parse_json
 from darkroom.storage import local, remote, remote_files
 from darkroom.storage.failures import build_missing_error as build_missing_error
@@ -324,6 +325,18 @@ def hash_file(path: str) -> str:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+def has_hash(path: str, sha256: str) -> bool:
+    """Tells whether a file has a SHA-256; not if its store says that it is damaged.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    try:
+        return hash_file(path) == sha256
+    except DamagedFileError:
+        return False
 
 
 def write_if_unchanged(path: str, data: bytes, version: str) -> None:

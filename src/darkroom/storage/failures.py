@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from darkroom.errors import (
     STORAGE_HINT,
+    DarkroomError,
     DeniedPathError,
     MissingPathError,
     StorageError,
@@ -82,9 +83,9 @@ def build_missing_error(path: str, what: str = "") -> MissingPathError:
     return MissingPathError(f"{what} {path} does not exist.".lstrip(), suggest_near(path))
 
 
-def convert_os_error(error: OSError) -> StorageError:
+def convert_os_error(error: OSError) -> DarkroomError:
     """Returns any error of the system as darkroom's; `except FileNotFoundError` still takes it."""
-    if isinstance(error, StorageError):
+    if isinstance(error, DarkroomError):
         return error
     said = describe_os_error(error)
     if isinstance(error, NotAFileError):

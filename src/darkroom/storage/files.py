@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from darkroom.errors import DamagedFileError
+
 # Begins the name of a file that is not complete; such files remain when a process is killed.
 PART_PREFIX = ".part-"
 # In a listing, the length of anything but a regular file: a link, a FIFO, a device.
@@ -57,5 +59,12 @@ def find_reason(name: str, *, is_folder: bool) -> str:
     return OF_SYSTEM if is_folder and name.lower() in _SYSTEM_FOLDERS else ""
 
 
-# Raised for a path that does not name a usable file; all other errors come from the store.
-UNUSABLE = (FileNotFoundError, NotADirectoryError, FileTooLargeError, NotAFileError)
+# Raised for a path that does not name a usable file, or names a damaged one; all other errors come
+# from the store.
+UNUSABLE = (
+    FileNotFoundError,
+    NotADirectoryError,
+    FileTooLargeError,
+    NotAFileError,
+    DamagedFileError,
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from darkroom.errors import (
     AccessError,
     ChangedError,
     CredentialsError,
+    DamagedFileError,
     DarkroomError,
     StorageError,
     UsageError,
@@ -29,6 +31,9 @@ _SETTINGS = ("AWS_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "NO_GCE_CHECK", "S
 # Parsers raise them for an answer that was damaged on its way, and clients for one that lacks
 # something.
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+# A wrong checksum is damage on the way, which is different each time; or, if it is the same so many
+# times, damage in the store, which does not pass.
+_MAX_DAMAGED = 3
 _Result = TypeVar("_Result")
 
 
@@ -71,10 +76,12 @@ def request(
         AccessError: The store denies access to the object.
         CredentialsError: The store does not accept the credentials, or there are none.
         ChangedError: The object has another version than the one that was asked for.
+        DamagedFileError: Its bytes do not have its checksum, and are the same each time.
         TransientStorageError: All attempts failed.
         StorageError: The store fails in a way that will not pass.
         MissingExtraError: The store needs an extra that is not installed.
     """
+    damage: Counter[str] = Counter()
 
     def attempt() -> _Result:
         # Within the limits of an attempt, too: a client may look for credentials in the network.
@@ -82,7 +89,7 @@ def request(
         try:
             return action(store)
         except store.errors as error:
-            raise _translate(path, verb, store, error) from error
+            raise _translate(path, verb, store, error, damage) from error
         except DarkroomError:
             raise
         except _UNREADABLE as error:
@@ -92,10 +99,21 @@ def request(
     return retries.retry(f"{verb} {path}", attempt, size_bytes)
 
 
-def _translate(path: str, verb: str, store: Store, error: Exception) -> Exception:
+def _translate(
+    path: str, verb: str, store: Store, error: Exception, damage: Counter[str]
+) -> Exception:
     problem = store.judge(error)
     # Some libraries' messages have many lines; the first one names the problem.
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if problem is Problem.DAMAGED:
+        text = " ".join(str(error).split()).rstrip(".")
+        damage[text] += 1
+        if damage[text] == _MAX_DAMAGED:
+            return DamagedFileError(
+                f"{path} is damaged in its store. {_MAX_DAMAGED} times: {text}.",
+                "Restore it from a copy, or make it again.",
+            )
+        return retries.TransientError(text)
     if problem is Problem.TRANSIENT:
         return retries.TransientError(text.rstrip("."))
     if problem is Problem.MISSING:

@@ -17,7 +17,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATASET_FILE, Folders
-from darkroom.errors import OutputError
+from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.json_values import build_value
 
 RECORD_FILE = "attempt.json"
@@ -94,9 +94,16 @@ class Attempt:
 
         Raises:
             OutputError: One has.
+            StorageError: The store has lost which one it is.
         """
         if storage.is_remote(self.output):
             current = read_record(current_path(self.output))
+            if current is None and storage.exists(current_path(self.output)):
+                raise StorageError(
+                    f"{current_path(self.output)} is damaged, so nobody knows which run has "
+                    f"{self.output}.",
+                    "Run this again: finished shards are kept.",
+                )
             is_current = current is not None and current.token == self.folders.token
         else:
             is_current = storage.exists(self.folders.work)

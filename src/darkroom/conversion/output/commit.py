@@ -19,13 +19,13 @@ from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset import example, journal, labels, layout, rejects
-from darkroom.dataset.checksums import FileSum
+from darkroom.dataset.checksums import FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.pointer import format_pointer
 from darkroom.dataset.schema import Kind
-from darkroom.errors import ChangedError, OutputError, StorageError
+from darkroom.errors import ChangedError, DataError, OutputError, StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -112,12 +112,15 @@ def _publish(attempt: Attempt, fingerprint: str) -> None:
 
     Raises:
         OutputError: Another attempt has done so since this one began.
+        StorageError: The store has other bytes than were written.
     """
     output, data = attempt.output, attempt.folders.examples
+    _check_written(data)
+    own = data.rpartition("/")[2]
     # Before the commit that proves them is replaced.
-    found = ownership.survey(Folders.of_dataset(output))
+    found = ownership.survey(Folders.of_dataset(output), without=own)
     path = storage.join(output, DATASET_FILE)
-    text = format_pointer(data.rpartition("/")[2], fingerprint)
+    text = format_pointer(own, fingerprint)
     try:
         storage.write_if_unchanged(path, text, attempt.record.replaces)
     except ChangedError as error:
@@ -142,6 +145,24 @@ def _publish(attempt: Attempt, fingerprint: str) -> None:
     ownership.remove_empty_folders(output)
 
 
+def _check_written(data: str) -> None:
+    """Reads back what was written beside the shards.
+
+    Raises:
+        StorageError: The store has other bytes.
+    """
+    try:
+        sums = read_sums(data)
+        names = [name for name in sums if not name.startswith(layout.split_folder(""))]
+        for name, what in find_changed(data, sums, names):
+            raise DataError(f"{storage.join(data, name)} {what}.")
+    except DataError as error:
+        raise StorageError(
+            f"Nothing was committed, because a file differs from what was written: {error.message}",
+            "The store loses written data: check it. Run this again, to make the file again.",
+        ) from error
+
+
 def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardReport]) -> None:
     """Checks that shards and index are still as their workers wrote them.
 
@@ -164,7 +185,7 @@ def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardRepo
             # A worker that was started twice wrote the same bytes twice.
             if found is None or (
                 found != (size_bytes, version)
-                and (found.size_bytes != size_bytes or storage.hash_file(path) != sha256)
+                and (found.size_bytes != size_bytes or not storage.has_hash(path, sha256))
             ):
                 raise StorageError(
                     f"{path} is not as its worker wrote it, so nothing was committed.",

@@ -60,7 +60,9 @@ class Survey:
         )
 
 
-def survey(folders: Folders, *, whole: bool = False, coming: Collection[str] = ()) -> Survey:
+def survey(
+    folders: Folders, *, whole: bool = False, coming: Collection[str] = (), without: str = ""
+) -> Survey:
     """Lists the files that a conversion into these folders would replace, by who wrote them.
 
     Args:
@@ -69,6 +71,7 @@ def survey(folders: Folders, *, whole: bool = False, coming: Collection[str] = (
             is replaced or removed as a whole. The lock does not count.
         coming: The paths of the sidecars that are to be written, below the dataset. A file of
             another one's name counts only when it is ours.
+        without: Name of the folder of an attempt that does not count.
 
     Raises:
         OSError: Something cannot be read.
@@ -82,14 +85,16 @@ def survey(folders: Folders, *, whole: bool = False, coming: Collection[str] = (
         for name in set(layout.SIDECAR_FILES) - known:
             if (path := storage.join(folders.examples, name)) not in ours:
                 found.pop(path, None)
-    current = attempts.current_path(folders.examples)
-    if current in found and attempts.read_record(current):
-        ours.add(current)
     lock = storage.join(folders.examples, LOCK_FILE)
-    foreign = found.keys() - ours - ({lock} if is_lock(lock) else set())
     # Each of these folders is a dataset, or was to be one.
     data = (storage.join(folders.examples, name) for name in names if _is_data(name))
-    inside = [survey(Folders.of_dataset(folder), whole=True) for folder in data]
+    own = storage.join(folders.examples, without)
+    inside = [survey(Folders.of_dataset(folder), whole=True) for folder in data if folder != own]
+    current = attempts.current_path(folders.examples)
+    # Each attempt writes one, so that those of an output prove one that is damaged.
+    if current in found and (any(each.ours for each in inside) or attempts.read_record(current)):
+        ours.add(current)
+    foreign = found.keys() - ours - ({lock} if is_lock(lock) else set())
     return Survey(
         folders,
         (*chain.from_iterable(each.ours for each in inside), *sorted(ours, key=_rank)),
@@ -124,7 +129,7 @@ def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]
             path = storage.join(root, name)
             if found.get(path) == expected.size_bytes and name != layout.DATASET_FILE:
                 is_shard = name.startswith(layout.split_folder(""))
-                if is_shard or storage.hash_file(path) == expected.sha256:
+                if is_shard or storage.has_hash(path, expected.sha256):
                     yield path
 
 

@@ -342,7 +342,7 @@ def find_report(task: ShardTask) -> ShardReport | None:
         data = storage.read_bytes(task.work_file(REPORT_SUFFIX), MAX_REPORT_BYTES)
         report = ShardReport.parse(data)
         sizes = [storage.stat_file(path).size_bytes for path in task.results]
-    except (FileNotFoundError, storage.FileTooLargeError, ValueError, TypeError):
+    except (*storage.UNUSABLE, ValueError, TypeError):
         return None
     is_same = sizes == [report.size_bytes, report.index_bytes]
     return report if is_same and not report.rejected else None
@@ -351,11 +351,11 @@ def find_report(task: ShardTask) -> ShardReport | None:
 def _has_sums(task: ShardTask, report: ShardReport) -> bool:
     """Tells whether a shard and its index are, bit for bit, as an earlier run wrote them.
 
-    The disk may have lost bits since, or somebody may have changed the files.
+    The disk or the store may have lost bits since, or somebody may have changed the files.
     """
     expected = [report.sha256, report.index_sha256]
     with suppress(FileNotFoundError):  # a later attempt has removed it just now
-        return [storage.hash_file(path) for path in task.results] == expected
+        return all(map(storage.has_hash, task.results, expected))
     return False
 
 

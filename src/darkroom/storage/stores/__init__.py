@@ -25,6 +25,7 @@ class Problem(Enum):
     DENIED = "denied"
     CREDENTIALS = "credentials"
     CHANGED = "changed"
+    DAMAGED = "damaged"
     TRANSIENT = "transient"
     OTHER = "other"
 

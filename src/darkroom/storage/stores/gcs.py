@@ -41,7 +41,6 @@ _ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECOND
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 _KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 _NETWORK = (
-    DataCorruption,
     TransportError,
     requests.ConnectionError,
     requests.Timeout,
@@ -58,7 +57,13 @@ _NETWORK = (
 class GcsStore:
     """A client of Google Cloud Storage, or of an emulator that STORAGE_EMULATOR_HOST names."""
 
-    errors = (GoogleAPICallError, GoogleAuthError, requests.RequestException, *_NETWORK)
+    errors = (
+        GoogleAPICallError,
+        GoogleAuthError,
+        requests.RequestException,
+        DataCorruption,
+        *_NETWORK,
+    )
 
     def __init__(self) -> None:
         # The newest versions look up the bucket by themselves, to describe it in traces.
@@ -89,6 +94,8 @@ class GcsStore:
             return judge_status(error.code)
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return Problem.OTHER
+        if isinstance(error, DataCorruption):
+            return Problem.DAMAGED
         if isinstance(error, _NETWORK):
             return Problem.TRANSIENT
         return Problem.CREDENTIALS if isinstance(error, GoogleAuthError) else Problem.OTHER
@@ -117,7 +124,15 @@ class GcsStore:
     def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; the library compares its checksum."""
         blob = self._client.bucket(bucket).blob(name)
-        blob.download_to_file(download, raw_download=True, checksum="crc32c", **_ONCE)
+        try:
+            blob.download_to_file(download, raw_download=True, checksum="crc32c", **_ONCE)
+        except DataCorruption as error:
+            # Of a part, the checksum is another one.
+            announced = error.response.headers.get("Content-Length")
+            if announced != str(len(download.data)):
+                text = f"{len(download.data)} bytes came, {announced} were announced"
+                raise ConnectionError(text) from error
+            raise
         return None
 
     def read_range(

@@ -73,7 +73,6 @@ _NETWORK = (
     exceptions.ConnectionError,
     exceptions.HTTPClientError,
     exceptions.IncompleteReadError,
-    exceptions.FlexibleChecksumError,
     ResponseParserError,
     ConnectionError,
     TimeoutError,
@@ -141,6 +140,8 @@ class S3Store:
             return Problem.CREDENTIALS if is_sign_in and found is Problem.DENIED else found
         if isinstance(error, _CREDENTIALS):
             return Problem.CREDENTIALS
+        if isinstance(error, exceptions.FlexibleChecksumError):
+            return Problem.DAMAGED
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return Problem.OTHER
         return Problem.TRANSIENT if isinstance(error, _NETWORK) else Problem.OTHER
