@@ -20,9 +20,11 @@ from PIL import Image
 
 import darkroom
 from darkroom import storage
+from darkroom.conversion import base
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.planned_rows import list_planned_rows
 from darkroom.conversion.shards import encode
+from darkroom.dataset.checksums import read_sums, write_sums
 from darkroom.dataset.index import read_index
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.tfrecord import frame_record
@@ -726,6 +728,30 @@ def test_a_source_that_lies_is_found(tmp_path):
     world.add(1)
     with pytest.raises(DataError, match=r"same size and time, but other bytes: .*3\.png"):
         convert(world.write_list(), root, update=True, recheck=1.0)
+
+
+def test_a_dataset_without_the_sidecar_of_its_source_is_complete(
+    tmp_path, world, monkeypatch, count_reads
+):
+    """Version 0.2.0 wrote none."""
+    source, root = world.write_list(), tmp_path / "records"
+    convert(source, root, update=True)
+    (root / "read-as.json").unlink()
+    sums = read_sums(str(root))
+    del sums["read-as.json"]
+    write_sums(str(root), sums)
+    old = read_files(root)
+    assert "read-as.json" not in old
+    monkeypatch.setattr("darkroom.conversion.base.hash_code", lambda: "other")
+    compared, real = [], base._hash_image
+    monkeypatch.setattr(base, "_hash_image", lambda *a: compared.append(1) or real(*a))
+    count_reads.clear()
+    assert convert(source, root).already_complete
+    assert (count_reads, compared, read_files(root)) == ([], [], old)
+    world.add(1)
+    convert(world.write_list(), root, update=True)
+    assert (count_reads, len(compared)) == (["40.png"], 40)
+    assert (root / "read-as.json").exists()
 
 
 @pytest.mark.parametrize("makes_others", [False, True])
