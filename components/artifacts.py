@@ -18,9 +18,10 @@ class ImageManifest(Artifact):
         {uri}/manifest.parquet   one row per example
         {uri}/labels.txt         one label per line, in the order of their numbers
         {uri}/manifest.json      counts, and the kinds of the columns
+        {uri}/read-as.json       how the source was read
         {uri}/decisions.jsonl    what was taken from a gallery, as lines that last
 
-    Custom properties: `rows`, `rejected`, `deduplicated`, `removed` (int).
+    Custom properties: `rows`, `rejected`, `deduplicated`, `removed` (int), `read_as` (text).
     """
 
     TYPE_NAME = "darkroom.ImageManifest"
