@@ -39,7 +39,6 @@ from darkroom.runtime.display import PlainProgress
 from darkroom.storage.stores import retries
 
 from ..pictures import encode
-from ..signatures import call
 
 pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("decoder_process")]
 
@@ -374,13 +373,14 @@ def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
         ({"columns": "{"}, "is not JSON"),
         ({"label_map": 5}, "label_map must be a list of labels"),
         ({"label_map": []}, "is empty"),
+        ({"acept": "one_class"}, "convert has no option 'acept'"),
     ],
 )
 def test_a_wrong_option_is_reported_before_anything_is_written(
     jpeg_set, tmp_path, options, message
 ):
     with pytest.raises(UsageError, match=message):
-        call(convert, ConversionOptions, jpeg_set.csv, tmp_path / "out", **options)
+        convert(jpeg_set.csv, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 

@@ -116,8 +116,7 @@ class World:
 
 
 def convert(source, output, **more):
-    options = ConversionOptions(**{"shard_bytes": SMALL, **more})
-    return darkroom.convert(source, output, max_rejects=0.9, options=options)
+    return darkroom.convert(source, output, max_rejects=0.9, **{"shard_bytes": SMALL, **more})
 
 
 def read_shards(root):
@@ -567,10 +566,13 @@ def test_new_rows_alone_are_appended(tmp_path, count_reads):
     convert(world.write_list(), root, update=True)
     old = dict(world.rows)
     world.rows.clear()
-    world.add(2, label="new")
+    world.add(2, label="A")
     count_reads.clear()
     result = convert(world.write_list(), root, update=True, append=True)
     assert (result.rows, result.written) == (42, 41)
+    assert [(each.name, "'A', 'a'" in each.text) for each in result.read_as.doubts] == [
+        ("similar_labels", True)
+    ]
     # The one that was rejected is tried again.
     assert sorted(count_reads) == ["40.png", "41.png", "5.png"]
     world.rows = {**old, **world.rows}

@@ -108,7 +108,7 @@ def test_every_option_of_the_core_is_a_parameter():
     left_out = {
         # Not of one task, or what the artifacts are instead.
         "convert": {"source", "runner", "project", "region", "wait", "beam_options", "engine",
-                    "engine_url", "engine_workers", "describe"},
+                    "engine_url", "engine_workers", "describe", "more"},
         "validate": {"directory", "report_dir"},
     }  # fmt: skip
     for function, interface in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):

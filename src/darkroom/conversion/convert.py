@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from darkroom import storage
@@ -21,7 +22,7 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.features.networks.opening import check_pretrained
 from darkroom.features.table import find_features_file, read_features
 from darkroom.manifest.sources import AnySource
-from darkroom.options.checks import check_flag
+from darkroom.options.checks import check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
 from darkroom.options.training import EFFICIENTNET_LITE
@@ -48,6 +49,7 @@ def convert(
     project: str | None = None,
     region: str | None = None,
     options: ConversionOptions | None = None,
+    **more: Any,
 ) -> ConversionResult:
     """Converts images and their labels into TFRecords.
 
@@ -73,7 +75,8 @@ def convert(
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
         project: Google Cloud project, for Dataflow.
         region: Google Cloud region, for Dataflow.
-        options: All other options. The arguments above replace its values.
+        options: All other options. Arguments by name replace its values.
+        more: Fields of `options` by name, as in update=True.
 
     Returns:
         Counts, rejects and paths.
@@ -95,7 +98,9 @@ def convert(
         "exclude": exclude,
         "num_shards": num_shards,
     }
-    made = merge_options(ConversionOptions, options, given)
+    known = [*signature(convert).parameters, *signature(ConversionOptions).parameters]
+    check_known(more, known, "convert has no option")
+    made = merge_options(ConversionOptions, options, given | more)
     manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
     job = ConversionJob(
         source,

@@ -167,7 +167,7 @@ class UpdateOptions(UpdateFields):
         if given and not (self.update or self.base):
             raise UsageError(
                 "append, allow_removals and merge_spans are for an update.",
-                "Give update or base, too.",
+                "Give --update or --base, too (update=, base= in Python).",
             )
 
 
