@@ -138,6 +138,8 @@ def test_html_shows_the_most_important_first():
     assert places == sorted(places)
     assert "and 11 more" in page.text
     assert "not checked" in page.text
+    assert "suspect_labels" in make_report().unchecked
+    assert "suspect_labels" not in make_report(has_features=True).unchecked
 
 
 def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbnail):

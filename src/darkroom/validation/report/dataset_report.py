@@ -117,6 +117,12 @@ class DatasetReport(DatasetCounts):
         has_warnings = any(finding.policy == WARN for finding in self.findings)
         return "passed with warnings" if has_warnings else "passed"
 
+    @property
+    def unchecked(self) -> frozenset[str]:
+        """The checks that were not made: because of their policies, or for lack of features."""
+        off = frozenset(check for check, policy in self.policies.items() if policy == OFF)
+        return off if self.has_features else off | {"suspect_labels"}
+
     def count_findings(self, checks: Iterable[str]) -> dict[str, int]:
         """Returns the count of each of these findings; 0 for what was not found."""
         found = {finding.check: finding.count for finding in self.findings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from darkroom.dataset.labels import format_unannotated
-from darkroom.options.validation import FAIL, OFF
+from darkroom.options.validation import FAIL
 from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.text import format_count
 from darkroom.validation.report.dataset_report import (
@@ -282,7 +282,7 @@ def _make_checks(report: DatasetReport) -> Html:
     found = {finding.check: finding for finding in reversed(report.findings)}
     for check, policy in report.policies.items():
         result = element("span", "passed", class_="result good")
-        if policy == OFF:
+        if check in report.unchecked:
             result = element("span", "not checked", class_="result")
         elif check in found:
             finding = found[check]

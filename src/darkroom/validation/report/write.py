@@ -148,5 +148,6 @@ def _encode_checks(report: DatasetReport) -> str:
     for check, policy in report.policies.items():
         result = f"found {found[check].count:,}" if check in found else "passed"
         title = CHECK_TITLES.get(check, "")
-        rows.append([check, title, policy, "not checked" if policy == "off" else result])
+        result = "not checked" if check in report.unchecked else result
+        rows.append([check, title, policy, result])
     return make_markdown_table(["check", "what it finds", "policy", "result"], rows)
