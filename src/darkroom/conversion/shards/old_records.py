@@ -147,7 +147,9 @@ class OldRecords:
             if is_damaged and hashlib.sha256(image).hexdigest() != old["sha256"]:
                 raise DataError(f"{path} has another image at the place of {row.id}.")
         except (DataError, LookupError, TypeError) as error:
-            progress.note(f"Read from the source instead: {error}")
+            # The hint is for those who read the shard otherwise.
+            said = error.message if isinstance(error, DataError) else error
+            progress.note(f"Read from the source instead: {said}")
             return None
         facts = {name: old[name] for name in PreparedImage._fields if name in old}
         facts["changes"] = tuple(filter(None, old["changes"].split(",")))
