@@ -17,6 +17,7 @@ import pytest
 
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.read_as import read_read_as
+from darkroom.dataset.splits import parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -105,6 +106,9 @@ def test_a_frame_says_what_numbers_its_labels(tmp_path):
         ("it's", "training "),
         ("is_valid", "False True"),
         ("test", "0 1"),
+        ("VALIDATION", "train test"),
+        *(("Usage", "Training PublicTest"), ("part", "train_set 02_test")),
+        *(("isTrain", "yes no"), ("is_train", "1.0 0.0")),
     ],
 )
 def test_a_column_of_splits_that_is_not_used_is_in_doubt(plan, read, name, cells):
@@ -116,6 +120,7 @@ def test_a_column_of_splits_that_is_not_used_is_in_doubt(plan, read, name, cells
     columns = {"image": "image", name: "string", "label": "string_label"}
     assert read(text, schema=columns)[1] == []
     assert read(text.replace("b.png," + second, "b.png,late"))[1] == []
+    assert ("--columns" in doubt.hint) == all(map(parse_split, cells.split()))
 
 
 @pytest.mark.fault(
@@ -150,7 +155,8 @@ def test_numbers_that_are_sorted_as_text_are_in_doubt(plan, read):
         (["cat", "'cat'"], "similar_labels"),
         (["Cat", "cat"], "similar_labels"),
         (["1", "01"], "similar_labels"),
-        (["train", "test_set"], "split_class"),
+        *((["train", "test_set"], "split_class"), (["bus", "car", "train"], "split_class")),
+        (["images", "masks"], "task_class"),
     ],
 )
 def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
@@ -166,11 +172,17 @@ def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
     "left out, which `Read as` says",
 )
 @pytest.mark.parametrize(
-    "before", ["sep=,\n", "# exported, by me\n", "\ufeffsep=,\n", "My list\nof 2024,,\n\n"]
+    ("before", "doubts"),
+    [
+        *(("sep=,\n", 0), ("# exported, by me\n", 0), ("\ufeffsep=,\n", 0)),
+        *(("My list\nof 2024,,\n\n", 0), ("# see cover.png\n", 0), ("# more\n" * 30, 0)),
+        *(("Photos of cover.png\n", 1), ("https://example.org/set,2024\n", 1)),
+    ],
 )
-def test_lines_before_the_header_are_left_out(plan, before):
+def test_lines_before_the_header_are_left_out(plan, before, doubts):
     found = plan(before + HEADER + ROWS)
     assert found.labels == ["cat", "dog"]
+    assert [doubt.name for doubt in found.manifest.read_as.doubts] == ["first_line"] * doubts
     lines = before.count("\n") + 1
     assert found.manifest.read_as.header == lines
     columns = {"image": "image", "label": "string_label"}
@@ -184,21 +196,30 @@ def test_a_comment_is_left_out_where_there_is_no_header(plan):
 @pytest.mark.fault(
     88,
     "a first line unlike all others",
-    "read as a row, with a line that says so",
+    "read as a row, or left out as a title, with a line that says so",
     code="`first_line`",
     hint="delete it, or `--accept first_line`",
 )
-def test_a_first_line_unlike_all_others_is_in_doubt(read):
-    text = "My list\ncat,a.png\ndog,b.png\n"
-    assert read(text)[1] == ["first_line"]
-    assert read(text, accept=("first_line",))[1] == []
+@pytest.mark.parametrize(
+    ("first", "labels"),
+    [
+        *(("My list", ["cat", "dog"]), ("My list,", ["cat", "dog"]), ("cat", ["cat", "dog"])),
+        *(("c.png", ["cat", "dog"]), ("path/to/image,class", ["class", "cat", "dog"])),
+        ("image.jpg,LABEL", ["LABEL", "cat", "dog"]),
+    ],
+)
+def test_a_first_line_unlike_all_others_is_in_doubt(plan, read, first, labels):
+    text = f"{first}\na.png,cat\nb.png,dog\n"
+    assert plan(text).labels == labels
+    assert read(text, accept=("task_class",))[1] == ["first_line"]
+    assert read(text, accept=("first_line", "task_class"))[1] == []
 
 
 @pytest.mark.fault(88, "numbers of the rows in front, without a header", "left out")
 def test_an_index_in_front_is_not_a_label(plan, read):
     text = "0,a.png,cat\n1,b.png,dog\n"
     assert plan(text).labels == ["cat", "dog"]
-    assert read(text)[0]["form"].endswith("columns without a name left out")
+    assert read(text)[0]["form"].endswith("its columns are not read, image_uri, label")
 
 
 @pytest.mark.fault(
@@ -209,7 +230,10 @@ def test_an_index_in_front_is_not_a_label(plan, read):
     [
         ('image, label\na.png,"x"\nb.png, "y, z"\n', ["x", "y, z"], "left out"),
         ('image,label\na.png,x\nb.png, "y, z"\n', ["x", "y, z"], "left out"),
-        ("a.png, x\nb.png, y\n", ["x", "y"], "left out"),
+        (
+            *("a.png, x\nb.png, y\n", ["x", "y"]),
+            "left out, its columns are image_uri, label",
+        ),
         ('image,label\n"a, ""x.png",x\nb.png,y\n', ["x", "y"], ""),
         ("label,image\nx, a.png\ny,b.png\n", ["x", "y"], "kept"),
     ],
@@ -445,5 +469,9 @@ def test_equal_names_of_several_lists_are_different_images(plan, tmp_path):
     ids = ["day1/a.png", "day1.png", "day2/a.png", "day2.png"]
     assert [found.rows[row].id for row in (1, 2, 3, 4)] == ids
     assert found.rows[1].key == make_key("day1/a.png")
+    # The new key of one was that of another.
+    (tmp_path / "day1" / "l.csv").write_text(f"{HEADER}a.png,x\nday1.png,y\nday2/a.png,y\n")
+    found = plan(tmp_path / "day*" / "l.csv")
+    assert [found.rows[row].id for row in (1, 3, 4)] == ["day1/a.png", "day1/day2/a.png", ids[2]]
     (tmp_path / "day2" / "l.csv").write_text(f"{HEADER}../day1/a.png,x\n")
     assert plan(tmp_path / "day*" / "l.csv").manifest.deduplicated == 1

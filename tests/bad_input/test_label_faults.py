@@ -9,7 +9,7 @@ import pytest
 from darkroom.conversion.convert import convert
 from darkroom.dataset import labels
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.labels import describe_lookalikes
+from darkroom.dataset.labels import list_lookalikes
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
 from darkroom.manifest.writer import write_manifest
@@ -135,16 +135,16 @@ def test_labels_that_differ_in_case_are_reported_not_merged(jpeg_set, tmp_path):
         result = convert(jpeg_set.csv, tmp_path / "other")
     assert result.labels == ("Cat", "cat", "dog", "owl")
     assert [line for line in notes.lines if "'Cat', 'cat'" in line] == [
-        "Doubt: Labels look alike: 'Cat', 'cat'; write them the same way if they mean the same. If "
+        "Doubt: Labels look alike: 'Cat', 'cat'. Write them the same way if they mean the same. If "
         "they differ: --accept similar_labels (accept= in Python)."
     ]
 
 
 def test_many_lookalikes_are_cut_short():
     found = [label for letter in "abcdefghijklmnop" for label in (letter, letter.upper())]
-    *lines, last = describe_lookalikes(found)
-    assert len(lines) == 10
-    assert last == "And 6 more groups."
+    *groups, last = list_lookalikes(found).split("; ")
+    assert len(groups) == 10
+    assert last == "and 6 more groups"
 
 
 @pytest.mark.fault(

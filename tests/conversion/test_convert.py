@@ -220,7 +220,7 @@ def test_a_second_run_touches_nothing_also_with_other_patience(converted_jpegs, 
 def test_a_second_run_judges_the_rejects_by_its_own_share(faulty_set, tmp_path):
     faulty_set.rows = faulty_set.rows[:41]
     options = {"source": faulty_set.csv, "output_dir": tmp_path / "out"}
-    first = convert(**options, max_rejects=0.05)
+    first = convert(**options, max_rejects=np.float32(0.05))
     before = _read_times(tmp_path / "out")
     said = "1 of 41 rows were rejected, more than the 1.00% allowed. The first:"
     with pytest.raises(TooManyRejectsError, match=said) as caught:

@@ -4,7 +4,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.dataset.splits import SplitRatios
-from darkroom.errors import StorageError
+from darkroom.errors import DataError, StorageError
 from darkroom.manifest.fingerprint import fingerprint_source, read_source_state
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -106,6 +106,17 @@ def test_a_changed_remote_image_changes_it(tmp_path, monkeypatch):
     assert fingerprint_source(tmp_path / "m.csv") == before
     versions["gs://b/b.jpg"] = "2"
     assert fingerprint_source(tmp_path / "m.csv") != before
+
+
+def test_a_source_with_a_doubt_that_is_accepted_has_one(tmp_path):
+    for name in ("train_set", "test_set"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        (tmp_path / "photos" / name / "a.jpg").write_bytes(b"x")
+    with pytest.raises(DataError, match="--accept split_class"):
+        fingerprint_source(tmp_path / "photos")
+    options = ManifestOptions(accept=("split_class",))
+    manifest = write_manifest(tmp_path / "photos", str(tmp_path), str(tmp_path), options)
+    assert manifest.fingerprint == fingerprint_source(tmp_path / "photos", options)
 
 
 def test_a_check_sees_the_rows_that_count(source):

@@ -19,6 +19,7 @@ from darkroom.audit.findings import EXTRA, FileFinding
 from darkroom.audit.verify import VerificationResult
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
+from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.input.loading import LoadedSplits
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Finding
@@ -114,8 +115,10 @@ def test_a_conversion_shows_counts_classes_and_paths():
     result = ConversionResult(
         *("out", 11, 4, {"missing": 7}, 0, {"train": 4}, 1, ("cat", "dog"), {"train": counts}),
         "f" * 64,
+        read_as=ReadAs("CSV", doubts=(Doubt("one", "This.", "Do."), Doubt("two", "That.", "Do."))),
     )
     text = Page(result._repr_html_()).text
+    assert "doubt: one: This. Do. doubt: two: That. Do." in text
     assert text.startswith(
         "Converted: 4 records in 1 shard No records in eval. "
         "output dir out rows 11 written 4 rejected missing 7 deduplicated 0 "

@@ -22,7 +22,7 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.features.networks.opening import check_pretrained
 from darkroom.features.table import find_features_file, read_features
 from darkroom.manifest.sources import AnySource
-from darkroom.options.checks import check_flag, check_known
+from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
 from darkroom.options.training import EFFICIENTNET_LITE
@@ -107,7 +107,7 @@ def convert(
         folder,
         manifest,
         made.records,
-        max_rejects,
+        as_python(max_rejects),
         overwrite,
         updates=made.updates,
         describe=made.describe,

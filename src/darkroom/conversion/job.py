@@ -278,11 +278,13 @@ class ConversionJob:
         if result.written and (self.max_rejects is None or not is_over):
             return result
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
+        read_as = result.read_as
+        form = f"The source was read as {read_as.describe_form()}.\n" if read_as else ""
         raise TooManyRejectsError(
             f"{result.num_rejected} of {result.rows} rows were rejected, {limit}. "
             f"{rejects.list_rejects(result.data_dir)}",
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
-            f"{rejects.LIMIT_OPTION}.\n{format_hint(result.rejected)}".rstrip(),
+            f"{rejects.LIMIT_OPTION}.\n{form}{format_hint(result.rejected)}".rstrip(),
             result,
         )
 

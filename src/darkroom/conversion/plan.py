@@ -83,7 +83,8 @@ def plan_tasks(
         raise DataError(
             f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were rejected. "
             + list_rejects(folders.manifest_rejects),
-            f"Fix the source.\n{format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
+            f"Fix the source{_say_form(manifest)}.\n"
+            f"{format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
     image = options.image
     if image.find_decoded_copies == AUTO_COPIES:
@@ -118,6 +119,10 @@ def plan_tasks(
         )
         for shard, link in zip(shards, _find_links(folders.manifest, shards, old), strict=True)
     ]
+
+
+def _say_form(manifest: Manifest) -> str:
+    return f", which was read as {manifest.read_as.describe_form()}" if manifest.read_as else ""
 
 
 def _find_damaged(old: OldDataset, fingerprint: str) -> OldDataset:

@@ -125,10 +125,10 @@ class ConversionResult:
             return cards.make_card(format_conversion(self), {})
         records = format_count(self.written, "record")
         written = f"{records} in {format_count(self.shards, 'shard')}"
-        read_as = dict(self.read_as.to_rows()) if self.read_as else None
+        read_as = self.read_as.to_rows() if self.read_as else ()
         return cards.make_card(
             f"Already complete: {written}" if self.already_complete else f"Converted: {written}",
-            {**self.to_dict(), "read_as": read_as},
+            {**self.to_dict(), "read_as": "\n".join(map(": ".join, read_as))},
             " ".join(_list_remarks(self).values()),
         )
 

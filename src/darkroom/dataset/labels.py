@@ -189,16 +189,12 @@ def read_labels(path: str) -> list[str]:
         ) from error
 
 
-def describe_lookalikes(labels: Iterable[str]) -> list[str]:
-    """Returns a line for each of the first groups of labels that look alike, and a count."""
+def list_lookalikes(labels: Iterable[str]) -> str:
+    """Returns the first groups of labels that look alike, and a count; empty without any."""
     groups = find_lookalikes(labels)
-    lines = [
-        f"Labels look alike: {', '.join(map(show_label, group))}; "
-        "write them the same way if they mean the same."
-        for group in groups[:MAX_LISTED_ROWS]
-    ]
-    more = len(groups) - len(lines)
-    return [*lines, f"And {more:,} more groups."] if more else lines
+    texts = [", ".join(map(show_label, group)) for group in groups[:MAX_LISTED_ROWS]]
+    more = len(groups) - len(texts)
+    return "; ".join([*texts, f"and {more:,} more groups"] if more else texts)
 
 
 def show_label(label: str) -> str:

@@ -97,7 +97,7 @@ class ReadAs:
     def _list_facts(self) -> list[tuple[str, str]]:
         roles = {kind: name for name, kind in self.columns.items()}
         rows = [
-            ("form", self._describe_form()),
+            ("form", self.describe_form()),
             ("image", self._name(roles, Kind.IMAGE)),
             ("label", self._describe_labels()),
             ("split", self._describe_splits(roles)),
@@ -111,7 +111,8 @@ class ReadAs:
         ]
         return _make_visible(rows)
 
-    def _describe_form(self) -> str:
+    def describe_form(self) -> str:
+        """Returns its form in words, as "CSV in UTF-8, header in line 1"."""
         form = f"{format_count(self.files, 'file')} of {self.form}" if self.files > 1 else self.form
         texts = [f"{form} in {self.encoding.upper()}" if self.encoding else form]
         texts += [f"as {self.layout}"] if self.layout else []

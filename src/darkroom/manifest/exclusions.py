@@ -103,7 +103,8 @@ def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratc
             "write.",
             "Leave the list out (--exclude, exclude= in Python), or take names out of it.",
         )
-    progress.note(f"{rows} left out, because {path} lists {them}.")
+    if excluded:
+        progress.note(f"{rows} left out, because {path} lists {them}.")
     return int(excluded)
 
 

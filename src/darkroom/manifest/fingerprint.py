@@ -94,7 +94,9 @@ def fingerprint_source(
             fingerprint = Fingerprint(replace(options, decisions=lasting))
     else:
         fingerprint = Fingerprint(options)
-    sources = open_sources(source, options.columns, options.source_encoding, options.subfolders)
+    sources = open_sources(
+        source, options.columns, options.source_encoding, options.subfolders, options.accept
+    )
     rows = parse_rows(sources, options.resolve())
     with ThreadPoolExecutor(REMOTE_THREADS) as pool:
         for items in read_chunks(rows):

@@ -27,6 +27,10 @@ SELECT row, id, uri, declared FROM {view} WHERE "order" IN (
     SELECT "order" FROM {view} GROUP BY ALL HAVING min(hash(uri)) <> max(hash(uri))
 )
 """
+# Rows of other images that have one of these ids.
+_TAKEN = """
+SELECT row, id, uri, declared FROM {view} WHERE id IN (SELECT unnest(?::VARCHAR[]))
+"""
 _KNOWN = """
 SELECT uri, any_value(id) FROM base_index
 WHERE uri IN (SELECT unnest(?::VARCHAR[])) GROUP BY uri
@@ -69,18 +73,25 @@ def tell_shared_apart(
         has_base: Whether a dataset is updated.
     """
     found = connection.execute(_SHARED.format(view=view)).fetchall()
-    if not found:
-        return
-    paths = list({uri for _, _, uri, _ in found})
-    known = dict(connection.execute(_KNOWN, [paths]).fetchall()) if has_base else {}
     folders = [uris.normalise_uri(each.identity_base).split("/") for each in sources]
     common = "/".join(posixpath.commonprefix(folders))
-    renamed = []
-    for row, old, uri, declared in found:
-        below = uris.relative_identity(uris.normalise_uri(uri), common)
-        # New images that are appended to a dataset may be in one list, which has the same folder.
-        renamed.append((row, known.get(uri) or (uri if below == old else below), declared))
-    _rename(connection, view, renamed, options, scratch)
+    renamed: dict[int, tuple[str, str]] = {}
+    files: dict[str, str] = {}
+    while found:
+        paths = list({uri for _, _, uri, _ in found})
+        known = dict(connection.execute(_KNOWN, [paths]).fetchall()) if has_base else {}
+        for row, old, uri, declared in found:
+            new = known.get(uri) or uris.relative_identity(uris.normalise_uri(uri), common)
+            if new == old and uri not in known and old in known.values():
+                # The list that is appended to a dataset has that folder itself: one folder more.
+                new = "/".join(uri.split("/")[-old.count("/") - 2 :])
+            renamed[row], files[new] = (new, declared), uri
+        # The new id of a file may be that of another one.
+        taken = connection.execute(_TAKEN.format(view=view), [list(files)]).fetchall()
+        found = [each for each in taken if each[0] not in renamed and files[each[1]] != each[2]]
+    if renamed:
+        rows = ((row, new, declared) for row, (new, declared) in renamed.items())
+        _rename(connection, view, rows, options, scratch)
 
 
 def keep_known(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import duckdb
 
-from darkroom.dataset.labels import describe_lookalikes
+from darkroom.dataset.labels import list_lookalikes
 from darkroom.dataset.read_as import (
     BY_COLUMN,
     BY_FOLDER,
@@ -25,20 +25,21 @@ from darkroom.dataset.read_as import (
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema
-from darkroom.dataset.splits import NAMES
+from darkroom.dataset.splits import parse_split
 from darkroom.manifest.sources.base import Source
-from darkroom.manifest.sources.layouts import doubt_splits, find_split
+from darkroom.manifest.sources.layouts import doubt_parts, doubt_splits, find_split
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import NUMBER_ORDER, ONE_CLASS, SIMILAR_LABELS, SPLIT_COLUMN
 from darkroom.targets.kind import Kind
 
 # All rows are asked only about columns that may be of splits by the first ones.
 _FIRST_ROWS = 1_000
-_CELLS = "lower(trim(struct_extract(extra, {name})::VARCHAR))"
-_ARE_ALL = "count({cell}) FILTER ({cell} <> '') > 0 AND bool_and({cell} IN {texts} OR {cell} = '')"
+# A column of splits has few texts.
+_MOST_TEXTS = 50
+_TEXTS = "list(DISTINCT trim(struct_extract(extra, {name})::VARCHAR))"
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
-# What a column says that is named after a split.
-_MARKS = ("0", "1", "true", "false")
+# What a column says that is named after a split, as test or is_valid.
+_MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -66,7 +67,7 @@ def complete(
         splits = BY_FOLDER if found.layout else BY_COLUMN
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
     doubts = [*found.doubts, *_doubt_columns(connection, schema, options)]
-    if labels == SORTED_TEXT:
+    if labels in (SORTED_TEXT, OLD_MAP):
         doubts += _doubt_labels(kind, label_map, options, are_folders=bool(found.layout))
     return replace(
         found,
@@ -116,39 +117,46 @@ def _doubt_columns(
     connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions
 ) -> Iterator[Doubt]:
     """Yields a doubt for each column that may have the splits and is a feature."""
-    kinds = (ColumnKind.STRING, ColumnKind.INTEGER)
+    kinds = (ColumnKind.STRING, ColumnKind.INTEGER, ColumnKind.FLOAT)
     names = [name for name, kind in schema.inputs if kind in kinds]
     if options.schema is not None or SPLIT_COLUMN in options.accept:
         return
-    names = _find_split_columns(connection, names, _FIRST_ROWS)
-    for name in _find_split_columns(connection, names):
+    first = [name for name, _ in _find_split_columns(connection, names, _FIRST_ROWS)]
+    for name, texts in _find_split_columns(connection, first):
         others = {each: kind.value for each, kind in schema.columns if kind != ColumnKind.SPLIT}
         columns = f"--columns {shlex.quote(json.dumps(others | {name: 'split'}))}"
         where = "by hash" if schema.split is None else f"by the column {schema.split}"
         what, use = "names splits", f'To use it: {columns}. With "string" it stays a feature'
-        if find_split(name):
-            what, use = "seems to mark a split", "To use it, write a column split. If it is none"
+        if not all(map(parse_split, texts)):
+            use = "To use it, write a column split with train, eval and test. If it is none"
+        if not all(map(find_split, texts)):
+            what = "seems to mark a split"
         yield Doubt(
             SPLIT_COLUMN,
-            f"The column {name!r} {what} in every row, and splits are {where}.",
+            f"The column {name!r} {what}, and splits are {where}.",
             f"{use}, as with --accept {SPLIT_COLUMN} (columns= and accept= in Python).",
         )
 
 
 def _find_split_columns(
     connection: duckdb.DuckDBPyConnection, names: Sequence[str], first: int | None = None
-) -> list[str]:
-    """Returns which columns name or mark a split in every row, or in the first ones."""
+) -> list[tuple[str, list[str]]]:
+    """Returns which columns name or mark a split in all rows, or the first ones; and their texts.
+
+    A cell may be empty.
+    """
     if not names:
         return []
-    tests = []
-    for name in names:
-        cell = _CELLS.format(name="'{}'".format(name.replace("'", "''")))
-        texts = _MARKS if find_split(name) else tuple(each for each in NAMES if each)
-        tests.append(_ARE_ALL.format(cell=cell, texts=texts))
+    cells = [_TEXTS.format(name="'{}'".format(name.replace("'", "''"))) for name in names]
     rows = "staged" if first is None else f"(FROM staged LIMIT {first})"
-    found = connection.execute(f"SELECT {', '.join(tests)} FROM {rows}").fetchall()[0]
-    return [name for name, is_one in zip(names, found, strict=True) if is_one]
+    found = connection.execute(f"SELECT {', '.join(cells)} FROM {rows}").fetchall()[0]
+    columns = []
+    for name, texts in zip(names, found, strict=True):
+        texts = [text for text in texts or () if text]
+        is_mark = find_split(name.removeprefix("is")) and _MARKS.issuperset(map(str.lower, texts))
+        if 0 < len(texts) <= _MOST_TEXTS and (is_mark or all(map(find_split, texts))):
+            columns.append((name, texts))
+    return columns
 
 
 def _doubt_labels(
@@ -156,21 +164,24 @@ def _doubt_labels(
 ) -> Iterator[Doubt]:
     """Yields the doubts about labels whose numbers follow from their texts."""
     is_told = options.schema is not None
-    if not is_told and not are_folders and all(map(find_split, label_map)):
-        yield from filter(None, [doubt_splits(label_map)])
+    if not is_told and not are_folders:
+        yield from filter(None, (doubt_splits(label_map), doubt_parts(label_map)))
     if kind.name == "label" and len(label_map) == 1 and not is_told:
         yield Doubt(
             ONE_CLASS,
             f"All images have the label {label_map[0]!r}.",
-            f"If this is meant: --accept {ONE_CLASS} (accept= in Python).",
+            "Labels are in a column label, or the names of folders. If this is meant: "
+            f"--accept {ONE_CLASS} (accept= in Python).",
         )
-    if lines := describe_lookalikes(label_map):
+    if alike := list_lookalikes(label_map):
         yield Doubt(
             SIMILAR_LABELS,
-            " ".join(lines),
-            f"If they differ: --accept {SIMILAR_LABELS} (accept= in Python).",
+            f"Labels look alike: {alike}.",
+            "Write them the same way if they mean the same. If they differ: "
+            f"--accept {SIMILAR_LABELS} (accept= in Python).",
         )
-    if not is_told and all(map(_WHOLE.fullmatch, label_map)):
+    is_sorted = [*label_map] == sorted(label_map)
+    if not is_told and is_sorted and all(map(_WHOLE.fullmatch, label_map)):
         numbers = [int(label) for label in label_map]
         if numbers != sorted(numbers):
             yield _build_order(label_map, sorted(numbers))

@@ -57,6 +57,18 @@ def test_misplaced_images_are_rejected_one_by_one(read):
     assert rows["a.jpg"][1:3] == ("outside_layout", "a.jpg is not in <label>/<file>")
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (("all/cat/a.jpg", "all/dog/b.jpg"), ": convert "),
+        (("cat/a.jpg", "train/cat/b.jpg"), ", and train is a split only where all other folders"),
+    ],
+)
+def test_folders_that_say_no_label_say_what_to_do(read, files, reason):
+    *_, row = read(*files).rows()
+    assert row.detail.startswith(f"{files[-1]} is not in <label>/<file>{reason}")
+
+
 def test_folders_below_a_label_belong_to_it(read, tmp_path):
     files = ["cat/b.jpg", "cat/persian/grey/c.jpg", "dog/pug/d.jpg"]
     source = read(*files)

@@ -105,7 +105,7 @@ def _check_alike(sources: Sequence[Source]) -> None:
             raise DataError(
                 f"The columns of {source.name} differ from those of {first.name}: "
                 f"{source.schema.to_json()}, not {first.schema.to_json()}.",
-                "Give the files the same columns, or a schema with the columns that all have.",
+                "Give the files the same columns, or name those that all have with --columns.",
             )
 
 

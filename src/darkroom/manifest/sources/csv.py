@@ -91,7 +91,7 @@ class CsvSource(Source):
             header=line,
             remarks=tuple(self._list_remarks(records)),
             unread=tuple(name for name in named if name not in dict(self.schema.columns)),
-            doubts=tuple(self._list_doubts(records[found.first :], columns, accept)),
+            doubts=tuple(self._list_doubts(records, columns, accept)),
         )
 
     def _read_sample(self) -> list[tuple[int, list[str]]]:
@@ -109,27 +109,41 @@ class CsvSource(Source):
 
     def _list_remarks(self, records: Sequence[list[str]]) -> Iterator[str]:
         if before := records[: self._first]:
-            lines = format_count(len(before), "line")
-            yield f"{lines} before it left out, {','.join(before[0])!r:.60}"
+            # Not its text, which could say anything.
+            yield f"{format_count(len(before), 'line')} before it left out"
         if self._is_spaced:
             yield "spaces after commas left out"
         elif any(cell.startswith(" ") for record in records for cell in record[1:]):
             yield "spaces after commas kept"
-        if "" in self._names[: self._label]:
+        if not self._has_header:
+            yield f"its columns are {', '.join(name or 'not read' for name in self._names)}"
+        elif "" in self._names[: self._label]:
             yield "columns without a name left out"
 
     def _list_doubts(
         self, records: Sequence[list[str]], columns: Columns, accept: Collection[str]
     ) -> Iterator[Doubt]:
-        first, *others = map(len, records)
-        if self._has_header or columns.schema or len({*others}) != 1 or first == others[0]:
-            return
-        yield Doubt(
-            FIRST_LINE,
-            f"The first line, {','.join(records[0])!r:.80}, has {format_count(first, 'cell')} and "
-            f"all others {others[0]}; it was read as a row.",
-            f"Delete it if it is not one. If it is: --accept {FIRST_LINE} (accept= in Python).",
-        )
+        before = [each for each in records[: self._first] if not headers.is_comment(each)]
+        image = self._names.index(self.schema.image) if self.schema.image else None
+        if self._has_header:
+            is_odd = any(map(headers.looks_like_image, before))
+            said = "A line before the header looks like an image" if is_odd else ""
+        else:
+            first = self._first - len(before)
+            odd = "" if columns.schema else headers.find_odd_first(records[first:], image)
+            said = f"The first line {odd}" if odd else ""
+        what, hint = "read as a row", "Delete it if it is none. If it is one"
+        if before:
+            what, hint = (
+                "left out",
+                "Move it below the header, or complete it, if it is a row. If not",
+            )
+        if said:
+            yield Doubt(
+                FIRST_LINE,
+                f"{said}; it was {what}.",
+                f"{hint}: --accept {FIRST_LINE} (accept= in Python).",
+            )
 
     def _find_schema(self, columns: Columns, named: Sequence[str]) -> Schema:
         try:

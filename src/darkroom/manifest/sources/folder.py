@@ -81,7 +81,8 @@ class FolderSource(Source):
             )
         self._has_splits = self._find_splits()
         self.label_depth = 1 + self._has_splits
-        self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
+        self._is_wrapped = self._find_wrapped()
+        self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped
         label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
         split = [("split", Kind.SPLIT)] if self._has_splits else []
         self.schema = Schema((*split, ("image_uri", Kind.IMAGE), ("label", label)))
@@ -158,7 +159,7 @@ class FolderSource(Source):
         """Returns the names of the folders of a file, without that of its split."""
         return file.split("/")[self._has_splits : -1]
 
-    def _is_wrapped(self) -> bool:
+    def _find_wrapped(self) -> bool:
         """Tells whether a single folder is around those of the labels, as in photos/cat/1.jpg."""
         found = [self._list_folders(file) for file in self._files]
         names = {folders[0] for folders in found if folders}
@@ -173,6 +174,17 @@ class FolderSource(Source):
             return None
         return folders[0] if folders else None
 
+    def _explain(self, file: str) -> str:
+        """Returns why the folders of a file do not say its label, if that is not seen at once."""
+        top, *inside = file.split("/")[:-1] or [""]
+        if self._has_splits and top and not _is_split(top):
+            return f", as {top} is not a split"
+        if self._is_wrapped and not self._has_splits:
+            return f": convert {storage.join(self.name, top)}"
+        if inside and _is_split(top):
+            return f", and {top} is a split only where all other folders here are splits"
+        return ""
+
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each image."""
         for row, file in enumerate(self._files, start=1):
@@ -180,9 +192,7 @@ class FolderSource(Source):
             split = ([top] if _is_split(top) else [""]) if self._has_splits else []
             label = self._find_label(file)
             if label is None:
-                detail = f"{file} is not in {self._layout}"
-                if split == [""] and "/" in file:
-                    detail += f", as {top} is not a split"
+                detail = f"{file} is not in {self._layout}{self._explain(file)}"
                 yield BadRow(row, "outside_layout", detail, [*split, file, ""])
             else:
                 yield Row(row, [*split, file, label])

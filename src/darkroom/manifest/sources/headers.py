@@ -11,10 +11,12 @@ from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
+from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 
 # The most records that may be before a header.
 _MAX_BEFORE = 10
+_COLUMN_NAMES = frozenset(name for names in KNOWN_NAMES.values() for name in names)
 
 
 class Header(NamedTuple):
@@ -30,25 +32,31 @@ class Header(NamedTuple):
 
 
 def find_header(records: Sequence[Sequence[str]], schema: Schema | None) -> Header:
-    """Finds the header of a CSV: records before it, as a title, have no image.
+    """Finds the header of a CSV: of the records before it, as a title, one may look like an image.
 
     Args:
         records: The first records of the CSV.
         schema: The kind of every column, if the user gave it.
     """
     wanted = None if schema is None else {name for name, _ in schema.columns}
-    for place, record in enumerate(records[:_MAX_BEFORE]):
-        names = [cell.strip() for cell in record]
+    may_be = [place for place, record in enumerate(records) if not is_comment(record)]
+    num_images = 0
+    for place in may_be[: _MAX_BEFORE + 1]:
+        names = [cell.strip() for cell in records[place]]
         if wanted is None:
-            has_image = not {*KNOWN_NAMES[Kind.IMAGE]}.isdisjoint(map(str.lower, names))
-            is_one = (has_image or not place) and is_header(records[place:])
+            kinds = _find_kinds(names)
+            # After an image, a label could be called "image".
+            is_alone = not place or (Kind.IMAGE in kinds and len(kinds) > num_images)
+            is_one = is_alone and is_header(records[place:])
         else:
             is_one = wanted.issubset(names)
         if is_one:
             return Header(place, names)
-        if any(map(_is_image, names)):
+        num_images += any(map(_is_image, names))
+        if num_images > 1:
             break
-    first = next((n for n, record in enumerate(records) if not _is_comment(record)), 0)
+    first = next((n for n, each in enumerate(records) if not is_comment(each)), 0)
+    first += _is_title(records[first], records[first + 1 :])
     names = [cell.strip() for cell in records[first]]
     # With a name in common it is a header, and `check_columns` reports missing columns.
     if wanted is not None and (len(wanted) != len(names) or not wanted.isdisjoint(names)):
@@ -56,11 +64,51 @@ def find_header(records: Sequence[Sequence[str]], schema: Schema | None) -> Head
     return Header(first, None)
 
 
-def _is_comment(record: Sequence[str]) -> bool:
+def _find_kinds(names: Iterable[str]) -> list[Kind]:
+    """Returns the kinds of columns that have one of these names."""
+    lowered = {name.lower() for name in names}
+    return [kind for kind, known in KNOWN_NAMES.items() if not lowered.isdisjoint(known)]
+
+
+def is_comment(record: Sequence[str]) -> bool:
     """Tells whether a record is a comment, or the line by which Excel knows the separator."""
     text = ",".join(record)
-    is_one = text.startswith("#") or re.fullmatch("sep=.", text, re.IGNORECASE) is not None
-    return is_one and not any(map(_is_image, record))
+    if text.startswith("# ") or re.fullmatch("sep=.", text, re.IGNORECASE):
+        return True
+    return text.startswith("#") and not any(map(_is_image, record))
+
+
+def _is_title(record: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Tells whether a record has one text, and others, which come after it, have more."""
+    is_one = min(map(_count_filled, others), default=0) > _count_filled(record) == 1
+    return is_one and not any(map(_path_score, record))
+
+
+def _count_filled(record: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in record)
+
+
+def find_odd_first(records: Sequence[Sequence[str]], image: int | None) -> str:
+    """Tells in which way the first row of a CSV without header is unlike all others, if it is.
+
+    Args:
+        records: The first rows.
+        image: The place of the column of images.
+
+    Returns:
+        What it has and others have not; empty if nothing.
+    """
+    first, *others = records
+    widths = {*map(len, others)}
+    if len(widths) == 1 and len(first) not in widths:
+        return f"has {format_count(len(first), 'cell')} and all others {len(others[0])}"
+    for place, cell in enumerate(first):
+        column = [record[place] for record in others if place < len(record)]
+        if column and cell.strip().lower() in _COLUMN_NAMES and cell not in column:
+            return f"has the name of a column, {cell.strip()!r:.80}"
+        if column and place == image and not _is_image(cell) and all(map(_is_image, column)):
+            return "names no image as all others do"
+    return ""
 
 
 def is_header(records: Sequence[Sequence[str]]) -> bool:
@@ -74,7 +122,7 @@ def is_header(records: Sequence[Sequence[str]]) -> bool:
     """
     first, *others = records
     lowered = [cell.strip().lower() for cell in first]
-    named = [kind for kind, names in KNOWN_NAMES.items() if not set(names).isdisjoint(lowered)]
+    named = _find_kinds(lowered)
     like_images = [i for i, cell in enumerate(lowered) if _is_image(cell) or "/" in cell]
     if not named or not like_images:
         return bool(named)
@@ -167,6 +215,11 @@ def _path_score(cell: str) -> int:
     if _is_image(cell):
         return 2
     return int("/" in cell or "." in cell.strip(".0123456789"))
+
+
+def looks_like_image(record: Sequence[str]) -> bool:
+    """Tells whether a record has a cell that must be an image."""
+    return any(map(_is_image, record))
 
 
 def _is_image(cell: str) -> bool:

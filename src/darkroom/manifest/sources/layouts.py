@@ -50,7 +50,8 @@ def doubt_splits(classes: Sequence[str]) -> Doubt | None:
     return Doubt(
         SPLIT_CLASS,
         f"Classes are named after splits: {list_first(named)}.",
-        f"If they are classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
+        "Splits are named in a column split, or by folders around those of the labels. If they are "
+        f"classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
     )
 
 
@@ -65,7 +66,8 @@ def check_splits(folder: str, classes: Sequence[str]) -> None:
         raise DataError(
             f"{SPLIT_CLASS}: all folders in {folder} are named after splits, and would be classes: "
             f"{list_first(classes)}.",
-            "If they are splits, rename them to train, eval and test. If they are classes: "
+            "If they are splits, rename them to train, eval and test, with a folder for each label "
+            "in each. If they are classes: "
             f"--accept {SPLIT_CLASS} (accept= in Python).",
         )
 
@@ -79,7 +81,8 @@ def doubt_parts(classes: Sequence[str]) -> Doubt | None:
         TASK_CLASS,
         "Classes are named as folders of detection or segmentation, of which darkroom reads no "
         f"boxes and no masks: {list_first(parts)}.",
-        f"If they are classes, as they were read: --accept {TASK_CLASS} (accept= in Python).",
+        "Name labels in a list of images. If they are classes, as they were read: "
+        f"--accept {TASK_CLASS} (accept= in Python).",
     )
 
 
@@ -108,7 +111,7 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
                 f"{TASK_CLASS}: in {folder}, the files in {name} have the names of those in "
                 f"{beside[0]}, so they are their masks or annotations{known}. darkroom reads "
                 "neither.",
-                f"Convert {beside[0]} with a list of labels. {settle}",
+                f"Convert a CSV of the images in {beside[0]} and their labels. {settle}",
             )
     if len(classes) < 2 and (found := find_folder_form(folder, files)):
         form, path = found
