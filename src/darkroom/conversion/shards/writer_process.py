@@ -130,7 +130,10 @@ class WriterProcess:
     def _explain_end(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
         try:
             yield
-        except (EOFError, ConnectionError):
+        except (EOFError, ConnectionError) as error:
+            # Its frames have views of what was sent. Python before 3.12.2 ends when it collects one
+            # that is a part of a cycle.
+            error.__traceback__ = None
             how = describe_end(process.wait())
             if self._is_closed:
                 raise InterruptedError("writing was stopped") from None
