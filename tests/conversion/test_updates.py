@@ -746,6 +746,8 @@ def test_a_dataset_without_the_sidecar_of_its_source_is_complete(
     write_sums(str(root), sums)
     old = read_files(root)
     assert "read-as.json" not in old
+    again = convert(source, root, update=True)
+    assert (again.already_complete, again.read_as.form) == (True, "CSV")
     monkeypatch.setattr("darkroom.conversion.base.hash_code", lambda: "other")
     compared, real = [], base._hash_image
     monkeypatch.setattr(base, "_hash_image", lambda *a: compared.append(1) or real(*a))

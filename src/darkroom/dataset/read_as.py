@@ -9,8 +9,8 @@ host, no time and no absolute path.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from darkroom import storage
 from darkroom.dataset.layout import READ_AS_FILE
@@ -83,6 +83,10 @@ class ReadAs:
     left_out: Mapping[str, int] = field(default_factory=dict)
     empty_classes: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+
+    def accept(self, names: Collection[str]) -> ReadAs:
+        """Returns it without the doubts of these names."""
+        return replace(self, doubts=tuple(each for each in self.doubts if each.name not in names))
 
     def to_json(self) -> str:
         """Returns it as JSON text with a final newline."""

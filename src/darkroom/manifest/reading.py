@@ -77,8 +77,8 @@ def complete(
         unassigned=unassigned,
         ratios=shares + (", by class" if options.stratify else ""),
         labels=labels,
-        doubts=tuple(doubt for doubt in doubts if doubt.name not in options.accept),
-    )
+        doubts=tuple(doubts),
+    ).accept(options.accept)
 
 
 def _join(parts: Sequence[ReadAs]) -> ReadAs:

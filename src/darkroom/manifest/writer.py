@@ -216,8 +216,10 @@ def write_manifest(
         folders = sources[0] if kind.says is None else None
         depth = folders.label_depth if isinstance(folders, FolderSource) else 0
         staged = stage_rows(sources, options, scratch)
-        if known and base and staged.fingerprint == known.fingerprint:
-            return replace(known, read_as=read_read_as(base.folders.examples))
+        # An older dataset does not say how its source was read.
+        earlier = read_read_as(base.folders.examples) if known and base else None
+        if known and earlier and staged.fingerprint == known.fingerprint:
+            return replace(known, read_as=earlier.accept(options.accept))
         with open_database(scratch) as connection:
             name = "listed" if depth else "staged"
             parsed = "parsed" if base else name
