@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import os
@@ -421,40 +422,70 @@ def test_the_advice_for_classes_of_vertex_works(refuse, plan, tmp_path, monkeypa
     "refused, with the lines of Python that write them to files",
     code="exit 1",
 )
-@pytest.mark.parametrize("form", ["bytes", "struct", "array", "base64", "data"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("bytes", "struct", "other struct", "list", "numbers", "array", "flat array"),
+        *("base64", "base64 for URLs", "hex", "hex of a database", "written bytes", "data"),
+    ],
+)
 def test_images_in_cells_are_named_and_the_advice_works(refuse, plan, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
     Path("images").mkdir()
-    image = b"\x89PNG\r\n" + bytes(5_000)
+    image = b"\xff\xd8\xff\xfb" + bytes(500)
     cells = {
         "bytes": image,
         "struct": {"bytes": image, "path": None},
+        "other struct": {"data": image},
+        "list": [image],
+        "numbers": [*image],
         "array": np.zeros((2, 3, 3), np.uint8),
+        "flat array": [0] * 18,
         "base64": base64.b64encode(image).decode(),
-        "data": "data:image/png;base64," + base64.b64encode(b"png").decode(),
+        "base64 for URLs": base64.urlsafe_b64encode(image).decode(),
+        "hex": image.hex(),
+        "hex of a database": f"\\x{image.hex()}",
+        "written bytes": repr(image),
+        "data": "data:image/png;base64," + base64.b64encode(image).decode(),
     }
     frame = pd.DataFrame({"image": [None, cells[form], cells[form]], "label": ["x", "y", "y"]})
     sources = [frame]
     if form != "array":
         pq.write_table(pa.Table.from_pandas(frame), tmp_path / "a.parquet")
         frame.to_csv(tmp_path / "a.csv", index=False)
-        sources += [tmp_path / "a.parquet", *([tmp_path / "a.csv"] if form == "base64" else [])]
+        is_text = isinstance(cells[form], str)
+        sources += [tmp_path / "a.parquet", *([tmp_path / "a.csv"] if is_text else [])]
     for source in sources:
         with pytest.raises(DataError, match="the column 'image' holds images, not their") as caught:
             write_manifest(source, str(tmp_path), str(tmp_path))
         assert len(str(caught.value)) < 600
     lines = [line.strip() for line in caught.value.hint.splitlines()[1:-1]]
     frame = frame.dropna().reset_index(drop=True)
-    names = {"df": frame, "pandas": pd, "numpy": np}
-    names |= {"base64": base64, "pathlib": pathlib, "PIL": PIL}
+    names = {"df": frame, "pandas": pd, "numpy": np, "HEIGHT": 2, "WIDTH": 3}
+    names |= {"ast": ast, "base64": base64, "pathlib": pathlib, "PIL": PIL}
     exec("\n".join(lines[-2:]), names)
     assert list(names["df"]["image"]) == ["images/0.png", "images/1.png"]
-    assert (tmp_path / "images/1.png").stat().st_size
+    written = (tmp_path / "images/1.png").read_bytes()
+    assert written.startswith(b"\x89PNG") if "array" in form else written == image
 
 
-def test_paths_that_a_parquet_file_has_as_bytes_are_paths(plan, tmp_path):
-    pq.write_table(pa.table({"image": [b"a.png"], "label": ["x"]}), tmp_path / "a.parquet")
-    assert plan(tmp_path / "a.parquet").rows[1].id == "a.png"
+def test_images_further_down_or_as_labels_are_named(refuse, plan):
+    image = base64.b64encode(b"GIF89a" + bytes(50)).decode()
+    paths = "".join(f"{n}.png,{n}\n" for n in range(4))
+    text = HEADER + paths + 4 * f"{image},x\n"
+    assert "'image' holds images, not their paths" in refuse(text).message
+    assert "'label' holds images, not labels" in refuse(f"{HEADER}a.png,{image}\n").message
+    # A few of many are rows that are rejected.
+    assert plan(text + "a.png,x\n").manifest.rows == 9
+
+
+@pytest.mark.parametrize(
+    "name", ["BMW/1.jpg", "/9j/1", "/work/" + 50 * "a", "ffd8ff/" + 50 * "a", "b'a.png'"]
+)
+def test_paths_that_begin_like_images_are_paths(plan, tmp_path, name):
+    # Some writers of Parquet know no text.
+    pq.write_table(pa.table({"image": [name.encode()], "label": ["x"]}), tmp_path / "a.parquet")
+    assert plan(tmp_path / "a.parquet").rows[1].id == name
 
 
 @pytest.mark.fault(

@@ -47,6 +47,12 @@ def test_the_first_rejects_are_those_of_the_first_rows(tmp_path):
     assert [each.row for each in found] == [2, 5, 16]
 
 
+def test_a_uri_of_any_length_is_shown_in_a_line(tmp_path):
+    write(tmp_path / "rejects.parquet", REJECT._replace(uri="a" * 5_000))
+    shown = "a" * 133 + "…" + "a" * 66
+    assert list_rejects(str(tmp_path)) == f"The first:\n  row 7: truncated (cut) {shown}"
+
+
 def test_the_hint_has_a_line_for_each_reason_the_most_frequent_first():
     found = {"empty": 1, "truncated": 2, "new": 3, "missing": 1, "animated": 1}
     assert format_hint(found).splitlines() == [

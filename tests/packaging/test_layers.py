@@ -78,7 +78,7 @@ LAYERS = [
     ),
     Layer(
         "manifest",
-        "errors, version, runtime, storage, dataset, decisions, targets, options",
+        "errors, version, runtime, storage, dataset, decisions, targets, options, images",
         "from any list of images to ordered rows",
     ),
     Layer(

@@ -72,6 +72,9 @@ PLANNED_FIELDS = ("id", "row", "span", "weight")
 # The option that allows more rejects, as hints name it.
 LIMIT_OPTION = "max_rejects (--max-rejects)"
 
+# So much of a URI is shown: a cell with an image, or with a text, may have thousands.
+_MAX_URI_CHARACTERS = 200
+
 MANIFEST_STAGE = "manifest"
 CONVERT_STAGE = "convert"
 
@@ -263,9 +266,12 @@ def format_hint(rejected: Mapping[str, int]) -> str:
 def list_rejects(folder: str) -> str:
     """Returns the first rejects of a folder for a message, each on a separate line."""
     first = read_first_rejects(storage.join(folder, REJECTS_FILE), MAX_LISTED_ROWS + 1)
-    texts = [f"row {each.row}: {each.reason} ({each.detail}) {each.uri}" for each in first]
-    lines = [make_visible(text) for text in texts[:MAX_LISTED_ROWS]]
-    if len(texts) > MAX_LISTED_ROWS:
+    lines = [
+        make_visible(f"row {each.row}: {each.reason} ({each.detail}) ")
+        + make_visible(each.uri, _MAX_URI_CHARACTERS)
+        for each in first[:MAX_LISTED_ROWS]
+    ]
+    if len(first) > MAX_LISTED_ROWS:
         lines.append("...")
     return "\n  ".join(["The first:", *lines]) if lines else ""
 

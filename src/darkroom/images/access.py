@@ -43,7 +43,8 @@ def describe_failure(error: OSError | ValueError) -> RejectError:
         return RejectError("too_large", f"it has more than {MAX_IMAGE_BYTES:,} bytes")
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return RejectError("link_loop", "it is a symbolic link that leads back to itself")
-    return RejectError("unreadable", str(error))
+    # The whole message repeats the path, which may be an image in a cell, of any length.
+    return RejectError("unreadable", getattr(error, "strerror", None) or str(error))
 
 
 def check_access(uris: Sequence[str]) -> None:

@@ -79,11 +79,12 @@ class CsvSource(Source):
             for place, name in enumerate(self._names)
             if not name and self._label is not None and place > self._label
         ]
-        if image := self.schema.image:
-            place = self._names.index(image)
-            rows = records[found.first + self._has_header :]
-            cells = (cells[place] or None for cells in rows if place < len(cells))
-            check_no_images(path, image, cells, f"pandas.read_csv({path!r})")
+        rows = records[found.first + self._has_header :]
+        cells = {
+            name: [row[place] or None for row in rows if place < len(row)]
+            for place, name in enumerate(self._names)
+        }
+        check_no_images(path, self.schema, cells, f"pandas.read_csv({path!r})")
         line = sample[found.first][0] if self._has_header else 0
         self.read_as = ReadAs(
             "CSV",

@@ -12,7 +12,7 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.manifest.sources.embedded import check_no_images
+from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -73,9 +73,11 @@ class DataFrameSource(Source):
         if not self.schema.targets and columns.schema is None:
             _check_names(frame)
         self._places = [names.index(name) for name, _ in self.schema.columns]
-        if image := self.schema.image:
-            cells = frame.iloc[:, names.index(image)].dropna().iloc[:1]
-            check_no_images(self.name, image, cells.tolist())
+        cells = {
+            name: frame.iloc[:SAMPLE_ROWS, names.index(name)].dropna().tolist()
+            for name in filter(None, (self.schema.image, self.schema.label))
+        }
+        check_no_images(self.name, self.schema, cells)
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("DataFrame", files=0, unread=unread)
 

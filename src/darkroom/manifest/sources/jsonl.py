@@ -76,9 +76,8 @@ class JsonlSource(Source):
             self.schema = columns.find_schema(names, kinds)
         except DataError as error:
             raise explain(error, path, Evidence(names=names)) from error
-        if image := self.schema.image:
-            cells = (each.get(image) for each in samples)
-            check_no_images(path, image, cells, f"pandas.read_json({path!r}, lines=True)")
+        cells = {name: [each.get(name) for each in samples] for name in names}
+        check_no_images(path, self.schema, cells, f"pandas.read_json({path!r}, lines=True)")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         remarks = ("a list that darkroom wrote",) if self._is_ours else ()
         self.read_as = ReadAs("JSON Lines", encoding=encoding, unread=unread, remarks=remarks)
