@@ -375,9 +375,30 @@ VERTEX = {
 }
 
 
+VERTEX_LABELS = {
+    **{key: VERTEX[key] for key in ("imageGcsUri", "dataItemResourceLabels")},
+    "classificationAnnotations": [{"displayName": "cat"}, {"displayName": "big"}],
+}
+SAGEMAKER = {
+    "source-ref": "a.png",
+    "kind": 0,
+    "kind-metadata": {"class-name": "cat", "confidence": 1, "type": "groundtruth"},
+}
+COCO_BOX = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1]}
+# Its key `images` is in the middle of more than is looked into, and all is one line.
+LARGE_COCO = json.dumps(
+    {
+        "annotations": [COCO_BOX] * 3_000,
+        "images": [{"id": n, "file_name": f"{n}.png"} for n in range(30_000)],
+    }
+)
+TASK = {"data": {"image": "a.png"}, "annotations": []}
+
+
 @pytest.mark.fault(
     93,
-    "a file of COCO, Pascal VOC, YOLO, Label Studio or Vertex AI as the source",
+    "a file of COCO, Pascal VOC, YOLO, VGG Image Annotator, Labelme, Create ML, Label Studio, "
+    "SageMaker or Vertex AI as the source",
     "refused, with the form by its name",
     code="exit 1 or 2",
     hint="what to do with it",
@@ -386,7 +407,21 @@ VERTEX = {
     ("name", "text", "code", "said"),
     [
         ("a.json", COCO, 2, "a file of annotations of COCO"),
-        ("a.json", '[{"data": {"image": "a.png"}, "annotations": []}]', 2, "Label Studio"),
+        ("a.jsonl", COCO, 1, "a file of annotations of COCO"),
+        ("a.json", LARGE_COCO, 2, "a file of annotations of COCO"),
+        ("a.jsonl", LARGE_COCO, 1, "a file of annotations of COCO"),
+        ("a.json", json.dumps([COCO_BOX], indent=1), 2, "a file of annotations of COCO"),
+        ("a.json", json.dumps([TASK]), 2, "Label Studio"),
+        ("a.jsonl", json.dumps(TASK), 1, "Label Studio"),
+        ("a.json", '{"a.png9": {"filename": "a.png", "regions": []}}', 2, "VGG Image Annotator"),
+        ("a.json", '{"shapes": [],\n "imagePath": "a.png"}', 2, "an annotation of Labelme"),
+        ("a.json", '[{"image": "a", "annotations": [{"coordinates": {}}]}]', 2, "Create ML"),
+        ("a.manifest", json.dumps(SAGEMAKER), 2, "a manifest of SageMaker with classes"),
+        ("a.jsonl", '{"source-ref": "a", "b": {"image_size": []}}', 1, "SageMaker with boxes"),
+        ("data.yaml", "names:\n- a\n- b\n", 2, "YOLO"),
+        ("a.tsv", "image\tlabel\n", 2, "is separated by tabs"),
+        ("a.json", json.dumps(VERTEX, indent=1), 2, "Vertex AI, but not one object a line"),
+        ("a.jsonl", json.dumps(VERTEX_LABELS), 1, "Vertex AI with several labels"),
         ("a.json", '[{"image": "a", "annotator": 1, "annotation_id": 2}]', 2, "Label Studio"),
         ("a.json", '[{"image": "a.png", "label": "cat"}]', 2, "an array of JSON"),
         ("a.txt", '{"image": "a.png", "label": "cat"}\n', 2, "JSON Lines"),
@@ -404,16 +439,41 @@ def test_a_known_form_is_named(refuse, name, text, code, said):
     assert said in refuse(text, code, name).message
 
 
-def test_the_advice_for_classes_of_vertex_works(refuse, plan, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("row", "other", "labels", "split"),
+    [
+        (VERTEX, {"imageGcsUri": "b.png", "dataItemResourceLabels": {}}, ["cat", "cat"], "test"),
+        (VERTEX_LABELS, {"imageGcsUri": "b.png"}, [["big", "cat"]] * 2, "test"),
+        (SAGEMAKER, {"source-ref": "b.png"}, ["cat", "cat"], None),
+    ],
+)
+def test_the_advice_for_classes_works(
+    refuse, plan, tmp_path, monkeypatch, row, other, labels, split
+):
     monkeypatch.chdir(tmp_path)
-    other = {**VERTEX, "imageGcsUri": "b.png", "dataItemResourceLabels": {}}
-    lines = f"{json.dumps(VERTEX)}\n{json.dumps(other)}\n"
+    lines = f"{json.dumps(row)}\n{json.dumps({**row, **other})}\n"
     hint = refuse(lines, name="a.jsonl").hint
     code = "\n".join(line.strip() for line in hint.splitlines()[1:])
     exec(code, {"json": json, "pandas": pd})
-    found = plan(tmp_path / "flat.csv")
-    assert found.labels == ["cat", "cat"]
-    assert found.rows[1].split == "test"
+    (path,) = tmp_path.glob("flat.*")
+    found = plan(path, label_kind="labels" if "label-kind" in hint else "label")
+    assert found.labels == labels
+    assert split in (None, found.rows[1].split)
+
+
+def test_the_advice_for_json_over_several_lines_works(refuse, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hint = refuse(json.dumps([VERTEX, VERTEX], indent=1), name="a.jsonl").hint
+    exec("\n".join(line.strip() for line in hint.splitlines()[1:]), {"json": json})
+    assert "with classes" in refuse(tmp_path / "list.jsonl").message
+
+
+def test_a_list_of_images_is_not_called_a_known_form(refuse):
+    # The beginning of a COCO file has lists of objects, and a list of images has texts.
+    for row in ({"images": "a.png", "categories": "cat"}, {"images": ["a"], "categories": ["b"]}):
+        assert "Did you mean 'images'?" in refuse(json.dumps(row), name="a.jsonl").message
+    long = "{}\n" + "x" * ((1 << 20) + 1)
+    assert "line 2" in refuse(long, name="a.jsonl").message
 
 
 @pytest.mark.fault(

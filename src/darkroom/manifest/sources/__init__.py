@@ -13,7 +13,7 @@ from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.forms import JSON_LINES_ENDINGS, find_form, read_evidence
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import parse_source_encoding
@@ -26,7 +26,7 @@ AnySource = str | os.PathLike[str] | DataFrame
 _ANY_COLUMNS = Columns()
 # In the name of a pattern of lists: the number there is the span of the rows.
 _SPAN_MARK = "{SPAN}"
-_LIST_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")
+_LIST_ENDINGS = (".csv", *JSON_LINES_ENDINGS, ".parquet")
 
 
 def open_sources(
@@ -124,12 +124,18 @@ def _open(
     ending = os.path.splitext(path)[1].lower()
     if ending == ".csv":
         return CsvSource(path, columns, encoding, accept)
-    if ending in (".jsonl", ".ndjson"):
+    if ending in JSON_LINES_ENDINGS:
         return JsonlSource(path, columns, encoding)
     if ending == ".parquet":
         return ParquetSource(path, columns)
     if storage.is_folder(path):
         return FolderSource(path, columns, subfolders, accept)
+    if ending in (".tsv", ".tab"):
+        raise UsageError(
+            f"{path} is separated by tabs, not by commas.",
+            "Save it with commas, as .csv: "
+            f'pandas.read_csv("{path}", sep="\\t").to_csv("list.csv", index=False)',
+        )
     form = find_form(read_evidence(path))
     raise UsageError(
         f"{path} is {form.name}." if form else f"The kind of the source {path} is unknown.",

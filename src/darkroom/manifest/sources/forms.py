@@ -23,6 +23,8 @@ _SAMPLE_BYTES = 1 << 16
 _MAX_FILES = 8
 _ENDINGS = (".json", ".xml", ".yaml", ".yml", ".txt")
 _METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
+_OBJECT_LIST = re.compile(r'"(\w+)"\s*:\s*\[\s*[{\]]')
 # A class, and a box or the corners of a polygon.
 _YOLO_LINE = re.compile(r"\d+(\s+-?\d+(\.\d+)?([eE]-?\d+)?){4,}")
 # Split, path, label, and the corners of a box, of which some may be left out.
@@ -49,7 +51,13 @@ class Evidence:
     @cached_property
     def keys(self) -> frozenset[str]:
         """The keys of JSON in the text, whatever they are in."""
-        return frozenset(re.findall(r'"(\w+)"\s*:', self.text))
+        return frozenset(re.findall(r'"([\w-]+)"\s*:', self.text))
+
+    @property
+    def row_keys(self) -> frozenset[str]:
+        """The names of its columns, or the keys of the object in its first line."""
+        first = self.first_value
+        return frozenset((*self.names, *(first if isinstance(first, dict) else ())))
 
     @cached_property
     def lines(self) -> list[str]:
@@ -83,24 +91,36 @@ class KnownForm(NamedTuple):
 
 
 def _is_coco(found: Evidence) -> bool:
-    return "images" in found.keys and not found.keys.isdisjoint(("annotations", "categories"))
+    # A large file has its images anywhere, so its objects tell it, too.
+    lists = {*_OBJECT_LIST.findall(found.text)}
+    is_whole = "images" in lists and not lists.isdisjoint(("annotations", "categories"))
+    is_object = {"image_id", "category_id"} <= found.keys
+    return is_whole or (is_object and not found.keys.isdisjoint(("bbox", "segmentation")))
 
 
 def _is_label_studio(found: Evidence) -> bool:
     is_whole = "data" in found.keys and not found.keys.isdisjoint(("annotations", "predictions"))
     is_short = {"annotator", "annotation_id"} <= found.keys
-    return found.text.lstrip().startswith("[") and (is_whole or is_short)
+    return found.text.lstrip().startswith(("[", "{")) and (is_whole or is_short)
 
 
 def _is_yolo(found: Evidence) -> bool:
-    settings = {line.partition(":")[0] for line in found.lines}
-    has_names = not settings.isdisjoint(("names", "nc"))
-    is_settings = has_names and not settings.isdisjoint(("train", "val", "path"))
+    is_settings = any(line.startswith(("names:", "nc:")) for line in found.lines)
     return is_settings or bool(found.lines and all(map(_YOLO_LINE.fullmatch, found.lines)))
 
 
-def _is_vertex(found: Evidence) -> bool:
-    return "imageGcsUri" in found.names
+def _has_keys(*keys: str) -> Callable[[Evidence], bool]:
+    """Returns a function that tells whether JSON has keys, in any of its objects."""
+    return lambda found: found.keys.issuperset(keys)
+
+
+def _is_row_with(*names: str) -> Callable[[Evidence], bool]:
+    """Returns a function that tells whether rows have columns, or keys, of these names."""
+    return lambda found: found.row_keys.issuperset(names)
+
+
+_ROWS = '  rows = [json.loads(line) for line in open("{path}")]\n'
+_ML_USE = '"aiplatform.googleapis.com/ml_use"'
 
 
 _COCO = KnownForm("a file of annotations of COCO", _is_coco, NO_BOXES)
@@ -111,41 +131,74 @@ _CVAT = KnownForm(
     "a file of annotations of CVAT", lambda found: "<annotations>" in found.text, NO_BOXES
 )
 _YOLO = KnownForm("a file of YOLO", _is_yolo, NO_BOXES)
+_LABELME = KnownForm("an annotation of Labelme", _has_keys("shapes", "imagePath"), NO_BOXES)
+_VIA = KnownForm(
+    "a file of annotations of VGG Image Annotator", _has_keys("filename", "regions"), NO_BOXES
+)
+_CREATE_ML = KnownForm(
+    "a file of annotations of Create ML", _has_keys("annotations", "coordinates"), NO_BOXES
+)
+_IN_FOLDERS = (_COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML)
+_JSON_LINES = KnownForm(
+    "JSON Lines",
+    lambda found: isinstance(found.first_value, dict),
+    "Give it the ending .jsonl.",
+)
 _HUGGING_FACE = KnownForm(
     "a list of Hugging Face", lambda _: False, "Convert the list: darkroom convert {path}"
 )
 KNOWN_FORMS = (
-    _COCO,
+    *_IN_FOLDERS,
     KnownForm(
         "an export of Label Studio",
         _is_label_studio,
         "Export it as CSV, and name the columns: --columns "
         '\'{"image": "image", "choice": "string_label"}\' (columns= in Python).',
     ),
-    _VOC,
-    _CVAT,
-    _YOLO,
     KnownForm(
         "an import file of Vertex AI with classes",
-        lambda found: _is_vertex(found) and "classificationAnnotation" in found.names,
-        "Write its lines flat:\n"
-        '  rows = [json.loads(line) for line in open("{path}")]\n'
+        _is_row_with("imageGcsUri", "classificationAnnotation"),
+        f"Write its lines flat:\n{_ROWS}"
         '  flat = [{"image_uri": row["imageGcsUri"], **row["classificationAnnotation"], '
         '**row.get("dataItemResourceLabels", {})} for row in rows]\n'
         '  pandas.DataFrame(flat).rename(columns={"displayName": "label", '
-        '"aiplatform.googleapis.com/ml_use": "ml_use"}).to_csv("flat.csv", index=False)',
+        f'{_ML_USE}: "ml_use"}}).to_csv("flat.csv", index=False)',
     ),
-    KnownForm("an import file of Vertex AI", _is_vertex, NO_BOXES),
+    KnownForm(
+        "an import file of Vertex AI with several labels of an image",
+        _is_row_with("imageGcsUri", "classificationAnnotations"),
+        f"Write its lines flat, and convert flat.jsonl with --label-kind labels:\n{_ROWS}"
+        '  flat = [{"image_uri": row["imageGcsUri"], "label": [each["displayName"] for each in '
+        'row["classificationAnnotations"]], **row.get("dataItemResourceLabels", {})} '
+        "for row in rows]\n"
+        f'  pandas.DataFrame(flat).rename(columns={{{_ML_USE}: "ml_use"}})'
+        '.to_json("flat.jsonl", orient="records", lines=True)',
+    ),
+    KnownForm("an import file of Vertex AI", _is_row_with("imageGcsUri"), NO_BOXES),
+    KnownForm(
+        "an import file of Vertex AI, but not one object a line",
+        _has_keys("imageGcsUri"),
+        'Write it so:\n  rows = json.load(open("{path}"))\n'
+        "  rows = rows if isinstance(rows, list) else [rows]\n"
+        '  open("list.jsonl", "w").write("\\n".join(map(json.dumps, rows)))',
+    ),
     KnownForm(
         "an import file of Vertex AI with boxes",
         lambda found: bool(found.lines) and all(map(_VERTEX_BOX.fullmatch, found.lines)),
         NO_BOXES,
     ),
     KnownForm(
-        "JSON Lines",
-        lambda found: isinstance(found.first_value, dict),
-        "Give it the ending .jsonl.",
+        "a manifest of SageMaker with classes",
+        lambda found: {"source-ref", "class-name"} <= found.keys,
+        f"Write its lines flat:\n{_ROWS}"
+        '  flat = [{"image_uri": row["source-ref"], "label": each["class-name"]} for row in rows '
+        'for name, each in row.items() if name.endswith("-metadata")]\n'
+        '  pandas.DataFrame(flat).to_csv("flat.csv", index=False)',
     ),
+    KnownForm(
+        "a manifest of SageMaker with boxes", _has_keys("source-ref", "image_size"), NO_BOXES
+    ),
+    _JSON_LINES,
     KnownForm(
         "an array of JSON",
         lambda found: found.text.lstrip().startswith("[") and bool(found.keys),
@@ -182,7 +235,7 @@ def find_folder_form(folder: str, files: Iterable[str]) -> tuple[KnownForm, str]
     by_ending = ([path for path in paths if path.lower().endswith(ending)] for ending in _ENDINGS)
     for path in (path for found in by_ending for path in found[:_MAX_FILES]):
         form = find_form(read_evidence(path))
-        if form in (_COCO, _VOC, _CVAT, _YOLO):
+        if form in _IN_FOLDERS:
             return form, path
     return None
 
@@ -205,4 +258,6 @@ def read_evidence(path: str) -> Evidence:
 def explain(error: DataError, path: str, found: Evidence) -> DataError:
     """Returns an error that names the form of its source, if that is known; else the error."""
     form = find_form(found)
-    return error if form is None else DataError(f"{path} is {form.name}.", form.format_advice(path))
+    if form is None or (form is _JSON_LINES and path.lower().endswith(JSON_LINES_ENDINGS)):
+        return error
+    return DataError(f"{path} is {form.name}.", form.format_advice(path))

@@ -15,7 +15,7 @@ from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.embedded import check_no_images
-from darkroom.manifest.sources.forms import Evidence, explain, read_evidence
+from darkroom.manifest.sources.forms import explain, read_evidence
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
@@ -38,21 +38,7 @@ class JsonlSource(Source):
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding, newline="\n")
-        samples: list[dict[str, Any]] = []
-        fault = ""
-        for line, found in self._objects():
-            if isinstance(found, dict):
-                samples.append(found)
-            else:
-                fault = fault or f" Line {line}: {found:.200}."
-            if len(samples) == _SAMPLE_LINES:
-                break
-        if not samples:
-            error = DataError(
-                f"{path} has no JSON object.{fault}",
-                'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
-            )
-            raise explain(error, path, read_evidence(path))
+        samples = self._read_samples()
         self._columns = columns
         self._is_ours = any(
             samples[0].keys() >= {*fields} for fields in (REJECT_FIELDS, PLANNED_FIELDS)
@@ -75,12 +61,39 @@ class JsonlSource(Source):
         try:
             self.schema = columns.find_schema(names, kinds)
         except DataError as error:
-            raise explain(error, path, Evidence(names=names)) from error
+            evidence = replace(read_evidence(path), names=names)
+            raise explain(error, path, evidence) from error
         cells = {name: [each.get(name) for each in samples] for name in names}
         check_no_images(path, self.schema, cells, f"pandas.read_json({path!r}, lines=True)")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         remarks = ("a list that darkroom wrote",) if self._is_ours else ()
         self.read_as = ReadAs("JSON Lines", encoding=encoding, unread=unread, remarks=remarks)
+
+    def _read_samples(self) -> list[dict[str, Any]]:
+        """Returns the first objects.
+
+        Raises:
+            DataError: There is none, or a line is too long: it may be a whole file.
+        """
+        samples: list[dict[str, Any]] = []
+        fault = ""
+        try:
+            for line, found in self._objects():
+                if isinstance(found, dict):
+                    samples.append(found)
+                else:
+                    fault = fault or f" Line {line}: {found:.200}."
+                if len(samples) == _SAMPLE_LINES:
+                    break
+            if not samples:
+                raise DataError(
+                    f"{self.name} has no JSON object.{fault}",
+                    "Expected one on each line, such as "
+                    '{"split": "TRAIN", "image_uri": "a.jpg", ...}.',
+                )
+        except DataError as error:
+            raise explain(error, self.name, read_evidence(self.name)) from error
+        return samples
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each line that is not blank."""
