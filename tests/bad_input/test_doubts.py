@@ -348,6 +348,16 @@ VOC = "<annotation><filename>a.png</filename><object/></annotation>"
         ("images/a.png masks/a.png", "the files in masks have the names of those in images"),
         ("x/a.png mask/a_mask.png", "the files in mask have the names of those in x"),
         ("train/images/a.png train/masks/a.png", "the files in masks have"),
+        ("train/a.jpg train_masks/a_mask.png", "in train_masks have the names of those in train,"),
+        ("images/a.png masks/a.png overlays/a.png", "have the names of those in images,"),
+        ("images/a.png mask_images/a.png", "the files in mask_images have the names"),
+        ("images/image_1.png masks/mask_1.png", "the files in masks have"),
+        ("color/a.png ground_truth/a.png", "the files in ground_truth have"),
+        ("imagesTr/a.png labelsTr/a.png", "the files in labelsTr have"),
+        (
+            "leftImg8bit/val/x/a_leftImg8bit.png gtFine/val/x/a_gtFine_color.png",
+            "the files in gtFine have",
+        ),
         ("images/a.png labels/a.txt", "a.txt is a file of YOLO"),
         ("images/train/a.png images/val/b.png labels/train/a.txt labels/val/b.txt", "YOLO"),
         ("JPEGImages/a.png Annotations/a.xml", "a.xml is an annotation of Pascal VOC"),
@@ -364,6 +374,13 @@ def test_a_folder_of_another_task_is_not_one_of_classes(refuse, photos, names, s
 
 def test_classes_that_are_numbered_alike_are_honest(read, photos):
     folder = photos(*(f"{name}/{n}.png" for name in ("hats", "masks", "gloves") for n in (1, 2)))
+    assert read(folder)[1] == ["task_class"]
+    photos("ground/1.png", "truth/1.png")
+    assert "masks." in read(folder)[0]["doubt"]
+
+
+def test_classes_whose_files_have_their_names_are_honest(read, photos):
+    folder = photos(*(f"{name}/a_{name}_{n}.png" for name in ("hats", "masks") for n in (1, 2)))
     assert read(folder)[1] == ["task_class"]
     assert read(folder, accept=("task_class",))[1] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from darkroom.dataset import splits
 from darkroom.dataset.read_as import Doubt
@@ -14,20 +14,33 @@ from darkroom.manifest.sources.forms import find_folder_form
 from darkroom.options.source import SPLIT_CLASS, TASK_CLASS
 from darkroom.runtime.text import list_first
 
-# Words of folders with the images of detection or segmentation, and with what was annotated.
-_IMAGES = frozenset(("image", "images", "img", "imgs", "jpeg", "jpegimages"))
+# Names of folders with the images of detection or segmentation, and with what was annotated. They
+# are common words, which may be joined, as in mask_images, so that a few are enough. The last line
+# of each has the names of Pascal VOC and Cityscapes.
+_IMAGES = frozenset(
+    (
+        *("image", "images", "img", "imgs", "jpeg"),
+        *("jpegimages", "leftimg8bit"),
+    )
+)
 _ANNOTATIONS = frozenset(
     (
         *("mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt"),
-        *("segmentation", "segmentationclass", "segmentationobject", "bbox", "bboxes"),
+        *("segmentation", "bbox", "bboxes"),
+        *("segmentationclass", "segmentationobject", "gtfine", "gtcoarse"),
     )
 )
+# nnU-Net's ends of names for the splits train and test.
+_SPLIT_ENDS = ("tr", "ts")
 # Capitals begin a word, too, as in TrainImages.
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-# What the name of a mask has beside that of its image.
+# What the name of a mask, or of its image, has beside that of the pair.
 _MARK = re.compile(
-    r"[ _.-](mask|masks|label|labels|gt|seg|segmentation|annotation)$", re.IGNORECASE
+    r"^(?:mask|label|image|img)s?[ _.-]|[ _.-](?:masks?|labels?|gt|seg|segmentation|annotation)$",
+    re.IGNORECASE,
 )
+# The same where it has the name of its folder, and words, but no number, follow.
+_OWN = "[ _.-]{}([ _.-][a-z]+)*$"
 
 
 def find_split(name: str) -> str | None:
@@ -35,11 +48,16 @@ def find_split(name: str) -> str | None:
     return next(filter(None, map(splits.parse_split, [name, *_WORDS.findall(name)])), None)
 
 
-def _is_part(name: str, words: Collection[str]) -> bool:
-    """Tells whether a name has words of a part of a task, and else only those of splits."""
+def _is_part(name: str, words: frozenset[str]) -> bool:
+    """Tells whether a name has words of a part of a task, and else only those of parts or splits.
+
+    Two words may be one, as in ground_truth.
+    """
     found = [word.lower() for word in _WORDS.findall(name)]
-    own = {*found, name.lower()}.intersection(words)
-    return bool(own) and (name.lower() in words or all(w in own or find_split(w) for w in found))
+    found = [word for word in found if not find_split(word) and word not in _SPLIT_ENDS]
+    if not words.isdisjoint((name.lower(), "".join(found))):
+        return True
+    return not words.isdisjoint(found) and _IMAGES.union(_ANNOTATIONS).issuperset(found)
 
 
 def doubt_splits(classes: Sequence[str]) -> Doubt | None:
@@ -103,7 +121,9 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
     images = [name for name in stems if not _is_part(name, _ANNOTATIONS)]
     for name in sorted(stems.keys() - images):
         beside = [each for each in images if 2 * len(stems[each] & stems[name]) >= len(stems[name])]
-        # With several, all are numbered in the same way.
+        # With several, all are numbered in the same way, unless one alone has a name of images.
+        if len(beside) > 1:
+            beside = [each for each in beside if _is_part(each, _IMAGES)]
         if len(beside) == 1:
             found = find_folder_form(folder, files)
             known = f" ({found[1]} is {found[0].name})" if found else ""
@@ -129,18 +149,22 @@ def _list_stems(files: Iterable[str]) -> Mapping[str, set[str]]:
     """Returns the names of files without endings, by folders of one of which they may be parts.
 
     Empty where no folder is named as a part with annotations. The path around the folder belongs
-    to a name: labels/train/1.txt belongs to images/train/1.jpg.
+    to a name: labels/train/1.txt belongs to images/train/1.jpg. What a name has of its folder's
+    name at its end does not: gtFine/1_gtFine_color.png belongs to leftImg8bit/1_leftImg8bit.png.
     """
     by_folder: defaultdict[str, list[str]] = defaultdict(list)
     for path in files:
         inside, _, name = path.rpartition("/")
-        by_folder[inside].append(_MARK.sub("", posixpath.splitext(name)[0]))
+        by_folder[inside].append(posixpath.splitext(name)[0])
     stems: defaultdict[str, set[str]] = defaultdict(set)
     if any(_is_part(part, _ANNOTATIONS) for inside in by_folder for part in inside.split("/")):
         for inside, names in by_folder.items():
             parts = inside.split("/")
             for place, part in enumerate(parts):
-                if not splits.parse_split(part):
+                # A folder of a split is around parts, or beside one, as train and train_masks.
+                if len(parts) == 1 or not splits.parse_split(part):
                     around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
-                    stems[part].update(f"{around}/{name}" for name in names)
+                    own = re.compile(_OWN.format(re.escape(part)), re.IGNORECASE)
+                    bare = (_MARK.sub("", own.sub("", name)) for name in names)
+                    stems[part].update(f"{around}/{name}" for name in bare)
     return stems
