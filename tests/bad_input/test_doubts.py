@@ -288,12 +288,16 @@ def test_names_that_are_left_out_are_counted(read, photos):
     folder = photos(
         *("cat/a.png", "dog/b.png", "owl/c.heics", "cat/@eaDir/a.png/SYNOPHOTO_THUMB_S.png"),
         *("@eaDir/x.png", "$RECYCLE.BIN/S-1/x.png", "#recycle/y.png", ".DS_Store", "notes.txt"),
+        *("RECYCLER/x.png", "RECYCLED/x.png", "FOUND.000/x.png", "~snapshot/x.png", ".git/x.png"),
+        *("@sharebin/x.png", "#thumbs/x.png", "dog/@__thumb/x.png"),
     )
+    photos("recycled/d.png")
     os.symlink(folder / "cat", folder / "lynx")
     rows, doubts = read(folder)
     assert (rows["form"], doubts) == ("folder, as <label>/<file>", [])
     assert rows["left out"] == (
-        "hidden 1, linked twice 1, no ending of an image 2, thumbnails or trash of a system 4"
+        "files without an ending of images 2, folders linked twice 1, "
+        "folders of thumbnails or trash 11, hidden files 1, hidden folders 1"
     )
     assert rows["no image"] == "in lynx, owl"
 

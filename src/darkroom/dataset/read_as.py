@@ -62,7 +62,7 @@ class ReadAs:
         unassigned: How many rows do not name a split, and have that of the hash.
         ratios: The shares of train, eval and test among these.
         labels: What numbers the labels; empty without labels.
-        left_out: How many names below a folder were left out, by reason.
+        left_out: How many files, and how many folders as a whole, were left out, by reason.
         empty_classes: Folders of classes that have no image left.
         doubts: What may not be meant.
     """

@@ -213,8 +213,8 @@ def walk_files(
             directly in it.
         is_left_out: Called with the relative path of a marked folder and a name in it; tells
             whether to leave out the entry of that name.
-        left_out: Counts the other names that are left out, by reason; what is below a folder that
-            is left out does not count.
+        left_out: Counts the other files and folders that are left out, by reason; what is in such
+            a folder does not count.
 
     Raises:
         OSError: A folder cannot be read.

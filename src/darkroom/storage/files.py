@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from darkroom.errors import DamagedFileError
@@ -10,25 +11,23 @@ from darkroom.errors import DamagedFileError
 PART_PREFIX = ".part-"
 # In a listing, the length of anything but a regular file: a link, a FIFO, a device.
 NOT_REGULAR = -1
-# Why a walk leaves out a name.
-HIDDEN, OF_SYSTEM, LINKED_TWICE = "hidden", "thumbnails or trash of a system", "linked twice"
-# Folders of Synology, QNAP, Windows, macOS and Linux, in lower case.
+# Why a walk leaves out a name. What is in a folder is not listed, so that folders are counted.
+HIDDEN_FILES, HIDDEN_FOLDERS = "hidden files", "hidden folders"
+OF_SYSTEM, LINKED_TWICE = "folders of thumbnails or trash", "folders linked twice"
+# Folders that systems make, in lower case: Synology, QNAP, NetApp, Windows, macOS, Linux.
 _SYSTEM_FOLDERS = frozenset(
     (
-        "@eadir",
-        "#recycle",
-        "#snapshot",
-        "@tmp",
-        "@recycle",
-        "@recently-snapshot",
-        "$recycle.bin",
-        "system volume information",
-        "__macosx",
-        "network trash folder",
-        "temporary items",
+        *("@eadir", "@tmp", "@sharebin", "#recycle", "#snapshot", "#thumbs"),
+        *("@recycle", "@recently-snapshot", "@__thumb"),
+        "~snapshot",
+        *("$recycle.bin", "system volume information"),
+        *("__macosx", "network trash folder", "temporary items"),
         "lost+found",
     )
 )
+# Trash of older Windows, and what its check of a disk finds, which have capitals: recycled is the
+# name of an honest class.
+_OF_WINDOWS = re.compile(r"RECYCLE[RD]|(?i:FOUND)\.\d{3}")
 
 
 class FileInfo(NamedTuple):
@@ -55,8 +54,9 @@ class NotAFileError(OSError):
 def find_reason(name: str, *, is_folder: bool) -> str:
     """Returns why a walk leaves out a file or a folder; empty where it does not."""
     if name.startswith("."):
-        return HIDDEN
-    return OF_SYSTEM if is_folder and name.lower() in _SYSTEM_FOLDERS else ""
+        return HIDDEN_FOLDERS if is_folder else HIDDEN_FILES
+    is_of_system = name.lower() in _SYSTEM_FOLDERS or _OF_WINDOWS.fullmatch(name)
+    return OF_SYSTEM if is_folder and is_of_system else ""
 
 
 # Raised for a path that does not name a usable file, or names a damaged one; all other errors come

@@ -34,7 +34,7 @@ IMAGE_ENDINGS = frozenset(
     f".{name}"
     for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
 )
-_UNKNOWN_ENDING = "no ending of an image"
+_UNKNOWN_ENDING = "files without an ending of images"
 
 
 class FolderSource(Source):
