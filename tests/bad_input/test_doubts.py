@@ -253,10 +253,13 @@ def test_a_quote_after_a_space_far_below_is_a_quote(plan):
 
 
 @pytest.mark.fault(89, "names that begin with a space", "are taken as they are")
-def test_names_are_literal(plan, photos):
+def test_names_are_literal(plan, read, photos, tmp_path):
     found = plan(photos(" cat/ a.png", "cat/b.png"))
     assert [found.rows[row].id for row in (1, 2)] == [" cat/ a.png", "cat/b.png"]
     assert found.rows[1].uri.endswith("/photos/ cat/ a.png")
+    (doubt,) = [each for each in found.manifest.read_as.doubts if each.name == "similar_labels"]
+    assert "are one class: ' cat' and 'cat'." in doubt.text
+    assert "similar_labels" not in read(tmp_path / "photos", accept=("similar_labels",))[1]
     lines = '{"image": " a.png"}\n{"image": "b.png "}\n'
     assert [row.id for row in plan(lines, "list.jsonl").rows.values()] == [" a.png", "b.png "]
 

@@ -11,7 +11,7 @@ from darkroom.dataset import splits
 from darkroom.dataset.read_as import Doubt
 from darkroom.errors import DataError
 from darkroom.manifest.sources.forms import find_folder_form
-from darkroom.options.source import SPLIT_CLASS, TASK_CLASS
+from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, TASK_CLASS
 from darkroom.runtime.text import list_first
 
 # Names of folders with the images of detection or segmentation, and with what was annotated. They
@@ -101,6 +101,22 @@ def doubt_parts(classes: Sequence[str]) -> Doubt | None:
         f"boxes and no masks: {list_first(parts)}.",
         "Name labels in a list of images. If they are classes, as they were read: "
         f"--accept {TASK_CLASS} (accept= in Python).",
+    )
+
+
+def doubt_labels(classes: Sequence[str]) -> Doubt | None:
+    """Returns the doubt about folders that are one class, as labels have no space around them."""
+    by_label: defaultdict[str, list[str]] = defaultdict(list)
+    for name in classes:
+        by_label[name.strip()].append(name)
+    texts = [" and ".join(map(repr, names)) for names in by_label.values() if len(names) > 1]
+    if not texts:
+        return None
+    return Doubt(
+        SIMILAR_LABELS,
+        f"Folders whose names differ in space around them are one class: {list_first(texts)}.",
+        "Rename those that differ. If they are the same: "
+        f"--accept {SIMILAR_LABELS} (accept= in Python).",
     )
 
 
