@@ -90,9 +90,7 @@ def test_weights_that_grow_when_they_are_unpacked_do_not_fit(path, monkeypatch):
         file.create_dataset("more", (32 << 20,), "u1", compression="gzip", fillvalue=0)
 
     def expand():
-        with pytest.raises(
-            UsageError, match=r"do not fit own: they take 3.,...,... bytes when unp"
-        ):
+        with pytest.raises(UsageError, match="do not fit own: it takes more than 16,777,472 bytes"):
             load_keras_weights(_build(), str(path))
 
     _change(path, inflate)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.features.networks import efficientnet_lite
+from darkroom.features.networks.keras_files import load_keras_model
 from darkroom.features.networks.network import (
     DEFAULT_SIZE,
     Input,
@@ -62,14 +63,15 @@ def open_keras(path: str, name: str, identity: str) -> Network:
                 list(specs.values()),
                 lambda images: model.signatures[_SIGNATURE](**dict.fromkeys(specs, images)),
             )
-        model = keras.models.load_model(path, compile=False)
+        model = load_keras_model(path)
         return _wrap(name, identity, model.inputs, partial(model, training=False))
     except UsageError:
         raise
     except Exception as error:  # what Keras and TensorFlow raise has no common base
         raise UsageError(
             f"{path} is not a model that Keras {keras.__version__} reads: {shorten(error)}.",
-            "Give a file that model.save('NAME.keras') wrote, or the folder of a SavedModel.",
+            "Give a file as model.save('NAME.keras') writes it, without compression, or the folder "
+            "of a SavedModel.",
         ) from error
 
 

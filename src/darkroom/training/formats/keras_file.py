@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom import storage
+from darkroom.features.networks.keras_files import load_keras_model
 from darkroom.runtime import progress
 from darkroom.training.state.folder import KERAS_FILE
 
@@ -51,7 +52,7 @@ def _check_same(model: Any, path: str) -> None:
     Raises:
         ValueError: It does not.
     """
-    opened = keras.models.load_model(path, compile=False)
+    opened = load_keras_model(path)
     pixels = np.random.default_rng(0).integers(0, 256, (2, *model.input_shape[1:]), np.uint8)
     difference = np.abs(_predict(opened, pixels) - _predict(model, pixels)).max()
     if not difference <= _TOLERANCE:
