@@ -107,6 +107,11 @@ def make_bmp(bits: int, *, top_down: bool = False, header: int = 40, colors: int
     return b"BM" + struct.pack("<IHHI", 14 + len(body), 0, 0, start) + body
 
 
+def _clear_place(bmp: bytes) -> bytes:
+    """Returns a BMP that does not say where its pixels are."""
+    return bmp[:10] + bytes(4) + bmp[14:]
+
+
 def _turn(orientation: int) -> Image.Exif:
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -125,6 +130,7 @@ def _list_turned_pngs() -> Iterator[tuple[str, bytes]]:
     # A comment only names chunks.
     comment = chunk(b"tEXt", b"Comment\0An eXIf and an IHDR are chunks.")
     yield "named in a comment", insert(encode(PHOTO), chunk(b"eXIf", exif), comment)
+    yield "another behind", insert(encode(PHOTO), chunk(b"eXIf", exif)) + encode(GRAY)
     yield "transparent", encode(CLEAR, exif=_turn(6))
     yield "upright by EXIF", insert(encode(PHOTO), chunk(b"eXIf", make_exif(make_entry(1))))
 
@@ -219,6 +225,7 @@ FORMS: dict[str, dict[str, bytes]] = {
         "RGBA": encode(CLEAR, "GIF"),
         "animated": encode(PHOTO, "GIF", **_SAVED),
         "animated, transparent": encode(CLEAR, "GIF", **_SAVED),
+        "without its end": encode(INDEXED, "GIF")[:-2],
     },
     "GIF without a palette, or with a first frame smaller than the image": {
         "no palette": _strip_palette(encode(INDEXED, "GIF")),
@@ -229,6 +236,9 @@ FORMS: dict[str, dict[str, bytes]] = {
         **{f"{bits} bits, top down": make_bmp(bits, top_down=True) for bits in (1, 4, 8, 24, 32)},
         "later header": make_bmp(8, header=124),
         "black and white": make_bmp(8, colors=2),
+        **{f"{bits} bits, bytes behind": make_bmp(bits) + b"more" for bits in (8, 24, 32)},
+        **{f"{bits} bits, cut padding": make_bmp(bits)[:-1] for bits in (4, 24)},
+        **{f"{bits} bits, no place": _clear_place(make_bmp(bits)) for bits in (8, 24)},
         **{
             f"Pillow's {image.mode}": encode(image, "BMP")
             for image in (GRAY, INDEXED, PHOTO.convert("1"), CLEAR)

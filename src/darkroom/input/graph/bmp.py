@@ -1,4 +1,7 @@
-"""BMPs in the graph: TensorFlow takes the numbers of a palette for levels of gray."""
+"""BMPs in the graph: TensorFlow takes the numbers of a palette for levels of gray.
+
+It also fails where bytes follow the pixels, and where the last row is not padded.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from darkroom.input.graph.parts import cut, to_integers
 
 _HEADERS = (40, 52, 56, 64, 108, 124)
 _DEPTHS = (1, 4, 8, 24, 32)
-_PALETTE_BYTES = 4 * 256
+_MAX_COLORS = 256
 
 
 def describe_bmp(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -23,6 +26,8 @@ def describe_bmp(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     header = _Header(encoded)
     is_known = tf.reduce_any(tf.equal(header.num_bytes, _HEADERS))
     is_known &= tf.reduce_any(tf.equal(header.bits, _DEPTHS)) & tf.equal(header.compression, 0)
+    is_known &= (header.width > 0) & (header.height > 0)
+    is_known &= (header.bits > 8) | ((header.num_colors > 0) & (header.num_colors <= _MAX_COLORS))
     form = tf.where(is_known, "", "a BMP that is compressed, or of a rare kind")
     return form, tf.cast(header.height, tf.int64) * tf.cast(header.width, tf.int64)
 
@@ -37,26 +42,36 @@ def decode_bmp(encoded: tf.Tensor) -> tf.Tensor:
         uint8 [H, W, 3], RGB.
     """
     header = _Header(encoded)
+    rows = _read_rows(encoded, header)
     return tf.cond(
         header.bits > 8,
-        lambda: tf.io.decode_bmp(encoded)[..., :3],
-        lambda: _decode_palette(encoded, header),
+        lambda: tf.reshape(rows, (header.height, header.width, -1))[..., 2::-1],
+        lambda: _look_up(encoded, header, rows),
     )
 
 
-def _decode_palette(encoded: tf.Tensor, header: _Header) -> tf.Tensor:
-    width, height, bits = header.width, header.height, header.bits
-    row_bytes = (width * bits + 31) // 32 * 4
-    data = tf.strings.substr(encoded, header.find_pixels(), row_bytes * height)
-    rows = tf.reshape(tf.io.decode_raw(data, tf.uint8), (height, row_bytes, 1))
+def _read_rows(encoded: tf.Tensor, header: _Header) -> tf.Tensor:
+    """Returns the bytes of the pixels, uint8 [H, bytes of a row], the upper row first."""
+    used_bytes = (header.width * header.bits + 7) // 8
+    row_bytes = (used_bytes + 3) // 4 * 4
+    num_bytes = row_bytes * header.height
+    data = cut(encoded, header.find_pixels(), num_bytes)
+    # The last row may lack its padding.
+    data = tf.strings.join((data, cut(b"\0\0\0", 0, row_bytes - used_bytes)))
+    rows = tf.io.decode_raw(cut(data, 0, num_bytes), tf.uint8)
+    rows = tf.reshape(rows, (header.height, row_bytes))[:, :used_bytes]
+    return tf.cond(header.is_top_down, lambda: rows, lambda: tf.reverse(rows, (0,)))
+
+
+def _look_up(encoded: tf.Tensor, header: _Header, rows: tf.Tensor) -> tf.Tensor:
+    bits = header.bits
     # The first of several pixels in a byte has the highest bits.
     shifts = tf.range(8 - bits, -1, -bits)
     mask = tf.bitwise.left_shift(1, bits) - 1
-    numbers = tf.bitwise.right_shift(tf.cast(rows, tf.int32), shifts) & mask
-    numbers = tf.reshape(numbers, (height, -1))[:, :width]
-    numbers = tf.cond(header.is_top_down, lambda: numbers, lambda: tf.reverse(numbers, (0,)))
-    palette = cut(encoded, header.end, 4 * tf.minimum(header.num_colors, 256))
-    colors = tf.io.decode_raw(palette, tf.uint8, fixed_length=_PALETTE_BYTES)
+    numbers = tf.bitwise.right_shift(tf.cast(rows, tf.int32)[..., tf.newaxis], shifts) & mask
+    numbers = tf.reshape(numbers, (header.height, -1))[:, : header.width]
+    palette = cut(encoded, header.end, 4 * header.num_colors)
+    colors = tf.io.decode_raw(palette, tf.uint8, fixed_length=4 * _MAX_COLORS)
     return tf.gather(tf.reshape(colors, (-1, 4))[:, 2::-1], numbers)
 
 
@@ -84,6 +99,7 @@ class _Header:
         self.end = 14 + self.num_bytes
 
     def find_pixels(self) -> tf.Tensor:
-        """Returns where the pixels begin. Some files name the place of their palette."""
-        is_palette = tf.equal(self._pixels, self.end)
-        return self._pixels + tf.where(is_palette, 4 * self.num_colors, 0)
+        """Returns where the pixels begin. Some files name the place of their palette, or none."""
+        palette_bytes = tf.where(self.bits > 8, 0, 4 * self.num_colors)
+        is_behind = tf.equal(self._pixels, 0) | tf.equal(self._pixels, self.end)
+        return tf.where(is_behind, self.end + palette_bytes, self._pixels)

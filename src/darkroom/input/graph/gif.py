@@ -11,6 +11,8 @@ _EXTENSION, _FRAME, _CONTROL = 0x21, 0x2C, 0xF9
 # Blocks before the first frame. Real files have a few; this limits hostile ones.
 _MAX_BLOCKS = 1 << 14
 _WHITE = b"\xff\xff\xff"
+# The end of a frame and of the file, which a file may lack.
+_END = b"\0;"
 
 
 def describe_gif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -48,7 +50,8 @@ def decode_gif(encoded: tf.Tensor) -> tf.Tensor:
     opaque = tf.cond(
         is_transparent, lambda: _paint(encoded, frame, control, number), lambda: encoded
     )
-    return tf.io.decode_image(opaque, channels=3, expand_animations=False)
+    whole = tf.strings.join((opaque, _END))
+    return tf.io.decode_image(whole, channels=3, expand_animations=False)
 
 
 def _paint(

@@ -27,6 +27,7 @@ from darkroom.input.graph.profiles import is_srgb
 
 _HEAD_BYTES = 26
 _GRAY, _RGB, _PALETTE, _GRAY_ALPHA = 0, 2, 3, 4
+_END = b"\0\0\0\0IEND\xaeB`\x82"
 _XMP = b"XML:com.adobe.xmp\0"
 # EXIF and XMP data that are not read here: as a text, or compressed. In RE2, \C is any byte.
 _HIDDEN = (
@@ -93,8 +94,8 @@ def _put_on_white(pixels: tf.Tensor) -> tf.Tensor:
 
 @trace_once
 def _read_facts(encoded: tf.Tensor) -> tf.Tensor:
-    """Returns what is before the pixels and behind them."""
-    parts = split(encoded, b"IDAT")
+    """Returns what is before the pixels and behind them, but not what follows the image."""
+    parts = split(split(encoded, _END, 1)[0], b"IDAT")
     last = tf.size(parts) - 1
 
     def read_behind() -> tf.Tensor:
