@@ -169,6 +169,14 @@ def test_a_palette_becomes_rgb(photo):
     assert np.array_equal(_decode(image.encoded), np.asarray(palette.convert("RGB")))
 
 
+@pytest.mark.parametrize("color", [0, 2])
+@pytest.mark.parametrize(("top", "low"), [(4095, True), (16383, True), (16384, False)])
+def test_sixteen_bits_of_which_the_upper_ones_are_not_used_are_marked(color, top, low):
+    rows = b"\0" + np.full(3, top, ">u2").tobytes()
+    image = prepare_image(_make_png(3 if color == 0 else 1, 1, 16, color, rows), FULL)
+    assert image.changes == ("bit_depth", "low_bits")[: 1 + low]
+
+
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_few_bits_become_eight(photo, bits):
     # Pillow writes 1 bit only, so the PNG is put together here: one row of all values.
@@ -178,6 +186,8 @@ def test_few_bits_become_eight(photo, bits):
     data = _make_png(1 << bits, 1, bits, 0, b"\0" + packed)
     image = prepare_image(data, FULL)
     assert image.changes == ("bit_depth",)
+    black = _make_png(1 << bits, 1, bits, 0, b"\0" + bytes(len(packed)))
+    assert prepare_image(black, FULL).changes == ("bit_depth",)
     step = 255 // ((1 << bits) - 1)
     assert _decode(image.encoded).tolist() == [[value * step for value in values]]
 

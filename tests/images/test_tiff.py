@@ -51,6 +51,8 @@ def test_twelve_bits_fill_the_range():
         data = make_tiff(ramp, 12, GRAY, deflated=deflated)
         assert _prepare(data).tolist() == (ramp >> 4).tolist()
         assert prepare_image(data, RAW).changes == ("format:tiff", "bit_depth", "raw")
+    dark = prepare_image(make_tiff(ramp >> 2, 12, GRAY), RAW)
+    assert dark.changes == ("format:tiff", "bit_depth", "low_bits", "raw")
 
 
 def test_white_that_is_zero_is_inverted_with_sixteen_bits_as_with_eight():

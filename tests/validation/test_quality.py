@@ -94,20 +94,20 @@ def test_images_that_are_all_alike_are_not_marked(tmp_path):
     assert find_quality(tmp_path / "records") == {}
 
 
-def test_images_that_are_black_because_of_their_bits_are_marked_however_many(judge):  # noqa: F811
+def test_images_that_are_dark_because_of_their_bits_are_marked_however_many(judge):  # noqa: F811
     def dark(row, luminance, changes, **more):
         return record(row, "train", "a", height=20, luminance=luminance, changes=changes, **more)
 
     records = [
-        *(dark(row, 15.9 - row, "format:tiff,bit_depth") for row in range(1, 13)),
-        dark(13, 9.0, "bit_depth", ignored="*"),
-        dark(14, 16.0, "bit_depth"),
-        dark(15, 9.0, ""),
+        *(dark(row, 50 - row, "format:tiff,bit_depth,low_bits") for row in range(1, 13)),
+        dark(13, 9.0, "bit_depth,low_bits", ignored="*"),
+        # One bit, as of digits that somebody wrote.
+        dark(14, 9.0, "bit_depth"),
     ]
     finding = found(judge(records))["quality"]
     assert [row["row"] for row in finding.rows] == [*range(12, 0, -1)]
     assert {row["problem"] for row in finding.rows} == {"nearly black"}
-    assert "12 images had another number of bits than 8 and are nearly black" in finding.message
+    assert "12 images have more than 8 bits and only use the lower ones" in finding.message
 
 
 def test_images_whose_features_are_far_from_their_class_are_marked(judge, tmp_path):  # noqa: F811

@@ -30,7 +30,7 @@ from darkroom.images.memory import (
     count_bytes,
     reserve_nothing,
 )
-from darkroom.images.pixels import Pixels, convert_to_rgb, find_turn, undo_orientation
+from darkroom.images.pixels import Pixels, convert_to_rgb, find_turn, is_low, undo_orientation
 from darkroom.targets.geometry import IDENTITY, Matrix
 
 # Pillow opens only these formats, each with the reader named here: its rarer readers are where
@@ -182,6 +182,8 @@ def _load(image: Any, changes: list[str]) -> Decoded:
     if max(turned, left) > 1:
         changes.append("orientation")
     pixels = convert_to_rgb(image, changes, bits)
+    if image.format == "TIFF" and bits > 8 and is_low(pixels):
+        changes.append("low_bits")
     upright, matrix = undo_orientation(~pixels if is_inverted else pixels, left)
     if turned > 1:
         matrix = find_turn(turned, *pixels.shape[:2]).then(matrix)

@@ -29,6 +29,8 @@ _LUMINANCE_SIDE = 64
 _REC601 = np.array([0.299, 0.587, 0.114])
 _STRIP_PIXELS = 1 << 20
 _SAMPLE_SIDE = 16
+# What 14 of 16 bits, as those of a thermal camera, are at most when eight are left.
+_MAX_LOW_LEVEL = 63
 _COLOR_MODES = ("CMYK", "YCbCr", "LAB")
 _ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
 
@@ -90,6 +92,11 @@ def _name_conversion(image: Any) -> Iterator[str]:
             else "are not supported"
         )
         raise RejectError("unsupported_format", what)
+
+
+def is_low(pixels: Pixels) -> bool:
+    """Tells whether 8 bits that are left of more are dark, because the upper ones are not used."""
+    return int(pixels.max()) <= _MAX_LOW_LEVEL
 
 
 def _has_16_bits(image: Any) -> bool:

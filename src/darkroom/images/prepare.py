@@ -57,6 +57,7 @@ from darkroom.images.pixels import (
     count_channels,
     encode,
     hash_pixels,
+    is_low,
     measure_luminance,
     shrink,
     undo_orientation,
@@ -254,6 +255,8 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
     depth, color = data[24], data[25]
     if depth != 8 and color != PNG_PALETTE and "bit_depth" not in decoded.changes:
         decoded.changes.append("bit_depth")
+    if depth > 8 and is_low(decoded.pixels):
+        decoded.changes.append("low_bits")
     if color == PNG_GRAY_ALPHA and decoded.pixels.ndim == 3:  # as Pillow gives 16 bits
         decoded = decoded._replace(pixels=np.ascontiguousarray(decoded.pixels[..., 0]))
     if decoded.changes:

@@ -4,8 +4,8 @@ What is usual depends on the dataset: an image is marked where it is far from th
 and beyond a limit that no good image passes. Each problem marks at most 2 % of the images, the
 worst ones. Contrast and blur are measured on pixels of a random sample of the records.
 
-One problem does not depend on the others: images of 16 bits that only use the lower twelve, as
-X-rays do, are black when eight bits are left.
+One problem does not depend on the others: images of 16 bits that only use the lower ones, as X-rays
+of 12 bits do, are dark when the upper eight are left. The conversion marks them.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Problem(NamedTuple):
 
 
 def check_quality(context: Context) -> Iterator[Finding]:
-    """Finds images that differ from the others in size, light, contrast or sharpness; and black."""
+    """Finds images that differ from the others in size, light, contrast, sharpness or bits."""
     hidden = {*fetch_hidden(context.connection)}
-    yield from _find_blackened(context, hidden)
+    yield from _find_low_bits(context, hidden)
     problems = [*_list_known(context), *_measure_pixels(context), *_find_far(context)]
     marked: dict[int, tuple[float, list[str]]] = {}
     for problem in problems:
@@ -89,21 +89,21 @@ def check_quality(context: Context) -> Iterator[Finding]:
     )
 
 
-def _find_blackened(context: Context, hidden: Collection[int]) -> Iterator[Finding]:
-    """Yields a finding of images that are black because of their bits, if there are any."""
-    rows = [row for (row,) in context.connection.execute(_BLACKENED).fetchall()]
+def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Finding]:
+    """Yields a finding of images that are dark because of their bits, if there are any."""
+    rows = [row for (row,) in context.connection.execute(_LOW_BITS).fetchall()]
     rows = [row for row in rows if row not in hidden]
     if not rows:
         return
-    verb = "is" if len(rows) == 1 else "are"
+    have, use = ("has", "uses") if len(rows) == 1 else ("have", "use")
     yield Finding(
         "quality",
         context.options.policies["quality"],
         len(rows),
-        f"{format_count(len(rows), 'image')} had another number of bits than 8 and {verb} nearly "
-        "black: the mean is below 16 of 255.",
-        "Of 16 bits, the upper eight are stored. If images only use the lower ones, as X-rays of "
-        "12 bits do, multiply their values to fill all 16, then convert them again.",
+        f"{format_count(len(rows), 'image')} {have} more than 8 bits and only {use} the lower "
+        "ones, so what is stored is nearly black: at most 63 of 255.",
+        "Of 16 bits, the upper eight are stored. Multiply the values to fill all 16, as by 16 "
+        "those of an X-ray of 12 bits, then convert the images again.",
         _list_rows(context, dict.fromkeys(rows[:MAX_RANKED_ROWS], "nearly black")),
     )
 
@@ -204,10 +204,8 @@ def _find_far(context: Context) -> Iterator[Problem]:
 _ROWS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
 _SIZES = "SELECT row, height, width FROM records WHERE height > 0 AND width > 0 ORDER BY row"
 _LIGHT = "SELECT row, luminance FROM records WHERE luminance BETWEEN 0 AND 255 ORDER BY row"
-# Values up to 4,095 of 65,535 are below 16 of 255.
-_BLACKENED = """
-SELECT row FROM records
-WHERE luminance < 16 AND list_contains(string_split(changes, ','), 'bit_depth')
+_LOW_BITS = """
+SELECT row FROM records WHERE list_contains(string_split(changes, ','), 'low_bits')
 ORDER BY luminance, row
 """
 # Keys are hashes: the smallest are a random sample.
