@@ -299,17 +299,19 @@ def test_an_unknown_encoding_is_an_error(refuse):
 
 @pytest.mark.fault(
     19,
-    "UTF-16, as some spreadsheets export it",
+    "UTF-16, as some spreadsheets export it, or UTF-32",
     "refused",
     code="exit 1",
     hint="`--source-encoding utf-16`, or the `iconv` command that converts it",
 )
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_is_known_and_can_be_named(refuse, plan, tmp_path, encoding):
+@pytest.mark.parametrize("order", ["", "-le", "-be"])
+@pytest.mark.parametrize("kind", ["utf-16", "utf-32"])
+def test_utf16_is_known_and_can_be_named(refuse, plan, tmp_path, kind, order):
+    encoding = kind + order
     error = refuse((HEADER + ROWS).encode(encoding))
-    assert "is UTF-16" in error.message
+    assert f"is {kind.upper()}." in error.message
     assert f"--source-encoding {encoding}," in error.hint
-    assert "iconv -f UTF-16 -t UTF-8" in error.hint
+    assert f"iconv -f {kind.upper()}{order[1:].upper()} -t UTF-8" in error.hint
     assert plan(tmp_path / "images.csv", source_encoding=encoding).labels == ["cat", "dog"]
 
 

@@ -61,6 +61,14 @@ def test_a_character_that_is_cut_off_at_the_end_is_named(write):
         ("猫,犬", "shift_jis", " read 猫, 犬 in shift_jis; "),
         ("猫,狗", "gb18030", "; 猫, 狗 in gb18030; "),
         ("café", "mac_roman", "café in mac_roman"),
+        ("limões,leões", "cp850", "; limões, leões in cp850"),
+        ("Přerov", "cp852", "; Přerov in cp852"),
+        ("δ-ferrite,sinφ", "iso-8859-7", "; δ-ferrite, sinφ in windows-1253"),
+        ("Д,Л", "windows-1251", "; Д, Л in windows-1251; "),
+        ("Д", "koi8-r", "; Д in koi8-r; "),
+        ("GRÈS", "mac_roman", "GRÈS in mac_roman"),
+        ("閍,鋋", "gb18030", "; 閍, 鋋 in gb18030; "),
+        ("T恤", "gb18030", "; T恤 in gb18030; "),
     ],
 )
 def test_an_encoding_is_advised_only_where_no_other_is_likely(write, text, encoding, advice):

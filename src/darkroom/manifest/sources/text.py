@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 
 from darkroom import storage
 from darkroom.errors import DataError
@@ -18,19 +19,28 @@ MAX_LINE_CHARACTERS = 1 << 20
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 40
-# Byte order marks with which a file in UTF-16 may begin.
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# How a file begins whose characters have two or four bytes; the first that fits counts.
+_WIDE = {
+    "utf-32": rb"\xff\xfe\0\0|\0\0\xfe\xff",
+    "utf-16": rb"\xff\xfe|\xfe\xff",
+    "utf-32-le": rb"[^\0]\0\0\0",
+    "utf-32-be": rb"\0\0\0[^\0]",
+    "utf-16-le": rb"[^\0]\0",
+    "utf-16-be": rb"\0[^\0]",
+}
 # A word with letters beyond ASCII. A character of several bytes may end with one of ASCII, but with
 # none of these separators.
 _WORD = re.compile(rb"[^\s,;\"':]*[\x80-\xff][^\s,;\"':]*")
 _MAX_WORDS = 10_000
 _SHOWN_WORDS = 3
-# Single letters between those of ASCII are one of these in all code pages of Western, Central and
-# Northern Europe and of Turkish, so that what is read is right whichever it is.
-_SURE = re.compile("(?<![\x80-\xff])[ÄÉÓÖÜßäéóöü](?![\x80-\xff])".encode("latin-1"))
+# A letter of a script other than Latin inside a word of ASCII.
+_ALIEN = re.compile("[a-z][^\\0-\u024f][a-z]")
+_WESTERN = "windows-1252"
+# Encodings that are in use. Those that give the letters of an earlier one are not shown.
 _CANDIDATES = (
-    *("windows-1252", "windows-1250", "windows-1251", "windows-1253", "mac_roman", "koi8-r"),
+    *(_WESTERN, "windows-1250", "windows-1251", "windows-1253", "mac_roman", "koi8-r"),
     *("shift_jis", "gb18030", "big5", "euc_kr"),
+    *("windows-1254", "windows-1257", "cp850", "cp852", "cp775", "mac_latin2"),
 )
 
 
@@ -43,7 +53,7 @@ class TextFile:
         newline: As for `open`: the empty text splits at any line break and keeps it.
 
     Raises:
-        DataError: It is UTF-16, but `encoding` is not.
+        DataError: It is UTF-16 or UTF-32, but `encoding` is not.
         OSError: It cannot be read.
     """
 
@@ -55,7 +65,7 @@ class TextFile:
         self._newline = newline
         self._state = SourceState(path)
         if encoding == DEFAULT_SOURCE_ENCODING:
-            self._check_utf16()
+            self._check_wide()
 
     def lines(self) -> Iterator[str]:
         """Yields every line with its line break.
@@ -83,19 +93,17 @@ class TextFile:
                 raise self._not_decodable(error) from error
         self._state.check()
 
-    def _check_utf16(self) -> None:
+    def _check_wide(self) -> None:
         with storage.open_read(self._path) as file:
-            start = file.read(2)
-        if start in _UTF16_MARKS:
-            name = "utf-16"
-        elif b"\0" in start:
-            name = "utf-16-be" if start.startswith(b"\0") else "utf-16-le"
-        else:
-            return
-        raise DataError(
-            f"{self._path} is UTF-16.",
-            f"Use --source-encoding {name}, or save it as UTF-8: iconv -f UTF-16 -t UTF-8.",
-        )
+            start = file.read(4)
+        for name, beginning in _WIDE.items():
+            if re.match(beginning, start):
+                kind, order = name[:6].upper(), name[7:].upper()
+                raise DataError(
+                    f"{self._path} is {kind}.",
+                    f"Use --source-encoding {name}, or save it as UTF-8: "
+                    f"iconv -f {kind}{order} -t UTF-8.",
+                )
 
     def _not_decodable(self, error: UnicodeDecodeError) -> DataError:
         """Finds the first byte that is not in the encoding; the reader's own error lacks it."""
@@ -135,28 +143,29 @@ class TextFile:
 def suggest_encoding(words: Sequence[bytes]) -> str:
     """Returns what to do about words that are not UTF-8, by all of them.
 
-    An encoding is advised where no other one is likely. Else the first words are shown as the
-    encodings have them in which all can be read.
+    An encoding is advised where no other one gives words, as they are written. Else the first words
+    are shown as the encodings have them in which all can be read.
     """
-    if guess := guess_encoding(words):
-        return f"It looks like {guess}: give --source-encoding {guess}, or save it as UTF-8."
-    shown = b", ".join(words[:_SHOWN_WORDS])
-    read: dict[str, str] = {}
+    read: dict[tuple[str, ...], str] = {}
     for name in _CANDIDATES:
         with suppress(UnicodeDecodeError):
-            text = shown.decode(name)
-            if all(word.decode(name).replace("-", "").isalnum() for word in words):
-                read.setdefault(text, name)
-    texts = "; ".join(f"{text} in {name}" for text, name in read.items())
-    begun = f"The first words read {texts}. " if texts else ""
+            texts = tuple(word.decode(name) for word in words)
+            if all(map(_is_plausible, texts)):
+                read.setdefault(texts, name)
+    if [*read.values()] == [_WESTERN]:
+        return f"It looks like {_WESTERN}: give --source-encoding {_WESTERN}, or save it as UTF-8."
+    shown = "; ".join(f"{', '.join(text[:_SHOWN_WORDS])} in {name}" for text, name in read.items())
+    begun = f"The first words read {shown}. " if shown else ""
     return (
         f"{begun}Save it as UTF-8, or name its encoding, which its bytes do not tell: "
-        "--source-encoding shift_jis, gb18030, koi8-r, ..."
+        "--source-encoding windows-1252, cp850, shift_jis, ..."
     )
 
 
-def guess_encoding(words: Iterable[bytes]) -> str | None:
-    """Returns the encoding of words that are not UTF-8; None when they do not tell."""
-    if any(not _SURE.search(word) or not _SURE.sub(b"", word).isascii() for word in words):
-        return None
-    return "windows-1252"
+def _is_plausible(word: str) -> bool:
+    """Tells whether somebody may have written a word: not `Kдse`, `GRéS` or `T³r`."""
+    if not all(each.isascii() or each.isalpha() or each.isdecimal() for each in word):
+        return False
+    pairs = (pair for pair in pairwise(word) if not "".join(pair).isascii())
+    is_mixed = any(first.islower() and second.isupper() for first, second in pairs)
+    return not (is_mixed or _ALIEN.search(word))
