@@ -55,8 +55,9 @@ def find_reason(name: str, *, is_folder: bool) -> str:
     """Returns why a walk leaves out a file or a folder; empty where it does not."""
     if name.startswith("."):
         return HIDDEN_FOLDERS if is_folder else HIDDEN_FILES
-    is_of_system = name.lower() in _SYSTEM_FOLDERS or _OF_WINDOWS.fullmatch(name)
-    return OF_SYSTEM if is_folder and is_of_system else ""
+    if is_folder and (name.lower() in _SYSTEM_FOLDERS or _OF_WINDOWS.fullmatch(name)):
+        return OF_SYSTEM
+    return ""
 
 
 # Raised for a path that does not name a usable file, or names a damaged one; all other errors come

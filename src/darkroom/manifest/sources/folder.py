@@ -86,6 +86,8 @@ class FolderSource(Source):
                 "no name has the ending of an image.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
+        # What their names say is asked once for each, and not for each image.
+        self._folders = {file.rpartition("/")[0] for file in self._files}
         self._has_splits = self._find_splits()
         self.label_depth = 1 + self._has_splits
         self._is_wrapped = self._find_wrapped()
@@ -93,9 +95,10 @@ class FolderSource(Source):
         label = Kind.LABELS if columns.has_labels else Kind.STRING_LABEL
         split = [("split", Kind.SPLIT)] if self._has_splits else []
         self.schema = Schema((*split, ("image_uri", Kind.IMAGE), ("label", label)))
-        classes = sorted({*filter(None, map(self._find_label, self._files))})
+        self._labels = {folder: self._find_label(folder) for folder in self._folders}
+        classes = sorted({*filter(None, self._labels.values())})
         if SPLIT_CLASS not in accept and not self._has_splits:
-            check_splits(path, sorted({f.split("/")[0] for f in self._files if "/" in f}))
+            check_splits(path, sorted(self._list_tops()))
         if TASK_CLASS not in accept:
             check_parts(path, classes, files)
         left_out[_UNKNOWN_ENDING] = len(self.ignored)
@@ -122,12 +125,10 @@ class FolderSource(Source):
         Raises:
             DataError: The folder of a split has no image.
         """
-        tops = {file.split("/")[0] for file in self._files if "/" in file}
+        tops = self._list_tops()
         named = {top: splits.parse_split(top) for top in tops if _is_split(top)}
-        depths = [f.count("/") for f in self._files if f.split("/")[0] in named]
-        if not named or (
-            len(named) < len(tops) and (len({*named.values()}) < 2 or min(depths) < 2)
-        ):
+        has_labels = all("/" in folder for folder in self._folders if folder.split("/")[0] in named)
+        if not named or (len(named) < len(tops) and (len({*named.values()}) < 2 or not has_labels)):
             return False
         known = tops.union(self.outputs)
         empty = [
@@ -145,9 +146,12 @@ class FolderSource(Source):
             )
         return True
 
+    def _list_tops(self) -> set[str]:
+        return {folder.split("/")[0] for folder in self._folders if folder}
+
     def _list_empty(self, classes: Collection[str]) -> tuple[str, ...]:
         """Returns the names of folders that would be classes, and have no image left."""
-        tops = {file.split("/")[0] for file in self._files} if self._has_splits else {""}
+        tops = self._list_tops() if self._has_splits else {""}
         known = {*classes, *self.outputs}
         known.update(name for name in (*self._files, *self.ignored) if "/" not in name)
         empty: set[str] = set()
@@ -162,20 +166,20 @@ class FolderSource(Source):
             )
         return tuple(name.encode(errors="backslashreplace").decode() for name in sorted(empty))
 
-    def _list_folders(self, file: str) -> list[str]:
-        """Returns the names of the folders of a file, without that of its split."""
-        return file.split("/")[self._has_splits : -1]
+    def _split(self, folder: str) -> list[str]:
+        """Returns the names of the folders in a path, without that of a split."""
+        return folder.split("/")[self._has_splits :] if folder else []
 
     def _find_wrapped(self) -> bool:
         """Tells whether a single folder is around those of the labels, as in photos/cat/1.jpg."""
-        found = [self._list_folders(file) for file in self._files]
+        found = list(map(self._split, self._folders))
         names = {folders[0] for folders in found if folders}
         return len(names) == 1 and all(len(folders) != 1 for folders in found)
 
-    def _find_label(self, file: str) -> str | None:
-        """Returns the label of a file; None if its folders do not say it."""
-        folders = self._list_folders(file)
-        if self._has_splits and not _is_split(file.split("/")[0]):
+    def _find_label(self, folder: str) -> str | None:
+        """Returns the label of the files in a folder; None if its names do not say it."""
+        folders = self._split(folder)
+        if self._has_splits and not _is_split(folder.split("/")[0]):
             return None
         if len(folders) > 1 and (self._is_strict or any(map(_is_split, folders))):
             return None
@@ -197,7 +201,7 @@ class FolderSource(Source):
         for row, file in enumerate(self._files, start=1):
             top = file.split("/")[0]
             split = ([top] if _is_split(top) else [""]) if self._has_splits else []
-            label = self._find_label(file)
+            label = self._labels[file.rpartition("/")[0]]
             if label is None:
                 detail = f"{file} is not in {self._layout}{self._explain(file)}"
                 yield BadRow(row, "outside_layout", detail, [*split, file, ""])

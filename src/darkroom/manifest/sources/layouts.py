@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from darkroom.dataset import splits
 from darkroom.dataset.read_as import Doubt
@@ -161,26 +161,28 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
         )
 
 
-def _list_stems(files: Iterable[str]) -> Mapping[str, set[str]]:
+def _list_stems(files: Sequence[str]) -> Mapping[str, set[str]]:
     """Returns the names of files without endings, by folders of one of which they may be parts.
 
     Empty where no folder is named as a part with annotations. The path around the folder belongs
     to a name: labels/train/1.txt belongs to images/train/1.jpg. What a name has of its folder's
     name at its end does not: gtFine/1_gtFine_color.png belongs to leftImg8bit/1_leftImg8bit.png.
     """
+    folders = {path.rpartition("/")[0] for path in files}
+    if not any(_is_part(part, _ANNOTATIONS) for inside in folders for part in inside.split("/")):
+        return {}
     by_folder: defaultdict[str, list[str]] = defaultdict(list)
     for path in files:
         inside, _, name = path.rpartition("/")
         by_folder[inside].append(posixpath.splitext(name)[0])
     stems: defaultdict[str, set[str]] = defaultdict(set)
-    if any(_is_part(part, _ANNOTATIONS) for inside in by_folder for part in inside.split("/")):
-        for inside, names in by_folder.items():
-            parts = inside.split("/")
-            for place, part in enumerate(parts):
-                # A folder of a split is around parts, or beside one, as train and train_masks.
-                if len(parts) == 1 or not splits.parse_split(part):
-                    around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
-                    own = re.compile(_OWN.format(re.escape(part)), re.IGNORECASE)
-                    bare = (_MARK.sub("", own.sub("", name)) for name in names)
-                    stems[part].update(f"{around}/{name}" for name in bare)
+    for inside, names in by_folder.items():
+        parts = inside.split("/")
+        for place, part in enumerate(parts):
+            # A folder of a split is around parts, or beside one, as train and train_masks.
+            if len(parts) == 1 or not splits.parse_split(part):
+                around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
+                own = re.compile(_OWN.format(re.escape(part)), re.IGNORECASE)
+                bare = (_MARK.sub("", own.sub("", name)) for name in names)
+                stems[part].update(f"{around}/{name}" for name in bare)
     return stems
