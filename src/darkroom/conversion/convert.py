@@ -10,7 +10,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, choose_runner
-from darkroom.conversion.describe import add_missing
+from darkroom.conversion.describe import add_missing, keep_accepted
 from darkroom.conversion.embed import add_features, choose_run
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
@@ -121,6 +121,8 @@ def convert(
         # Read now: an update takes the table out of its folder.
         earlier = read_features(table, base.index) if base and table else None
         result = _start(job, runner, project, region, made)
+        if result.already_complete and result.read_as and made.accept:
+            keep_accepted(folder, result.read_as)
         # An earlier run may have written the dataset without them.
         if made.describe and not result.job_id:
             add_missing(folder, made.describe)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +15,13 @@ from darkroom.conversion.output.attempts import new_token, take
 from darkroom.dataset import checksums, journal
 from darkroom.dataset.checksums import read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, read_dataset
-from darkroom.dataset.layout import DATASET_FILE, SUMS_FILE, Folders, is_sidecar
+from darkroom.dataset.layout import (
+    DATASET_FILE,
+    READ_AS_FILE,
+    SUMS_FILE,
+    Folders,
+    is_sidecar,
+)
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import (
     check_index_files,
@@ -23,6 +30,7 @@ from darkroom.dataset.opening import (
     read_unchanged,
 )
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.errors import ChangedError, OutputError, StorageError, UsageError
 from darkroom.options.sidecars import check_readers
 from darkroom.runtime import progress
@@ -125,6 +133,16 @@ def add_missing(output: str, readers: Sequence[str]) -> None:
     missing = [name for name in readers if not {*list_sidecars([name], shards)} & listed.keys()]
     if missing:
         describe(output, missing)
+
+
+def keep_accepted(output: str, read_as: ReadAs) -> None:
+    """Takes doubts that were accepted out of the `read-as.json` of a dataset that was complete."""
+    data = find_data(output)
+    known, left = read_read_as(data), {doubt.name for doubt in read_as.doubts}
+    if known and any(doubt.name not in left for doubt in known.doubts):
+        contents = {READ_AS_FILE: read_as.to_json().encode()}
+        with suppress(StorageError, OutputError):  # as on a disk that is read-only
+            add_sidecars(output, data, read_dataset(data), contents, "")
 
 
 def format_description(found: Description) -> str:
