@@ -95,7 +95,7 @@ class World:
             self.rows[name][0] = f"n{self.number}"
         elif kind == "move":
             self.rows[name][1] = self.random.choice(["TRAIN", "TEST", ""])
-        elif kind == "rename":
+        elif kind == "rename" and (self.folder / name).exists():
             os.rename(self.folder / name, self.folder / f"r{name}")
             self.rows[f"r{name}"] = self.rows.pop(name)
         elif kind == "bytes":
