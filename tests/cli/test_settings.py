@@ -52,7 +52,8 @@ def test_lists_and_tables_are_given_one_by_one():
     assert parse(
         "beam_args=--runner=x",
         "beam_args=--a=b",
-        "parameters=data,epochs",
+        "parameters=data",
+        "parameters=epochs,seed",
         "env.A=b=c",
         "env.B=",
         "volumes./mnt/photos.v1=photos",
@@ -61,13 +62,15 @@ def test_lists_and_tables_are_given_one_by_one():
         "epochs=2",
     ) == {
         "beam_args": ("--runner=x", "--a=b"),
-        "parameters": ("data", "epochs"),
+        "parameters": ("data", "epochs", "seed"),
         "env": {"A": "b=c", "B": ""},
         "volumes": {"/mnt/photos.v1": "photos"},
         "source_fingerprint": "s",
         "epochs": 2,
     }
     assert parse() == {}
+    given = ["run", "--accept=one_class", "--accept=first_line,number_order"]
+    assert build_parser().parse_args(given).accept == ("one_class", "first_line", "number_order")
 
 
 @pytest.mark.parametrize(
