@@ -1,4 +1,6 @@
 import os
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Row
-from darkroom.manifest.sources.dataframe import DataFrameSource
+from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
 
 pd = pytest.importorskip("pandas")
 
@@ -14,6 +16,12 @@ pd = pytest.importorskip("pandas")
 def read(columns, schema=None, **options):
     frame = columns if isinstance(columns, pd.DataFrame) else pd.DataFrame(columns, **options)
     return DataFrameSource(frame, Columns(None if schema is None else Schema.parse(schema)))
+
+
+def test_a_path_is_not_a_frame_while_another_thread_loads_pandas(monkeypatch):
+    assert is_dataframe(pd.DataFrame())
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    assert not is_dataframe("images.csv")
 
 
 def test_columns_have_kinds_and_the_index_none():

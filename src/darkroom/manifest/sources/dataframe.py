@@ -41,8 +41,9 @@ class DataFrame(Protocol):
 
 def is_dataframe(source: object) -> TypeGuard[DataFrame]:
     """Tells whether `source` is a pandas DataFrame."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(source, pandas.DataFrame)
+    # Another thread may be loading pandas at this moment.
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    return frame is not None and isinstance(source, frame)
 
 
 class DataFrameSource(Source):
