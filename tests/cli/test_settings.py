@@ -70,7 +70,8 @@ def test_lists_and_tables_are_given_one_by_one():
     }
     assert parse() == {}
     given = ["run", "--accept=one_class", "--accept=first_line,number_order"]
-    assert build_parser().parse_args(given).accept == ("one_class", "first_line", "number_order")
+    accepted = build_parser().parse_args(given).accept
+    assert tuple(accepted) == ("one_class", "first_line", "number_order")
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         if place > end:
             raise ValueError("the message ends early")
         if not (field := tag >> 3 & _MAX_FIELD):
-            raise ValueError("a field has no number")
+            raise ValueError("the number of a field is 0")
         yield field, wire, message[start:place]
 
 
@@ -234,7 +234,7 @@ def _skip(message: memoryview, place: int, tag: int, depth: int = 0) -> int:
         raise ValueError(f"unknown wire type {wire}, or groups are too deep")
     while (inner := _read_varint(message, place, _TAG_BYTES))[0] & 7 != _END:
         if not inner[0] >> 3 & _MAX_FIELD:
-            raise ValueError("a field has no number")
+            raise ValueError("the number of a field is 0")
         place = _skip(message, inner[1], inner[0], depth + 1)
     if inner[0] >> 3 != tag >> 3:
         raise ValueError("a group has the end of another one")

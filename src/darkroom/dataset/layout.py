@@ -128,7 +128,8 @@ class Folders:
 
 def list_manifest_sidecars(folder: str) -> list[str]:
     """Returns the names of the sidecars that are in the folder of a manifest."""
-    return [name for name in _MANIFEST_SIDECARS if name in storage.list_folder(folder)]
+    names = storage.list_folder(folder)
+    return [name for name in _MANIFEST_SIDECARS if name in names]
 
 
 def is_reserved(name: str) -> bool:

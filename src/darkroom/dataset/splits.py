@@ -15,7 +15,7 @@ UNASSIGNED = ""
 # The input column with the numbers of folds.
 FOLD = "fold"
 
-NAMES = {
+_NAMES = {
     "train": TRAIN,
     "training": TRAIN,
     "validation": EVAL,
@@ -38,7 +38,7 @@ def parse_split(text: str) -> str | None:
     Knows AutoML Vision's names (TRAIN, VALIDATION, TEST, UNASSIGNED), Vertex AI's (training,
     validation, test) and the common short forms, in any letter case.
     """
-    return NAMES.get(text.strip().lower())
+    return _NAMES.get(text.strip().lower())
 
 
 def name_split(name: Any) -> Any:
@@ -48,7 +48,7 @@ def name_split(name: Any) -> Any:
 
 def known_names() -> str:
     """Returns the names that `parse_split` knows, for messages."""
-    return ", ".join(name.upper() for name in NAMES if name) + " or an empty cell"
+    return ", ".join(name.upper() for name in _NAMES if name) + " or an empty cell"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def parse_plain_header(data: bytes) -> tuple[int, int, int] | None:
     """Returns height, width and channels of a JPEG; None when libjpeg-turbo cannot read them."""
     try:
         height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
-    except (ValueError, KeyError):  # it has no name for rare ways to reduce colors, as 4:4:1
+    except (ValueError, KeyError):  # it does not know rare ways to reduce colors, as 4:4:1
         return None
     channels = {"Gray": 1, "RGB": 3, "YCbCr": 3}.get(colorspace)
     return None if channels is None else (height, width, channels)

@@ -153,7 +153,7 @@ def choose_form(field: OptionField) -> dict[str, Any]:
     elif kind == "tuple[int, int]":
         form["type"] = parse_size
     elif "," in known.metavar:
-        form.update(type=parse_names, action=JoinNames)
+        form.update(type=parse_names, action="extend")
     elif kind == "tuple[str, ...]":
         form["action"] = "append"
     elif kind == "Mapping[str, str]" and "=" in known.metavar:
@@ -172,20 +172,6 @@ def _describe_default(field: OptionField) -> str:
     elif not shown and isinstance(default, tuple):
         shown = ("x" if field.kind == "tuple[int, int]" else " ").join(map(str, default))
     return f"{repeated} (default: {shown})" if shown else repeated
-
-
-class JoinNames(argparse.Action):
-    """Joins the names of a flag that is given several times."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Adds the names of one flag."""
-        setattr(namespace, self.dest, (*(getattr(namespace, self.dest, None) or ()), *values))
 
 
 class _Pairs(argparse.Action):

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, JoinNames, choose_form
+from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, choose_form
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 from darkroom.options.targets import TARGETS
@@ -63,8 +63,8 @@ class _Settings(argparse.Action):
             parser.error(f"argument --set {name}: expected {form}")
         if dot:
             value = {**found.get(name, {}), key: value}
-        elif (action := choose_form(field).get("action")) in ("append", JoinNames):
-            value = (*found.get(name, ()), *(value if action is JoinNames else [value]))
+        elif (action := choose_form(field).get("action")) in ("append", "extend"):
+            value = (*found.get(name, ()), *(value if action == "extend" else [value]))
         setattr(namespace, self.dest, {**found, name: value})
 
     def completer(self, **_: Any) -> Iterator[str]:

@@ -44,7 +44,7 @@ def open_sources(
         columns: What is known about its columns.
         encoding: How a CSV or JSONL file is encoded.
         subfolders: How to treat images in folders below that of a label.
-        accept: Names of doubts that are not raised.
+        accept: Names of doubts for which a source is not refused.
 
     Raises:
         UsageError: The kind of the source or the encoding is unknown.
@@ -123,7 +123,7 @@ def _open(
 ) -> Source:
     ending = os.path.splitext(path)[1].lower()
     if ending == ".csv":
-        return CsvSource(path, columns, encoding, accept)
+        return CsvSource(path, columns, encoding)
     if ending in JSON_LINES_ENDINGS:
         return JsonlSource(path, columns, encoding)
     if ending == ".parquet":

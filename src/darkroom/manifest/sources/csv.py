@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from darkroom.dataset.read_as import Doubt, ReadAs
@@ -45,7 +45,6 @@ class CsvSource(Source):
         path: str,
         columns: Columns,
         encoding: str = DEFAULT_SOURCE_ENCODING,
-        accept: Collection[str] = (),
     ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
@@ -92,7 +91,7 @@ class CsvSource(Source):
             header=line,
             remarks=tuple(self._list_remarks(records)),
             unread=tuple(name for name in named if name not in dict(self.schema.columns)),
-            doubts=tuple(self._list_doubts(records, columns, accept)),
+            doubts=tuple(self._list_doubts(records, columns)),
         )
 
     def _read_sample(self) -> list[tuple[int, list[str]]]:
@@ -121,9 +120,7 @@ class CsvSource(Source):
         elif "" in self._names[: self._label]:
             yield "columns without a name left out"
 
-    def _list_doubts(
-        self, records: Sequence[list[str]], columns: Columns, accept: Collection[str]
-    ) -> Iterator[Doubt]:
+    def _list_doubts(self, records: Sequence[list[str]], columns: Columns) -> Iterator[Doubt]:
         before = [each for each in records[: self._first] if not headers.is_comment(each)]
         image = self._names.index(self.schema.image) if self.schema.image else None
         if self._has_header:

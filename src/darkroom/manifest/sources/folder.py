@@ -123,7 +123,7 @@ class FolderSource(Source):
         folders of labels.
 
         Raises:
-            DataError: The folder of a split has no image.
+            DataError: There is no image in the folder of a split.
         """
         tops = self._list_tops()
         named = {top: splits.parse_split(top) for top in tops if _is_split(top)}

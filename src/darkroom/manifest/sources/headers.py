@@ -52,10 +52,10 @@ def find_header(records: Sequence[Sequence[str]], schema: Schema | None) -> Head
             is_one = wanted.issubset(names)
         if is_one:
             return Header(place, names)
-        num_images += any(map(_is_image, names))
+        num_images += looks_like_image(names)
         if num_images > 1:
             break
-    first = next((n for n, each in enumerate(records) if not is_comment(each)), 0)
+    first = may_be[0] if may_be else 0
     first += _is_title(records[first], records[first + 1 :])
     names = [cell.strip() for cell in records[first]]
     # With a name in common it is a header, and `check_columns` reports missing columns.
@@ -75,7 +75,7 @@ def is_comment(record: Sequence[str]) -> bool:
     text = ",".join(record)
     if text.startswith("# ") or re.fullmatch("sep=.", text, re.IGNORECASE):
         return True
-    return text.startswith("#") and not any(map(_is_image, record))
+    return text.startswith("#") and not looks_like_image(record)
 
 
 def _is_title(record: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
