@@ -71,6 +71,8 @@ def test_lists_and_tables_are_given_one_by_one():
     assert parse() == {}
     given = ["run", "--accept=one_class", "--accept=first_line,number_order"]
     accepted = build_parser().parse_args(given).accept
+    given = ["describe", "records", "--for=tfds", "--for=dali,croissant"]
+    assert build_parser().parse_args(given).readers == ["tfds", "dali", "croissant"]
     assert tuple(accepted) == ("one_class", "first_line", "number_order")
 
 

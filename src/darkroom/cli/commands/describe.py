@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
         dest="readers",
         metavar="NAME,...",
         type=parse_names,
+        action="extend",
         required=True,
         help=f"Some of {', '.join(READERS)}",
     )
