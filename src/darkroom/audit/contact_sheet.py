@@ -203,18 +203,13 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     return buffer.getvalue()
 
 
-def _name_record(record: Features) -> str:
-    names: Any = record.get(example.IMAGE_FILENAME) or record.get(example.IMAGE_SOURCE_ID)
-    return _as_text(names[0]) if names else "without a name"
-
-
 def _make_tile(record: Features) -> Image.Image:
     try:
         with open_stored(encode_stored(record)) as image:
             tile: Image.Image = image.convert("RGB")
     except (RejectError, ValueError, LookupError) as error:
         raise DataError(
-            f"The image of the record {_name_record(record)} cannot be decoded: {error}.",
+            f"The image of the record {example.name_image(record)} cannot be decoded: {error}.",
             "Convert the source again with full checks of images.",
         ) from error
     scale = _TILE_PIXELS / max(tile.size)

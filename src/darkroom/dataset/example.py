@@ -154,6 +154,14 @@ def decode_example(record: bytes) -> dict[str, FeatureValues]:
     return found
 
 
+def name_image(features: Mapping[str, Sequence[Any]]) -> str:
+    """Returns the name of the image of a record, for a message."""
+    names = features.get(IMAGE_FILENAME) or features.get(IMAGE_SOURCE_ID) or ()
+    if not names:
+        return "without a name"
+    return names[0].decode(errors="replace") if isinstance(names[0], bytes) else str(names[0])
+
+
 def _find_messages(messages: Iterable[memoryview], number: int) -> Iterator[memoryview]:
     """Yields the messages in a field of messages."""
     for message in messages:

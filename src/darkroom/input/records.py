@@ -26,10 +26,10 @@ from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
-    IMAGE_FILENAME,
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
     decode_example,
+    name_image,
 )
 from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, read_records
@@ -269,8 +269,7 @@ class RecordSource:
             numbers = find_undecodable(_read_file(tf.constant(file)), count, self.parse)
             for number, record in enumerate(read_records(file) if numbers else ()):
                 if number in numbers:
-                    features: Any = decode_example(record)
-                    name = features.get(IMAGE_FILENAME, [b"no name"])[0].decode(errors="replace")
+                    name = name_image(decode_example(record))
                     damaged.append(f"record {number} of {file} ({name})")
         if damaged:
             raise DataError(
