@@ -35,9 +35,10 @@ class Layer(NamedTuple):
 LAYERS = [
     Layer("errors", "", "the errors, by who has to act; exit codes"),
     Layer("version", "", "the version, and the folder of the package"),
+    Layer("withdrawn", "", "what this release no longer has, and what to do instead"),
     Layer(
         "runtime",
-        "errors, version",
+        "errors, version, withdrawn",
         "progress, logs, processes, their cores and memory, threads that keep an order, text for "
         "people",
     ),
@@ -63,7 +64,7 @@ LAYERS = [
     ),
     Layer(
         "options",
-        "errors, runtime, storage, dataset, targets",
+        "errors, withdrawn, runtime, storage, dataset, targets",
         "every option, as dataclasses that check themselves",
     ),
     Layer(
@@ -159,8 +160,8 @@ LAYERS = [
     ),
     Layer(
         "cli",
-        "errors, version, runtime, storage, decisions, options, conversion, validation, audit, "
-        "input, profiling, evaluation, training, pipelines",
+        "errors, version, withdrawn, runtime, storage, decisions, options, conversion, "
+        "validation, audit, input, profiling, evaluation, training, pipelines",
         "the command line",
     ),
     Layer(

@@ -11,6 +11,8 @@ from darkroom.cli.commands import COMMANDS
 from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 from darkroom.version import __version__
+from darkroom.withdrawn import COMMANDS as WITHDRAWN
+from darkroom.withdrawn import explain_option
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,7 +35,8 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            hint = self._suggest(str(value), map(str, action.choices or ()))
+            instead = action.dest == "command" and WITHDRAWN.get(str(value))
+            hint = instead or self._suggest(str(value), map(str, action.choices or ()))
             raise UsageError(_format_message(str(error)), hint) from None
 
     def error(self, message: str) -> NoReturn:
@@ -45,7 +48,8 @@ class _Parser(argparse.ArgumentParser):
         """Returns what to do about wrong arguments: the option that the first may stand for."""
         known = self._option_string_actions
         names = (each.partition("=")[0] for each in given if each.startswith("--"))
-        return self._suggest(next((name for name in names if name not in known), ""), known)
+        wrong = next((name for name in names if name not in known), "")
+        return explain_option(wrong) or self._suggest(wrong, known)
 
     def _suggest(self, name: str, known: Iterable[str]) -> str:
         return f"{suggest(name, known)} See {self.prog} --help.".lstrip()

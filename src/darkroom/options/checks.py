@@ -10,6 +10,7 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
+from darkroom.withdrawn import explain_option
 
 # TensorFlow and Parquet have no numbers from here on.
 _TOO_LARGE = 1 << 63
@@ -43,7 +44,7 @@ def check_known(names: Iterable[str], known: Collection[str], what: str) -> None
     for name in names:
         if name not in known:
             hint = suggest(name, known, f"Options: {', '.join(known)}.")
-            raise UsageError(f"{what} {name!r}.", hint)
+            raise UsageError(f"{what} {name!r}.", explain_option(name) or hint)
 
 
 def as_python(value: Any) -> Any:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from darkroom.errors import MissingNameError, find_missing_extra
+from darkroom.withdrawn import NAMES as WITHDRAWN
 
 
 def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
@@ -26,7 +27,9 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
         MissingExtraError: The same, in `from package import name`.
     """
     if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        text = f"module {package!r} has no attribute {name!r}"
+        instead = WITHDRAWN.get(f"{package}.{name}")
+        raise AttributeError(f"{text}. {instead}" if instead else text)
     try:
         return getattr(import_module(homes[name]), name)
     except ModuleNotFoundError as error:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from darkroom.errors import DarkroomError
 from darkroom.runtime.streams import find_loss
 from darkroom.runtime.text import suggest
+from darkroom.withdrawn import explain_option
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -182,7 +183,10 @@ def _explain_arguments(function: Callable[..., Any], error: TypeError) -> TypeEr
 
     said = str(error)
     wrong = re.search(r"unexpected keyword argument '(\w+)'$", said)  # 3.13 adds one by itself
-    hint = suggest(wrong[1], inspect.signature(function).parameters) if wrong else ""
+    hint = ""
+    if wrong:
+        known = inspect.signature(function).parameters
+        hint = explain_option(wrong[1]) or suggest(wrong[1], known)
     return TypeError(f"{said}. {hint}" if hint else said)
 
 

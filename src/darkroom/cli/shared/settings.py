@@ -11,6 +11,7 @@ from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.text import suggest
+from darkroom.withdrawn import explain_option
 
 _SWITCHES = {"true": True, "false": False}
 
@@ -76,7 +77,7 @@ def _find_field(name: str) -> OptionField:
     fields = {each.name: each for each in list_options(*PIPELINE_CLASSES)}
     if name in fields and fields[name].kind != "Mapping[str, Any]":
         return fields[name]
-    guess = "" if name in fields else suggest(name, fields)
+    guess = "" if name in fields else explain_option(name) or suggest(name, fields)
     raise UsageError(
         f"--set has no option {name!r}. {guess}".rstrip(),
         "docs/reference/options.md lists them. Tables of tables, as [resources.Trainer], "

@@ -1,0 +1,21 @@
+"""What this release no longer has, each with one sentence that says what to do instead.
+
+An entry stays for one release; `docs/guides/from-0.2.md` has the same list for readers.
+"""
+
+from __future__ import annotations
+
+# A command; an option, which is also its flag with dashes and its name in TOML; a public name of
+# Python with its package, as `darkroom.Engine`.
+COMMANDS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {}
+NAMES: dict[str, str] = {}
+
+
+def explain_option(name: str) -> str:
+    """Returns what to do instead of an option or a flag; empty where none was withdrawn.
+
+    Args:
+        name: As a user wrote it: `cron`, `--cron` or `--cron=TEXT`.
+    """
+    return OPTIONS.get(name.partition("=")[0].removeprefix("--").replace("-", "_"), "")
