@@ -5,10 +5,22 @@ An entry stays for one release; `docs/guides/from-0.2.md` has the same list for 
 
 from __future__ import annotations
 
-# A command; an option, which is also its flag with dashes and its name in TOML; a public name of
-# Python with its package, as `darkroom.Engine`.
+_IN_A_FILE = "Give it in the file of --config, or in compile and submit by --set."
+
+# A command; an option, which is also its flag with dashes and its name in TOML; the flag of a
+# command, where the option is still there; a public name of Python with its package, as
+# `darkroom.Engine`.
 COMMANDS: dict[str, str] = {}
 OPTIONS: dict[str, str] = {}
+FLAGS: dict[str, str] = dict.fromkeys(
+    (
+        "darkroom run --image",
+        "darkroom run --kfp",
+        "darkroom run --name",
+        "darkroom run --parameters",
+    ),
+    _IN_A_FILE,
+)
 NAMES: dict[str, str] = {}
 
 

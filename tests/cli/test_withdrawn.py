@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -23,6 +24,7 @@ INSTEAD = "The servers of pipelines have schedules."
 def _withdrawn(monkeypatch):
     monkeypatch.setitem(withdrawn.COMMANDS, "wait", INSTEAD)
     monkeypatch.setitem(withdrawn.OPTIONS, "every_night", INSTEAD)
+    monkeypatch.setitem(withdrawn.FLAGS, "darkroom verify --at", INSTEAD)
     monkeypatch.setitem(withdrawn.NAMES, "darkroom.Night", INSTEAD)
 
 
@@ -33,6 +35,7 @@ def _withdrawn(monkeypatch):
         ["wait", "x"],
         ["verify", "x", "--every-night"],
         ["verify", "x", "--every-night=2"],
+        ["verify", "x", "--at", "night"],
         ["compile", "--target=kubeflow", "-o=x", "--config=x", "--set=every_night=2"],
     ],
 )
@@ -64,3 +67,7 @@ def test_what_is_withdrawn_is_gone_and_listed_for_readers(pytestconfig):
     flags = [f"--{name.replace('_', '-')}" for name in withdrawn.OPTIONS]
     for name in (*flags, *withdrawn.COMMANDS, *withdrawn.NAMES):
         assert name in page
+    for name in withdrawn.FLAGS:
+        _, command, flag = name.split()
+        assert re.search(rf"darkroom {command} .*`?{flag}`", page)
+        assert main([command, f"{flag}=x"]) == 2

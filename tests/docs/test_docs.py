@@ -173,6 +173,7 @@ _OTHERS = {
         "--format",
         "--gpus",
         "--im",
+        "--name",
         "--s3",
         "--shell",
         "--tmpfs",
@@ -190,7 +191,7 @@ _OTHERS = {
 def test_every_flag_in_the_docs_exists():
     flags = set(_list_flags(build_parser()))
     for page in PAGES:
-        if page.parent.name == "decisions":
+        if page.parent.name == "decisions" or page.name == "from-0.2.md":
             continue  # these tell what once was
         for code in re.findall(r"`[^`\n]*`", page.read_text()):
             named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", code))

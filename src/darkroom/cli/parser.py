@@ -12,7 +12,7 @@ from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 from darkroom.version import __version__
 from darkroom.withdrawn import COMMANDS as WITHDRAWN
-from darkroom.withdrawn import explain_option
+from darkroom.withdrawn import FLAGS, explain_option
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,7 +49,8 @@ class _Parser(argparse.ArgumentParser):
         known = self._option_string_actions
         names = (each.partition("=")[0] for each in given if each.startswith("--"))
         wrong = next((name for name in names if name not in known), "")
-        return explain_option(wrong) or self._suggest(wrong, known)
+        instead = explain_option(wrong) or FLAGS.get(f"{self.prog} {wrong}")
+        return instead or self._suggest(wrong, known)
 
     def _suggest(self, name: str, known: Iterable[str]) -> str:
         return f"{suggest(name, known)} See {self.prog} --help.".lstrip()

@@ -57,13 +57,13 @@ class ClusterFields:
         "",
         "Container image of the tasks, best given by its digest.",
         group="cluster",
-        metavar="NAME",
+        flag=None,
     )
     kfp: str | None = option(
         None,
         "Version of Kubeflow Pipelines for which a file is compiled, as in 2.17.",
         group="cluster",
-        metavar="VERSION",
+        flag=None,
         shown="any from 2.5 on",
         more="A feature that this version lacks is an error or a warning.",
     )
@@ -109,7 +109,7 @@ class PipelineFields(ClusterFields):
         "darkroom",
         "Name of the pipeline: lower-case letters, digits and dashes.",
         group="run",
-        metavar="NAME",
+        flag=None,
     )
     schema: str | None = option(
         None,
@@ -206,6 +206,7 @@ class PipelineFields(ClusterFields):
         "Options that a run of the compiled file may change, as data,epochs.",
         group="cluster",
         metavar="NAME,...",
+        flag=None,
         shown=",".join(RUN_PARAMETERS),
         more="The form of a new run in a service's UI has a field for each, and for a fingerprint "
         "that is compiled in.",
