@@ -32,15 +32,12 @@ class _UnseenError(Exception):
     """A file that the run will read cannot be read on this machine."""
 
 
-def set_cache(
-    run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
-) -> PreparedRun:
+def set_cache(run: PreparedRun, *, is_wanted: bool, shared_paths: bool) -> PreparedRun:
     """Returns the run with its cache off, or with the state of the files that it will read.
 
     Args:
         run: The run to submit.
         is_wanted: Whether results may be reused.
-        is_planned: Whether it is a schedule of runs.
         shared_paths: See `pin_states`.
 
     Raises:
@@ -59,8 +56,7 @@ def set_cache(
             "time."
         )
         return dataclasses.replace(run, notes=(note,) if uncached else ())
-    # The state of today would hide changes before the next run of a schedule.
-    return run if is_planned else pin_states(run, shared_paths=shared_paths)
+    return pin_states(run, shared_paths=shared_paths)
 
 
 def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:

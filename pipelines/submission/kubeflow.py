@@ -18,7 +18,6 @@ from typing import Any
 import kfp.client
 import kfp_server_api
 import urllib3
-from kfp.client.token_credentials_base import TokenCredentialsBase
 
 from darkroom.errors import (
     AccessError,
@@ -28,8 +27,8 @@ from darkroom.errors import (
     UsageError,
 )
 from darkroom.options.fields import document
-from darkroom.options.targets import KubeflowFields, check_cron
-from darkroom.pipelines.submission.runs import PreparedRun, RunStatus, Schedule
+from darkroom.options.targets import KubeflowFields
+from darkroom.pipelines.submission.runs import PreparedRun, RunStatus
 from darkroom.runtime.text import make_visible
 
 # Environment variables: the token itself, and kfp's own for a token file that Kubernetes renews.
@@ -73,18 +72,12 @@ class KubeflowOptions(KubeflowFields):
                 f"--host is {self.host!r}, expected a URL.",
                 "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline.",
             )
-        check_cron(self.cron)
-        if "=" in (self.cron or ""):
-            raise UsageError(
-                "cron names a time zone, and Kubeflow knows that of its server alone.",
-                "Leave CRON_TZ out, and give the times of the server, mostly UTC.",
-            )
         if self.ca_file is not None and not os.path.isfile(self.ca_file):
             raise UsageError(f"--ca-file {self.ca_file} is not a file.", "Give a PEM file.")
 
 
-def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule:
-    """Submits a run or a schedule of runs, with its pipeline spec, to the experiment.
+def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
+    """Submits a run, with its pipeline spec, to the experiment.
 
     The token comes from the environment; see `TOKEN_VARIABLE` and `TOKEN_FILE_VARIABLE`.
 
@@ -106,23 +99,15 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule
                 f"{connection.host} does not answer like Kubeflow Pipelines.",
                 f"It may be a login page: put a token into {TOKEN_VARIABLE}.",
             )
-        arguments: dict[str, Any] = {
-            "experiment_id": experiment.experiment_id,
-            "job_name": name,
-            "pipeline_package_path": path,
-            "params": dict(run.parameters),
+        created = client.run_pipeline(
+            experiment_id=experiment.experiment_id,
+            job_name=name,
+            pipeline_package_path=path,
+            params=dict(run.parameters),
             # Only Kubeflow's pages read the root in the file; its API server and driver do not.
-            "pipeline_root": run.root or run.spec.get("defaultPipelineRoot"),
-            "service_account": options.service_account,
-        }
-        if options.cron is not None:
-            # Kubeflow's cron has seconds. Runs missed in a pause are not made up for.
-            planned = client.create_recurring_run(
-                cron_expression=f"0 {options.cron}", no_catchup=True, **arguments
-            )
-            url = f"{connection.host}/#/recurringrun/details/{planned.recurring_run_id}"
-            return Schedule(planned.recurring_run_id, url)
-        created = client.run_pipeline(**arguments)
+            pipeline_root=run.root or run.spec.get("defaultPipelineRoot"),
+            service_account=options.service_account,
+        )
     return KubeflowRun(connection, created.run_id)
 
 
@@ -168,45 +153,33 @@ def _limit_time(api: kfp_server_api.ApiClient) -> None:
     api.request = request_in_time
 
 
-def _check_token(token: str, place: str) -> str:
-    if not (token.isascii() and token.isprintable()) or " " in token:
-        # The HTTP client would reject it, too, and show it in its message.
-        raise UsageError(f"{place} is not a token.", "Put only the token there, in one line.")
-    return token
-
-
-class _TokenFile(TokenCredentialsBase):
-    """A token in a file that Kubernetes renews."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def read(self) -> str:
-        with open(self._path, encoding="utf-8") as file:
-            return _check_token(file.read().strip(), self._path)
-
-    def refresh_api_key_hook(self, config: Any) -> None:
-        config.api_key["authorization"] = self.read()
-
-
 class _Connection:
     """A client that raises our errors."""
 
     def __init__(self, options: KubeflowOptions) -> None:
         self.host = options.host.partition("#")[0].rstrip("/")
-        self._token = _check_token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
-        path = os.environ.get(TOKEN_FILE_VARIABLE)
-        self._token_file = _TokenFile(path) if path and not self._token else None
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        path = "" if token else os.environ.get(TOKEN_FILE_VARIABLE)
+        credentials = kfp.client.ServiceAccountTokenVolumeCredentials(path) if path else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._client = _Client(
                 self.host,
                 namespace=options.namespace or _NO_NAMESPACE,
-                existing_token=self._token or None,
-                credentials=self._token_file,
+                existing_token=token or None,
+                credentials=credentials,
                 ssl_ca_cert=options.ca_file,
             )
         _limit_time(self._client._run_api.api_client)
+        self._configuration = self._client._run_api.api_client.configuration
+        self._configuration.get_api_key_with_prefix("authorization")  # reads the file
+        token = self._configuration.api_key.get("authorization", "")
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            # The HTTP client would reject it, too, and show it in its message.
+            raise UsageError(
+                f"{path or TOKEN_VARIABLE} is not a token.",
+                "Put only the token there, in one line.",
+            )
 
     @contextlib.contextmanager
     def talk(self) -> Iterator[kfp.client.Client]:
@@ -230,10 +203,8 @@ class _Connection:
 
     def clean(self, text: str) -> str:
         """Returns a server's message: short, safe to show, and without the token."""
-        tokens = [self._token]
-        if self._token_file is not None:
-            tokens.append(self._token_file.read())
-        for token in filter(None, tokens):
+        # That of the last request: kfp reads a file again for each.
+        if token := self._configuration.api_key.get("authorization"):
             text = text.replace(token, "[token]")
         return make_visible(" ".join(_OBJECT.sub("", text).split()), _MAX_MESSAGE)
 

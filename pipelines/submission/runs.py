@@ -229,19 +229,6 @@ class SubmittedRun(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Runs that a service will start at certain times; nobody can wait for their end.
-
-    Attributes:
-        id: The service's name for the schedule.
-        url: Page that shows it.
-    """
-
-    id: str
-    url: str
-
-
 def wait_for_end(run: SubmittedRun, poll_seconds: float = _POLL_SECONDS) -> RunStatus:
     """Waits until a run has ended.
 

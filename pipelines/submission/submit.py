@@ -28,7 +28,6 @@ from darkroom.pipelines.submission.runs import (
     PreparedRun,
     RunStatus,
     Scalar,
-    Schedule,
     SubmittedRun,
     read_documents,
     wait_for_end,
@@ -37,7 +36,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.functions import FUNCTION
 from darkroom.storage.uris import expand_home
 
-_SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
+_SUBMITTED = "SUBMITTED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
 _SERVICE_FLAGS = {each.name: each.flag for each in list_options(KubeflowFields, VertexOptions)}
 
@@ -60,9 +59,6 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     check_credentials(values)  # before a message shows a value
     values = dict(values)
     target, wait = values.pop("target"), values.pop("wait")
-    is_planned = values.get("cron") is not None
-    if wait and is_planned:
-        raise UsageError("--wait and --cron cannot be used together.", "Leave --wait out.")
     of_service = {name: values.pop(name) for name in _SERVICE_FLAGS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
@@ -87,12 +83,11 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
                 from darkroom.pipelines.compilation.spec import make_documents
 
                 run = PreparedRun(make_documents(config, target), config.root)
-        wanted = merged.get("cache", True)
-        run = set_cache(run, is_wanted=wanted, is_planned=is_planned, shared_paths=shared_paths)
+        run = set_cache(run, is_wanted=merged.get("cache", True), shared_paths=shared_paths)
         with progress.step("Submitting"):
             submitted = submit(run)
-        status = RunStatus(_PLANNED if is_planned else _SUBMITTED)
-        if wait and not isinstance(submitted, Schedule):
+        status = RunStatus(_SUBMITTED)
+        if wait:
             progress.note(submitted.url)
             with progress.step("Waiting for its end"):
                 status = wait_for_end(submitted)
@@ -101,7 +96,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _has_succeeded(status: RunStatus) -> bool:
-    return status.state in (SUCCEEDED, _SUBMITTED, _PLANNED)
+    return status.state in (SUCCEEDED, _SUBMITTED)
 
 
 def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
@@ -164,7 +159,7 @@ def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str,
 
 def _find_service(
     target: str, given: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> Callable[[PreparedRun], SubmittedRun | Schedule]:
+) -> Callable[[PreparedRun], SubmittedRun]:
     """Loads the client of a service, and returns the function that submits a run to it.
 
     Raises:
@@ -176,7 +171,7 @@ def _find_service(
             from darkroom.pipelines.submission import vertex
 
             options = _make_options(VertexOptions, target, given)
-            vertex.check_arguments(arguments, options)
+            vertex.check_arguments(arguments)
             return partial(vertex.submit, options=options, arguments=arguments)
         if arguments:
             raise UsageError("vertex is for Vertex AI Pipelines.", "Leave it out for Kubeflow.")
@@ -208,9 +203,7 @@ def _make_options(kind: type, target: str, given: Mapping[str, Any]) -> Any:
     return kind(**given)
 
 
-def _format(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:
-    if isinstance(submitted, Schedule):
-        return f"Schedule   {submitted.url}\nCache      Each run reads the source again."
+def _format(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
     lines = [f"Run        {submitted.url}"]
     lines += [f"Cache      {note}" for note in run.notes or ("Unchanged tasks are reused.",)]
     lines.append(f"State      {status.state.lower()}")
@@ -218,7 +211,7 @@ def _format(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunSta
     return "\n".join(lines)
 
 
-def _format_json(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:
+def _format_json(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
     told = {
         "id": submitted.id,
         "url": submitted.url,

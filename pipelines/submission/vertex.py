@@ -14,28 +14,26 @@ import google.auth
 import google.auth.exceptions
 import google.cloud.aiplatform as aiplatform
 from google.api_core import exceptions
-from google.cloud import aiplatform_v1beta1
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
+from darkroom.options.checks import check_known
 from darkroom.options.targets import VertexOptions
-from darkroom.pipelines.submission.runs import PreparedRun, RunStatus, Schedule
+from darkroom.pipelines.submission.runs import PreparedRun, RunStatus
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 # Arguments of Google's client that have separate options, or that a run decides.
 _OURS = (
     *("self", "display_name", "template_path", "pipeline_root", "parameter_values"),
     *("input_artifacts", "enable_caching", "credentials", "project", "location"),
-    *("service_account", "experiment", "cron"),
+    *("service_account", "experiment"),
 )
-# Options that it has no argument for.
-_ATTACHMENT, _RESOURCE = "network_attachment", "persistent_resource"
+# An option that it has no argument for.
+_ATTACHMENT = "network_attachment"
 _LOGIN_HINT = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
 
 
-def submit(
-    run: PreparedRun, options: VertexOptions, arguments: Mapping[str, Any]
-) -> VertexRun | Schedule:
-    """Submits a run or a schedule of runs, with Google's application default credentials.
+def submit(run: PreparedRun, options: VertexOptions, arguments: Mapping[str, Any]) -> VertexRun:
+    """Submits a run, with Google's application default credentials.
 
     Args:
         run: The run.
@@ -51,34 +49,19 @@ def submit(
         credentials, _ = google.auth.default(scopes=[_SCOPE])
         job = build_job(run, options, arguments, credentials)
         with _silence():
-            if options.cron is not None:
-                return _create_schedule(job, options, arguments)
             _submit_job(job, options, arguments, credentials)
     return VertexRun(job)
 
 
-def check_arguments(arguments: Mapping[str, Any], options: VertexOptions) -> None:
+def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Checks the names of arguments that are passed on to Google's client.
 
     Raises:
         UsageError: Neither its jobs nor `submit` takes one of the names.
     """
-    known = [*_list_arguments(aiplatform.PipelineJob.__init__), _ATTACHMENT]
-    known += _list_arguments(_find_start(options))
-    known += [] if options.cron else [_RESOURCE]
-    if unknown := sorted(set(arguments) - set(known)):
-        how = " for a schedule" if options.cron else ""
-        raise UsageError(
-            f"vertex has {unknown[0]!r}, which Google's client does not take{how}.",
-            f"It takes {', '.join(sorted(set(known)))}.",
-        )
-
-
-def _find_start(options: VertexOptions) -> Callable[..., Any]:
-    start: Callable[..., Any] = aiplatform.PipelineJob.submit
-    if options.cron:
-        start = aiplatform.PipelineJobSchedule.create
-    return start
+    job = aiplatform.PipelineJob
+    known = {*_list_arguments(job.__init__), *_list_arguments(job.submit), _ATTACHMENT}
+    check_known(arguments, sorted(known), "In vertex, Google's client does not take")
 
 
 def _list_arguments(function: Callable[..., Any]) -> list[str]:
@@ -106,24 +89,18 @@ def build_job(
             location=options.region,
             **_pick(arguments, aiplatform.PipelineJob.__init__),
         )
-    if _ATTACHMENT in arguments:
-        job._gca_resource.psc_interface_config.network_attachment = _complete(
-            arguments[_ATTACHMENT], options, "regions", "networkAttachments"
-        )
+    if name := arguments.get(_ATTACHMENT):
+        # A user may give the last part of the full name.
+        place = f"projects/{options.project}/regions/{options.region}/networkAttachments"
+        full = name if "/" in name else f"{place}/{name}"
+        job._gca_resource.psc_interface_config.network_attachment = full
     return job
-
-
-def _complete(name: str, options: VertexOptions, level: str, kind: str) -> str:
-    """Returns the full name of a resource, which a user may give by its last part."""
-    if "/" in name:
-        return name
-    return f"projects/{options.project}/{level}/{options.region}/{kind}/{name}"
 
 
 def _submit_job(
     job: Any, options: VertexOptions, arguments: Mapping[str, Any], credentials: Any
 ) -> None:
-    given = _pick(arguments, _find_start(options))
+    given = _pick(arguments, aiplatform.PipelineJob.submit)
     if options.experiment is not None:
         given["experiment"] = aiplatform.Experiment.get_or_create(
             experiment_name=options.experiment,
@@ -131,51 +108,7 @@ def _submit_job(
             location=options.region,
             credentials=credentials,
         )
-    if _RESOURCE in arguments:
-        name = _complete(arguments[_RESOURCE], options, "locations", "persistentResources")
-        job.api_client = _BetaClient(job.api_client, name)
     job.submit(service_account=options.service_account, **given)
-
-
-class _BetaClient:
-    """Makes jobs by the beta API of Vertex, which alone knows persistent resources."""
-
-    def __init__(self, client: Any, resource: str) -> None:
-        self._client = client
-        self._resource = resource
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def create_pipeline_job(self, *, pipeline_job: Any, **arguments: Any) -> Any:
-        """Makes a job that runs on the persistent resource; returns it as the v1 API has it."""
-        beta = aiplatform_v1beta1.PipelineJob.deserialize(
-            type(pipeline_job).serialize(pipeline_job)
-        )
-        runtime = beta.runtime_config.default_runtime.persistent_resource_runtime_detail
-        runtime.persistent_resource_name = self._resource
-        client = self._client.select_version("v1beta1")
-        made = client.create_pipeline_job(pipeline_job=beta, **arguments)
-        return self._client.get_pipeline_job(name=made.name)
-
-
-def _create_schedule(job: Any, options: VertexOptions, arguments: Mapping[str, Any]) -> Schedule:
-    name = job._gca_resource.display_name
-    schedule = aiplatform.PipelineJobSchedule(job, display_name=name)
-    # Google's client copies neither.
-    made = schedule._gca_resource.create_pipeline_job_request.pipeline_job
-    made.display_name = name
-    made.psc_interface_config = job._gca_resource.psc_interface_config
-    schedule.create(
-        cron=options.cron,
-        service_account=options.service_account,
-        **_pick(arguments, _find_start(options)),
-    )
-    _, project, _, region, _, number = schedule.resource_name.split("/")
-    where = f"vertex-ai/pipelines/locations/{region}/schedules/{number}"
-    return Schedule(
-        schedule.resource_name, f"https://console.cloud.google.com/{where}?project={project}"
-    )
 
 
 class VertexRun:

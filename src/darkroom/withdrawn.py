@@ -11,7 +11,10 @@ _IN_A_FILE = "Give it in the file of --config, or in compile and submit by --set
 # command, where the option is still there; a public name of Python with its package, as
 # `darkroom.Engine`.
 COMMANDS: dict[str, str] = {}
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "cron": "Start `darkroom submit` by a CronJob, or make a schedule in the service.",
+    "persistent_resource": "Give the compiled file to the beta API of Vertex.",
+}
 FLAGS: dict[str, str] = dict.fromkeys(
     (
         "darkroom run --image",

@@ -64,8 +64,10 @@ def test_what_is_withdrawn_is_gone_and_listed_for_readers(pytestconfig):
         package, _, attribute = name.rpartition(".")
         with pytest.raises(AttributeError):
             lazy_names.load_name(package, attribute, {})
-    flags = [f"--{name.replace('_', '-')}" for name in withdrawn.OPTIONS]
-    for name in (*flags, *withdrawn.COMMANDS, *withdrawn.NAMES):
+    for name in withdrawn.OPTIONS:
+        # A key of a table of the file has no flag.
+        assert f"--{name.replace('_', '-')}" in page or f"`{name}`" in page
+    for name in (*withdrawn.COMMANDS, *withdrawn.NAMES):
         assert name in page
     for name in withdrawn.FLAGS:
         _, command, flag = name.split()

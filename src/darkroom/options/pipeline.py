@@ -95,7 +95,7 @@ class ClusterFields:
         group="cluster",
         flag=None,
         more="Those of `aiplatform.PipelineJob` and of its `submit`, as labels and network; and "
-        "network_attachment and persistent_resource, for which the client has none.",
+        "network_attachment, for which the client has none.",
     )
 
 

@@ -12,7 +12,6 @@ KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 VERTEX_BUCKETS = "/gcs"
 FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "dataflow")
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
-_CRON_FIELDS = 5
 
 
 @document
@@ -36,15 +35,6 @@ class SubmissionFields:
         group="cluster",
         metavar="NAME",
         shown="on Kubeflow Default, on Vertex none",
-    )
-    cron: str | None = option(
-        None,
-        "Run at these times from now on: minute, hour, day, month and weekday, as cron has them.",
-        group="cluster",
-        metavar="CRON",
-        shown="once, now",
-        more="On Kubeflow the times are those of its server; on Vertex UTC, or those of "
-        "CRON_TZ=ZONE before the times.",
     )
 
 
@@ -86,33 +76,12 @@ class VertexOptions(SubmissionFields):
     )
 
     def __post_init__(self) -> None:
-        """Checks the combination of the values.
+        """Checks the values.
 
         Raises:
-            UsageError: A value is wrong, or excludes another one.
+            UsageError: A value is wrong.
         """
         check_fields(self)
-        check_cron(self.cron)
-        if self.cron and self.experiment:
-            raise UsageError(
-                "experiment and cron cannot be used together.", "Vertex's schedules have none."
-            )
-
-
-def check_cron(text: str | None) -> None:
-    """Checks that a schedule has five fields, maybe after a time zone; its service reads them.
-
-    Kubeflow would take four, with the minute for the hour.
-
-    Raises:
-        UsageError: It has more or fewer.
-    """
-    words = (text or "").split()
-    if text is not None and len([each for each in words if "=" not in each]) != _CRON_FIELDS:
-        raise UsageError(
-            f"cron is {text!r}, expected five fields of cron.",
-            "Give minute, hour, day, month and weekday, as in '30 4 * * 1' for Mondays at 4:30.",
-        )
 
 
 @document

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import json
 import logging
-import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -61,19 +60,6 @@ SPEC: dict[str, Any] = {
         },
     },
 }
-PLATFORM = {
-    "platforms": {
-        "kubernetes": {
-            "deploymentSpec": {
-                "executors": {
-                    "ManifestGen_executor": {
-                        "pvcMount": [{"constant": "images", "mountPath": "/data"}]
-                    }
-                }
-            }
-        }
-    }
-}
 
 
 def _run(**changes: Any) -> PreparedRun:
@@ -113,47 +99,6 @@ def test_the_server_gets_the_run_with_all_options(server):
         ("POST", "/apis/v2beta1/experiments"),
         ("POST", "/apis/v2beta1/runs"),
     ]
-
-
-def test_the_server_gets_a_schedule_with_all_options(server):
-    options = KubeflowOptions(
-        host=server.url, run_name="nightly", service_account="trainer", cron="30 4 * * 1-5"
-    )
-    planned = submit(_run(documents=[SPEC, PLATFORM]), options)
-    assert (planned.id, planned.url) == (
-        "schedule-1",
-        f"{server.url}/#/recurringrun/details/schedule-1",
-    )
-    assert server.runs == {}
-    [sent] = server.schedules
-    assert sent == {
-        "display_name": "nightly",
-        "experiment_id": "experiment-1",
-        # Seconds first: github.com/robfig/cron, which Kubeflow reads it with.
-        "trigger": {"cron_schedule": {"cron": "0 30 4 * * 1-5"}},
-        "mode": "ENABLE",
-        "max_concurrency": "1",
-        "no_catchup": True,
-        "pipeline_spec": {"pipeline_spec": SPEC, "platform_spec": PLATFORM},
-        "runtime_config": {
-            "parameters": {"epochs": 3},
-            "pipeline_root": "minio://mlpipeline/darkroom",
-        },
-        "service_account": "trainer",
-    }
-
-
-@pytest.mark.parametrize(
-    ("cron", "message"),
-    [
-        ("30 4 * *", "expected five fields of cron"),
-        ("0 30 4 * * 1", "expected five fields of cron"),
-        ("CRON_TZ=Europe/Berlin 30 4 * * 1", "names a time zone"),
-    ],
-)
-def test_a_schedule_that_kubeflow_would_not_take_is_an_error(cron, message):
-    with pytest.raises(UsageError, match=re.escape(message)):
-        KubeflowOptions(host="http://x", cron=cron)
 
 
 def test_an_experiment_is_created_once_and_without_a_namespace(server):
@@ -226,8 +171,13 @@ def _check_nothing_holds(error: BaseException, token: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019"])
-def test_a_malformed_token_is_an_error_that_does_not_show_it(server, monkeypatch, token):
-    monkeypatch.setenv(TOKEN_VARIABLE, token)
+@pytest.mark.parametrize("variable", [TOKEN_VARIABLE, TOKEN_FILE_VARIABLE])
+def test_a_malformed_token_is_an_error_that_does_not_show_it(
+    server, monkeypatch, tmp_path, variable, token
+):
+    (tmp_path / "token").write_text(token, "utf-8")
+    is_file = variable == TOKEN_FILE_VARIABLE
+    monkeypatch.setenv(variable, str(tmp_path / "token") if is_file else token)
     with pytest.raises(UsageError, match="is not a token") as error:
         submit(_run(), KubeflowOptions(host=server.url))
     assert "geheim" not in str(error.value)

@@ -214,32 +214,6 @@ def test_a_run_without_a_root_leaves_it_to_the_server(server, values, tmp_path):
     assert given["runtime_config"]["pipeline_root"] == "minio://mlpipeline/mine"
 
 
-def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
-    command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    command += ["--shared-paths", "--cron=0 3 * * *", "--set=epochs=3"]
-    assert main(command) == 0
-    assert "Each run reads the source again." in capsys.readouterr().out
-    assert server.runs == {}
-    [planned] = server.schedules
-    assert planned["runtime_config"]["parameters"] == {"epochs": 3}
-    tasks = planned["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
-    assert tasks["ManifestGen"]["cachingOptions"] == {}
-    assert tasks["ImageToTFRecord"]["cachingOptions"] == {"enableCache": True}
-    assert main([*command, "--json", "--set=cache=false"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["state"], told["id"]) == ("PLANNED", "schedule-2")
-    assert told["url"] == f"{server.url}/#/recurringrun/details/schedule-2"
-    tasks = server.schedules[1]["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
-    assert not any(task["cachingOptions"].get("enableCache") for task in tasks.values())
-
-
-def test_nobody_can_wait_for_a_schedule(server, compiled, capsys):
-    command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert main([*command, "--cron=0 3 * * *", "--wait"]) == 2
-    assert "--wait and --cron cannot be used together" in capsys.readouterr().err
-    assert server.schedules == []
-
-
 def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, capsys):
     server.states, server.errors = ["FAILED"], {"ValidationGate": "leakage: 3 images"}
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]

@@ -12,13 +12,9 @@ import google.auth.exceptions
 import pytest
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform, aiplatform_v1beta1
-from google.cloud.aiplatform.utils import (
-    PipelineJobClientWithOverride,
-    ScheduleClientWithOverride,
-    gcs_utils,
-)
-from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail, Schedule
+from google.cloud import aiplatform
+from google.cloud.aiplatform.utils import PipelineJobClientWithOverride, gcs_utils
+from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail
 from google.protobuf import json_format
 
 from darkroom.cli import main
@@ -42,7 +38,6 @@ OPTIONS = VertexOptions(
 )
 ARGUMENTS = {"network": "projects/1/global/networks/private", "labels": {"team": "cats"}}
 NAME = "projects/1/locations/europe-west4/pipelineJobs/darkroom-1"
-SCHEDULE = "projects/1/locations/europe-west4/schedules/7"
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +58,6 @@ class Service:
 
     Attributes:
         requests: Arguments of each request to make a job, the job as the dict of its JSON.
-        kinds: The class of the job in each of them.
-        schedules: Schedules that were made, as dicts of their JSON.
         states: States of the job, one at each look.
         errors: Messages of failed tasks by name.
         failure: Raised by every request, when set.
@@ -72,8 +65,6 @@ class Service:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-        self.schedules: list[dict[str, Any]] = []
-        self.kinds: list[type] = []
         self.states = ["RUNNING", "SUCCEEDED"]
         self.errors: dict[str, str] = {}
         self.failure: Exception | None = None
@@ -81,15 +72,9 @@ class Service:
     def create(self, **request: Any) -> PipelineJob:
         if self.failure is not None:
             raise self.failure
-        sent = request["pipeline_job"]
-        self.kinds.append(type(sent))
-        request["pipeline_job"] = json_format.MessageToDict(sent._pb)
+        request["pipeline_job"] = json_format.MessageToDict(request["pipeline_job"]._pb)
         self.requests.append(request)
         return PipelineJob(name=NAME)
-
-    def plan(self, **request: Any) -> Schedule:
-        self.schedules.append(json_format.MessageToDict(request["schedule"]._pb))
-        return Schedule(name=SCHEDULE)
 
     def get(self, name: str, **_: Any) -> PipelineJob:
         assert name == NAME
@@ -115,9 +100,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     client = PipelineJobClientWithOverride
     monkeypatch.setattr(client, "create_pipeline_job", fake.create, raising=False)
     monkeypatch.setattr(client, "get_pipeline_job", fake.get, raising=False)
-    # Other versions of the API have a client of their own.
-    monkeypatch.setattr(client, "select_version", lambda self, _: self)
-    monkeypatch.setattr(ScheduleClientWithOverride, "create_schedule", fake.plan, raising=False)
     monkeypatch.setattr(runs.time, "sleep", lambda _: None)
     return fake
 
@@ -163,22 +145,6 @@ def test_the_service_gets_what_a_closed_network_and_keys_of_ones_own_need(run, s
     assert "network" not in second
 
 
-def test_a_job_on_a_persistent_resource_is_made_by_the_beta_api(run, service):
-    submitted = submit(run, OPTIONS, {**ARGUMENTS, "persistent_resource": "pool"})
-    [request] = service.requests
-    assert service.kinds == [aiplatform_v1beta1.PipelineJob]
-    job = request["pipeline_job"]
-    name = "projects/shop/locations/europe-west4/persistentResources/pool"
-    assert job["runtimeConfig"]["defaultRuntime"] == {
-        "persistentResourceRuntimeDetail": {"persistentResourceName": name}
-    }
-    assert job["pipelineSpec"] == json.loads(json.dumps(run.spec))
-    assert job["serviceAccount"] == OPTIONS.service_account
-    assert submitted.id == NAME
-    service.states = ["RUNNING", "SUCCEEDED"]
-    assert wait_for_end(submitted).state == "SUCCEEDED"
-
-
 def test_a_run_is_put_into_its_experiment(run, service, monkeypatch):
     made, joined = [], []
 
@@ -196,65 +162,17 @@ def test_a_run_is_put_into_its_experiment(run, service, monkeypatch):
     assert joined == ["cats"]
 
 
-def test_the_service_gets_a_schedule_with_all_options(run, service):
-    options = dataclasses.replace(OPTIONS, cron="CRON_TZ=Europe/Berlin 30 4 * * 1")
-    arguments = {
-        "network_attachment": "inside",
-        "encryption_spec_key_name": KEY,
-        "failure_policy": "fast",
-        "max_run_count": 4,
-    }
-    check_arguments(arguments, options)
-    planned = submit(run, options, arguments)
-    assert service.schedules[0]["maxRunCount"] == "4"
-    assert service.requests == []
-    [sent] = service.schedules
-    assert sent["cron"] == "CRON_TZ=Europe/Berlin 30 4 * * 1"
-    assert sent["displayName"] == "first"
-    job = sent["createPipelineJobRequest"]["pipelineJob"]
-    assert job["displayName"] == "first"
-    assert job["serviceAccount"] == OPTIONS.service_account
-    assert job["encryptionSpec"] == {"kmsKeyName": KEY}
-    assert job["runtimeConfig"]["failurePolicy"] == "PIPELINE_FAILURE_POLICY_FAIL_FAST"
-    assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3.0, "learning_rate": 0.5}
-    assert job["pscInterfaceConfig"]["networkAttachment"].endswith("/networkAttachments/inside")
-    assert job["pipelineSpec"]["pipelineInfo"] == run.spec["pipelineInfo"]
-    assert planned.id == SCHEDULE
-    assert planned.url == (
-        "https://console.cloud.google.com/vertex-ai/pipelines/locations/europe-west4/schedules/7"
-        "?project=1"
-    )
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "hint"),
     [
-        (
-            {"cron": "0 4 * * *", "experiment": "cats"},
-            "experiment and cron cannot be used together",
-        ),
-        ({"cron": "daily"}, "expected five fields of cron"),
+        ("netwrk", r"Did you mean network\?"),
+        ("tpu", "encryption_spec_key_name, .*labels, .*network_attachment"),
+        ("persistent_resource", "Give the compiled file to the beta API of Vertex"),
     ],
 )
-def test_options_that_vertex_would_not_take_together_are_an_error(options, message):
-    with pytest.raises(UsageError, match=message):
-        dataclasses.replace(OPTIONS, **options)
-
-
-@pytest.mark.parametrize(
-    ("name", "cron", "message"),
-    [
-        ("netwrk", None, "vertex has 'netwrk', which Google's client does not take. It takes "),
-        ("max_run_count", None, "vertex has 'max_run_count', which Google's client does not take."),
-        ("persistent_resource", "0 4 * * *", "which Google's client does not take for a schedule"),
-    ],
-)
-def test_a_name_that_is_not_one_of_googles_client_is_an_error(name, cron, message):
-    with pytest.raises(UsageError) as error:
-        check_arguments({name: "x"}, dataclasses.replace(OPTIONS, cron=cron))
-    assert message in str(error.value)
-    for known in ("encryption_spec_key_name", "labels", "network", "network_attachment"):
-        assert known in error.value.hint
+def test_a_name_that_is_not_one_of_googles_client_is_an_error(name, hint):
+    with pytest.raises(UsageError, match=f"Google's client does not take {name!r}.*{hint}"):
+        check_arguments({name: "x"})
 
 
 def test_a_value_that_googles_client_rejects_is_an_error(run, service):
