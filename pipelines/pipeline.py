@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 from tfx.components import ExampleValidator, SchemaGen
-from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+from tfx.components.schema_gen.import_schema_gen import component as tfx_schema
 from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2
@@ -17,12 +18,13 @@ from darkroom.components import (
     ImageStatisticsGen,
     ImageToTFRecord,
     ImageValidator,
+    ImportSchemaGen,
     ManifestGen,
     ModelReport,
     Pusher,
     ValidationGate,
 )
-from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
+from darkroom.components.state_driver import StateDriver
 from darkroom.components.trainer.component import DescribingTrainer
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import UsageError
@@ -33,8 +35,10 @@ from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.beam_arguments import find_engine_args, list_other_args
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig
 from darkroom.pipelines.evaluation import create_evaluation
+from darkroom.pipelines.model_state import MODEL
 
 RUN_FN = "darkroom.training.run_fn"
+_CUSTOM_CONFIG = "custom_config"
 
 
 def create_pipeline(
@@ -127,7 +131,8 @@ def _create_checks(
             statistics=statistics, infer_feature_shape=True, exclude_splits=[EVAL, TEST]
         )
     else:
-        schema_gen = ImportSchemaGen(schema_file=config.schema)
+        # A service runs no driver, and each run imports the schema.
+        schema_gen = (ImportSchemaGen if is_local else tfx_schema.ImportSchemaGen)(config.schema)
     example_validator = ExampleValidator(statistics=statistics, schema=schema_gen.outputs["schema"])
     image_validator = ImageValidator(
         index=image_to_tfrecord.outputs["index"],
@@ -145,7 +150,6 @@ def _create_checks(
 def _create_trainer(
     config: PipelineConfig, image_to_tfrecord: ImageToTFRecord
 ) -> DescribingTrainer:
-    # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
     trainer: DescribingTrainer = DescribingTrainer(
         run_fn=RUN_FN,
         examples=image_to_tfrecord.outputs["examples"],
@@ -155,10 +159,23 @@ def _create_trainer(
         custom_config={
             CONFIG_KEY: config.training.to_dict(),
             CHECKPOINT_DIR_KEY: config.checkpoint_dir,
-            MODEL_FINGERPRINT_KEY: config.model_fingerprint,
+            MODEL.key: config.model_fingerprint,
         },
-    ).with_id("Trainer")
+    ).with_id(MODEL.node)
+    trainer.driver_class = ModelDriver
     return trainer
+
+
+class ModelDriver(StateDriver):
+    """Puts the state of the model's files into `custom_config`, unless one is given."""
+
+    STATE = MODEL
+
+    def change(self, properties: Mapping[str, Any]) -> dict[str, str]:
+        """Returns `custom_config` with the state, as it is in this run."""
+        config = json.loads(properties[_CUSTOM_CONFIG])
+        config[MODEL.key] = config[MODEL.key] or self.take_state(properties)
+        return {_CUSTOM_CONFIG: json.dumps(config, sort_keys=True)}
 
 
 def make_connection_config(root: str) -> Any:

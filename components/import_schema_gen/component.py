@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tfx.components.schema_gen.import_schema_gen import component as tfx_component
 
-from darkroom.components.import_schema_gen import driver
-from darkroom.components.state_driver import FINGERPRINT_KEY, TAKEN_BY_EACH_RUN
+from darkroom.components.file_state import SCHEMA
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SchemaDriver
 
 
 class ImportSchemaGen(tfx_component.ImportSchemaGen):
@@ -15,7 +15,7 @@ class ImportSchemaGen(tfx_component.ImportSchemaGen):
       - `schema`: `standard_artifacts.Schema`.
     """
 
-    DRIVER_CLASS = driver.Driver
+    DRIVER_CLASS = SchemaDriver
 
     def __init__(self, schema_file: str, *, fingerprint: str | None = None) -> None:
         """Makes the component.
@@ -28,4 +28,4 @@ class ImportSchemaGen(tfx_component.ImportSchemaGen):
         super().__init__(schema_file)
         given = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
         # TFX's constructor makes its own spec, which has no such property.
-        self.spec.exec_properties[FINGERPRINT_KEY] = given
+        self.spec.exec_properties[SCHEMA.key] = given

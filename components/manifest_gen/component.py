@@ -11,8 +11,8 @@ from tfx.types import channel, channel_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, Rejects
-from darkroom.components.manifest_gen import driver, executor
-from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
+from darkroom.components.manifest_gen import executor
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SourceDriver
 from darkroom.options.conversion import UpdateOptions
 from darkroom.options.fields import spell_out
 from darkroom.options.manifest import ManifestOptions
@@ -58,7 +58,7 @@ class ManifestGen(base_component.BaseComponent):
 
     SPEC_CLASS = ManifestGenSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
-    DRIVER_CLASS = driver.Driver
+    DRIVER_CLASS = SourceDriver
 
     @spell_out(SourceFields)
     def __init__(

@@ -15,8 +15,9 @@ from tfx.types import channel
 from tfx.types.standard_component_specs import MODULE_FILE_KEY, MODULE_PATH_KEY
 
 from darkroom import storage
-from darkroom.components.state_driver import FINGERPRINT_KEY, TAKEN_BY_EACH_RUN
-from darkroom.components.trainer import driver, executor
+from darkroom.components.file_state import TRAINING
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, TrainingDriver
+from darkroom.components.trainer import executor
 from darkroom.errors import UsageError
 
 
@@ -39,7 +40,7 @@ class Trainer(DescribingTrainer):
       - `model_run`: `standard_artifacts.ModelRun`, the other files of the training, with the same.
     """
 
-    DRIVER_CLASS = driver.Driver
+    DRIVER_CLASS = TrainingDriver
 
     def __init__(
         self,
@@ -102,8 +103,8 @@ class Trainer(DescribingTrainer):
         properties = self.spec.exec_properties
         self._module_file = properties.get(MODULE_FILE_KEY)
         # TFX's constructor makes its own spec, which has no such properties.
-        properties[driver.FILES_KEY] = json.dumps(paths)
-        properties[FINGERPRINT_KEY] = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
+        properties["files"] = json.dumps(paths)
+        properties[TRAINING.key] = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
 
     def _resolve_pip_dependencies(self, pipeline_root: str) -> None:
         """Packs the module file; TFX would do so in the first run of the component alone."""

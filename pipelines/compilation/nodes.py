@@ -122,7 +122,7 @@ def is_cached(node: BaseNode) -> bool:
     """
     driver = node.driver_class
     if issubclass(driver, StateDriver):
-        return bool(node.exec_properties[driver.KEY] != TAKEN_BY_EACH_RUN)
+        return bool(node.exec_properties[driver.STATE.key] != TAKEN_BY_EACH_RUN)
     is_plain = driver is base_driver.BaseDriver
     return is_plain and not isinstance(node, (*_EXAMPLE_GENS, ImportSchemaGen, Pusher))
 

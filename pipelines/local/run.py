@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from darkroom import storage
@@ -167,12 +168,17 @@ def _run_with_tfx(config: PipelineConfig, log_path: str) -> RunSummary:
     started = time.monotonic()
     with progress.step("Loading TFX and TensorFlow"):
         from darkroom.pipelines.local import lineage, runner
-        from darkroom.pipelines.local.pinning import pin_inputs
         from darkroom.pipelines.pipeline import create_pipeline
         from darkroom.training.models import check_model
     # A wrong model fails now, not after the data has been converted.
     check_model(config.model, config.weights)
-    config = pin_inputs(config)
+    config = replace(
+        config,
+        # Drivers take the state of the files, whatever the file of options says for a cluster.
+        source_fingerprint=None,
+        model_fingerprint="",
+        checkpoint_dir=storage.join(config.root, "checkpoints"),
+    )
     pipeline = create_pipeline(config)
     runner.launch(pipeline)
     return lineage.read_summary(
@@ -186,6 +192,7 @@ def _run_without_tfx(config: PipelineConfig, log_path: str) -> RunSummary:
     return run_steps(config, log_path)
 
 
+# `inputs/` is of earlier versions.
 _WITH_TFX = _Form(
     _run_with_tfx,
     (METADATA_FILE, _JOURNAL, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/"),

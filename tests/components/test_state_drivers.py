@@ -16,9 +16,9 @@ from tfx.types import Channel, standard_artifacts
 
 import darkroom
 from darkroom import storage
-from darkroom.components import ImportSchemaGen, ManifestGen, Trainer
+from darkroom.components import ImportSchemaGen, ManifestGen, Trainer, file_state
 from darkroom.components.artifacts import ImageManifest, Rejects
-from darkroom.components.manifest_gen import driver, executor
+from darkroom.components.manifest_gen import executor
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.errors import StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
@@ -133,7 +133,7 @@ def test_a_folder_in_a_store_that_the_options_name_may_change(monkeypatch: pytes
 
 def test_a_given_fingerprint_is_used_unchanged(monkeypatch: pytest.MonkeyPatch):
     given = fingerprint_source("images.csv")
-    monkeypatch.setattr(driver, "read_source_state", None)  # not called
+    monkeypatch.setattr(file_state, "read_source_state", None)  # not called
     for fingerprint in ("", given):
         node = ManifestGen("images.csv", source_fingerprint=fingerprint)
         assert find_state(node) == fingerprint
@@ -196,7 +196,7 @@ def test_a_source_that_nobody_answers_for_has_another_state_in_each_run(
     node = ManifestGen("images.csv")
     known = find_state(node)
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "read_source_state", fail)
+        patch.setattr(file_state, "read_source_state", fail)
         assert len({known, find_state(node), find_state(node)}) == 3
     assert warned[0].startswith("ManifestGen cannot use the cache, because ")
     assert warned[0].endswith("s3://photos/images.csv: nobody answers.")

@@ -218,5 +218,5 @@ class PipelineFields(ClusterFields):
         flag=None,
         shown="taken by each run",
         runtime=True,
-        more="`darkroom.pipelines.local.pinning` takes it.",
+        more="`darkroom.pipelines.model_state` takes it.",
     )

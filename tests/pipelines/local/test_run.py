@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -90,6 +91,33 @@ def test_a_missing_file_is_an_error_before_anything_starts(tmp_path, start, opti
         start(tmp_path / "root", **{option: f"{tmp_path}/nope"})
     assert f"{tmp_path}/nope" in str(caught.value)
     assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.tfx
+def test_a_file_that_is_not_a_schema_is_an_error_before_anything_starts(tmp_path, start):
+    (tmp_path / "schema.pbtxt").write_text("feature: many")
+    with pytest.raises(UsageError, match=r"schema\.pbtxt is not a schema"):
+        start(tmp_path / "root", schema=f"{tmp_path}/schema.pbtxt")
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.tfx
+def test_a_run_takes_the_states_of_files_itself_and_keeps_its_checkpoints(
+    tmp_path, source, monkeypatch
+):
+    made = []
+    summary = SimpleNamespace(to_dict=dict, exit_code=0)
+    monkeypatch.setattr("darkroom.pipelines.local.runner.launch", made.append)
+    monkeypatch.setattr("darkroom.pipelines.local.lineage.read_summary", lambda *_, **__: summary)
+    values = {"data": str(source), "root": f"{tmp_path}/root"}
+    values |= dict.fromkeys(("source_fingerprint", "model_fingerprint"), "of last week")
+    assert run_pipeline(values, as_json=True, overwrite=False) == 0
+    [pipeline] = made
+    properties = {node.id: node.exec_properties for node in pipeline.components}
+    assert properties["ManifestGen"]["source_fingerprint"] == "{{$.pipeline_job_uuid}}"
+    config = json.loads(properties["Trainer"]["custom_config"])
+    assert config["model_fingerprint"] == ""
+    assert config["checkpoint_dir"] == f"{tmp_path}/root/checkpoints"
 
 
 def test_a_wrong_runner_is_an_error_before_anything_starts(tmp_path, start):

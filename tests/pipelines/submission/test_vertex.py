@@ -18,10 +18,11 @@ from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail
 from google.protobuf import json_format
 
 from darkroom.cli import main
+from darkroom.components import file_state
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.submission import cache_states, runs
+from darkroom.pipelines.submission import runs
 from darkroom.pipelines.submission.runs import PreparedRun, read_documents, wait_for_end
 from darkroom.pipelines.submission.vertex import build_job, check_arguments, submit
 
@@ -234,7 +235,7 @@ def test_a_machine_without_credentials_is_an_error(run, monkeypatch):
 
 
 def test_the_state_of_the_source_is_sent_for_the_cache(compiled, service, monkeypatch, capsys):
-    monkeypatch.setattr(cache_states, "read_source_state", lambda *_: "first")
+    monkeypatch.setattr(file_state, "read_source_state", lambda *_: "first")
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     assert main([*arguments, f"--pipeline={compiled}"]) == 0
     [request] = service.requests

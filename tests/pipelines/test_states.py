@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 
-from darkroom.components.manifest_gen.driver import Driver
-from darkroom.errors import UsageError
+from darkroom.components.state_driver import StateDriver
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.pinning import fingerprint_model, pin_inputs
+from darkroom.pipelines.model_state import fingerprint_model
 from darkroom.pipelines.pipeline import create_pipeline
 
 pytestmark = pytest.mark.tfx
@@ -30,20 +30,20 @@ def config(tmp_path: Path) -> PipelineConfig:
 
 def _properties(config: PipelineConfig) -> dict[str, dict[str, object]]:
     """Returns what TFX's cache compares, by node."""
-    nodes = create_pipeline(pin_inputs(config)).components
-    found = {node.id: dict(node.exec_properties) for node in nodes}
-    driver = Driver(metadata_handle=None)
-    found["ManifestGen"] = driver.resolve_exec_properties(found["ManifestGen"], None, None)
+    found = {}
+    for node in create_pipeline(config).components:
+        given = dict(node.exec_properties)
+        if issubclass(node.driver_class, StateDriver):
+            given = node.driver_class(None).resolve_exec_properties(given, None, None)
+        found[node.id] = given
     return found
 
 
-def test_a_run_ignores_a_fingerprint_in_the_configuration(config):
-    pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
-    assert pinned == _properties(config)
-
-
-def test_a_run_keeps_its_checkpoints_for_the_next_one(config):
-    assert pin_inputs(config).checkpoint_dir == f"{config.root}/checkpoints"
+def test_a_given_fingerprint_is_used_unchanged(config):
+    given = dataclasses.replace(config, source_fingerprint="1", model_fingerprint="2")
+    properties = _properties(given)
+    assert properties["ManifestGen"]["source_fingerprint"] == "1"
+    assert json.loads(properties["Trainer"]["custom_config"])["model_fingerprint"] == "2"
 
 
 def test_an_allowed_folder_may_be_a_link(config, tmp_path):
@@ -61,22 +61,14 @@ def test_an_allowed_folder_may_be_a_link(config, tmp_path):
     assert _properties(allowed)["ManifestGen"] != everywhere["ManifestGen"]
 
 
-def test_a_changed_schema_gets_another_path(config, tmp_path):
+def test_a_changed_schema_changes_the_properties_of_its_node(config, tmp_path):
     path = tmp_path / "schema.pbtxt"
     path.write_text(SCHEMA % 200)
     config = dataclasses.replace(config, schema=str(path))
-    before = _properties(config)["ImportSchemaGen"]["schema_file"]
+    before = _properties(config)
     path.write_text(SCHEMA % 20)
-    after = _properties(config)["ImportSchemaGen"]["schema_file"]
-    assert Path(before).read_text() == SCHEMA % 200
-    assert Path(after).read_text() == SCHEMA % 20
-
-
-def test_a_file_that_is_not_a_schema_is_an_error_before_the_run(config, tmp_path):
-    path = tmp_path / "schema.pbtxt"
-    path.write_text("feature: many")
-    with pytest.raises(UsageError, match=r"schema\.pbtxt is not a schema"):
-        pin_inputs(dataclasses.replace(config, schema=str(path)))
+    after = _properties(config)
+    assert [name for name in before if before[name] != after[name]] == ["ImportSchemaGen"]
 
 
 def test_changed_weights_or_model_code_change_the_properties_of_the_trainer(
