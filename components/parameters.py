@@ -126,7 +126,6 @@ class RunParameter:
 
 
 def _list_parameters() -> Iterator[RunParameter]:
-    seen: set[tuple[str, str]] = set()
     places = [
         (field, component, property_, (*path, field.name))
         for fields, component, property_, path in _PLACES
@@ -134,8 +133,7 @@ def _list_parameters() -> Iterator[RunParameter]:
     ]
     own = [(f, *_OWN_PLACES[f.name]) for f in list_options(PipelineFields) if f.option.runtime]
     for field, component, property_, path in (*places, *own):
-        if field.option.runtime and (component, field.name) not in seen:
-            seen.add((component, field.name))
+        if field.option.runtime:
             parameter = make_parameter(field)
             # A property that is the parameter itself, or always a text, has no place for None.
             if not path or component == "Pusher":

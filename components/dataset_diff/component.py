@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
+from darkroom.components.component_spec import fill_spec
 from darkroom.components.dataset_diff import executor
 from darkroom.components.image_validator import executor as judge
 from darkroom.components.system_artifacts import HTML
@@ -72,17 +73,11 @@ class DatasetDiff(base_component.BaseComponent):
         Raises:
             UsageError: An option is wrong.
         """
-        pictured = {} if examples is None else {judge.EXAMPLES_KEY: examples}
-        super().__init__(
-            DatasetDiffSpec(
-                **{
-                    judge.INDEX_KEY: index,
-                    judge.REJECTS_KEY: rejects,
-                    judge.MANIFEST_KEY: manifest,
-                    **pictured,
-                    judge.OPTIONS_KEY: json.dumps(asdict(DiffOptions(**options))),
-                    judge.REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
-                    executor.HTML_KEY: channel_utils.as_channel([HTML()]),
-                }
-            )
-        )
+        values = {
+            judge.INDEX_KEY: index,
+            judge.REJECTS_KEY: rejects,
+            judge.MANIFEST_KEY: manifest,
+            judge.EXAMPLES_KEY: examples,
+            judge.OPTIONS_KEY: json.dumps(asdict(DiffOptions(**options))),
+        }
+        super().__init__(fill_spec(DatasetDiffSpec, values))

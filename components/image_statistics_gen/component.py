@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from darkroom.components.artifacts import RecordIndex
+from darkroom.components.component_spec import fill_spec
 from darkroom.components.image_statistics_gen import executor
 
 
@@ -37,9 +38,4 @@ class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
         Args:
             index: `RecordIndex` of ImageToTFRecord.
         """
-        statistics = channel_utils.as_channel([standard_artifacts.ExampleStatistics()])
-        super().__init__(
-            ImageStatisticsGenSpec(
-                **{executor.INDEX_KEY: index, executor.STATISTICS_KEY: statistics}
-            )
-        )
+        super().__init__(fill_spec(ImageStatisticsGenSpec, {executor.INDEX_KEY: index}))

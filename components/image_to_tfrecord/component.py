@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
+from darkroom.components.component_spec import fill_spec
 from darkroom.components.image_to_tfrecord import executor
 from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionFields, RecordOptions, UpdateOptions
@@ -76,20 +77,11 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         records = RecordOptions(**options)
         UpdateOptions(recheck=recheck)
         check_flag("embed", embed)
-        more = {executor.RECHECK_KEY: float(recheck)} if recheck else {}
-        if embed:
-            more[executor.EMBED_KEY] = 1
-        examples = channel_utils.as_channel([standard_artifacts.Examples()])
-        super().__init__(
-            ImageToTFRecordSpec(
-                **{
-                    executor.MANIFEST_KEY: manifest,
-                    executor.MANIFEST_REJECTS_KEY: manifest_rejects,
-                    executor.OPTIONS_KEY: records.to_json(),
-                    **more,
-                    executor.EXAMPLES_KEY: examples,
-                    executor.INDEX_KEY: channel_utils.as_channel([RecordIndex()]),
-                    executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
-                }
-            )
-        )
+        values = {
+            executor.MANIFEST_KEY: manifest,
+            executor.MANIFEST_REJECTS_KEY: manifest_rejects,
+            executor.OPTIONS_KEY: records.to_json(),
+            executor.RECHECK_KEY: float(recheck) or None,
+            executor.EMBED_KEY: int(embed) or None,
+        }
+        super().__init__(fill_spec(ImageToTFRecordSpec, values))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
+from darkroom.components.component_spec import fill_spec
 from darkroom.components.image_validator import executor
 from darkroom.components.system_artifacts import HTML
 from darkroom.errors import UsageError
@@ -77,20 +78,13 @@ class ImageValidator(base_component.BaseComponent):
                 "The gallery has images of the records, and ImageValidator has none.",
                 "Give it examples, or take the option gallery away.",
             )
-        shown = {executor.GALLERY_KEY: channel_utils.as_channel([HTML()])} if has_gallery else {}
-        pictured = {} if examples is None else {executor.EXAMPLES_KEY: examples}
-        super().__init__(
-            ImageValidatorSpec(
-                **{
-                    executor.INDEX_KEY: index,
-                    executor.REJECTS_KEY: rejects,
-                    executor.MANIFEST_KEY: manifest,
-                    executor.ANOMALIES_KEY: anomalies,
-                    **pictured,
-                    executor.OPTIONS_KEY: (options or ValidationOptions()).to_json(),
-                    executor.REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
-                    executor.HTML_KEY: channel_utils.as_channel([HTML()]),
-                    **shown,
-                }
-            )
-        )
+        values = {
+            executor.INDEX_KEY: index,
+            executor.REJECTS_KEY: rejects,
+            executor.MANIFEST_KEY: manifest,
+            executor.ANOMALIES_KEY: anomalies,
+            executor.EXAMPLES_KEY: examples,
+            executor.OPTIONS_KEY: (options or ValidationOptions()).to_json(),
+        }
+        without = () if has_gallery else (executor.GALLERY_KEY,)
+        super().__init__(fill_spec(ImageValidatorSpec, values, without))

@@ -7,10 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from darkroom.components.artifacts import ImageManifest, Rejects
+from darkroom.components.component_spec import fill_spec
+from darkroom.components.file_state import SOURCE
 from darkroom.components.manifest_gen import executor
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SourceDriver
 from darkroom.options.conversion import UpdateOptions
@@ -25,7 +27,7 @@ class ManifestGenSpec(ComponentSpec):
     PARAMETERS = {
         executor.SOURCE_KEY: ExecutionParameter(type=str),
         executor.OPTIONS_KEY: ExecutionParameter(type=str),
-        executor.FINGERPRINT_KEY: ExecutionParameter(type=str),
+        SOURCE.key: ExecutionParameter(type=str),
         executor.BASE_KEY: ExecutionParameter(type=str, optional=True),
         executor.UPDATES_KEY: ExecutionParameter(type=str, optional=True),
     }
@@ -97,13 +99,6 @@ class ManifestGen(base_component.BaseComponent):
         manifest = ManifestOptions.parse(**options)
         if source_fingerprint is None:
             source_fingerprint = TAKEN_BY_EACH_RUN
-        values = {
-            executor.SOURCE_KEY: source,
-            executor.OPTIONS_KEY: manifest.to_json(),
-            executor.FINGERPRINT_KEY: source_fingerprint,
-            executor.MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
-            executor.REJECTS_KEY: channel_utils.as_channel([Rejects()]),
-        }
         has_base = bool(base) or base_examples is not None
         updates = UpdateOptions(
             update=has_base,
@@ -111,10 +106,13 @@ class ManifestGen(base_component.BaseComponent):
             allow_removals=allow_removals,
             merge_spans=merge_spans,
         )
-        if has_base:
-            values[executor.UPDATES_KEY] = json.dumps(asdict(updates), sort_keys=True)
-        if base:
-            values[executor.BASE_KEY] = base
-        if base_examples is not None:
-            values[executor.BASE_EXAMPLES_KEY] = base_examples
-        super().__init__(ManifestGenSpec(**values))
+        updating = json.dumps(asdict(updates), sort_keys=True)
+        values = {
+            executor.SOURCE_KEY: source,
+            executor.OPTIONS_KEY: manifest.to_json(),
+            SOURCE.key: source_fingerprint,
+            executor.UPDATES_KEY: updating if has_base else None,
+            executor.BASE_KEY: base or None,
+            executor.BASE_EXAMPLES_KEY: base_examples,
+        }
+        super().__init__(fill_spec(ManifestGenSpec, values))

@@ -12,6 +12,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
+from darkroom.components.file_state import SOURCE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
@@ -23,7 +24,6 @@ from darkroom.options.manifest import ManifestOptions
 
 SOURCE_KEY = "source"
 OPTIONS_KEY = "options"
-FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
 REJECTS_KEY = "list_rejects"
 BASE_KEY = "base"
@@ -57,7 +57,7 @@ class Executor(base_executor.BaseExecutor):
         """
         manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
         rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
-        if exec_properties.get(FINGERPRINT_KEY) == TAKEN_BY_EACH_RUN:
+        if exec_properties.get(SOURCE.key) == TAKEN_BY_EACH_RUN:
             logging.warning(
                 "This runner does not run drivers, so its cache cannot notice that %s has changed: "
                 "switch the cache off, or give ManifestGen a source_fingerprint.",

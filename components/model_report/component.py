@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types import channel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from darkroom.components.artifacts import ModelPage, ValidationReport
+from darkroom.components.component_spec import fill_spec
 from darkroom.components.model_report import executor
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import UsageError
@@ -76,21 +77,12 @@ class ModelReport(base_component.BaseComponent):
                 "ModelReport has one of model and examples.",
                 "Its page needs both; without both there is no page.",
             )
-        given = {
+        values = {
+            executor.EVALUATION_KEY: evaluation,
+            executor.REPORT_KEY: report,
             executor.MODEL_KEY: model,
             executor.MODEL_RUN_KEY: model_run,
             executor.EXAMPLES_KEY: examples,
         }
-        made = {executor.METRICS_KEY: Metrics, executor.CLASSIFICATION_KEY: ClassificationMetrics}
-        if model is not None:
-            made |= {executor.PAGE_KEY: ModelPage, executor.HTML_KEY: HTML}
-        super().__init__(
-            ModelReportSpec(
-                **{
-                    executor.EVALUATION_KEY: evaluation,
-                    executor.REPORT_KEY: report,
-                    **{key: each for key, each in given.items() if each is not None},
-                    **{key: channel_utils.as_channel([kind()]) for key, kind in made.items()},
-                }
-            )
-        )
+        without = () if model is not None else (executor.PAGE_KEY, executor.HTML_KEY)
+        super().__init__(fill_spec(ModelReportSpec, values, without))

@@ -35,7 +35,7 @@ from darkroom.options.diff import DiffFields, DiffOptions
 from darkroom.options.fields import check_fields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
-from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.source import SourceFields
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.runtime.functions import FUNCTION
@@ -122,7 +122,7 @@ CONVERT_IMAGES = Interface(
     "convert_images",
     "Converts images and their labels into verified TFRecords.",
     (
-        Parameter("data", str, DATA_HELP, runtime=True),
+        *take_options(PipelineFields, only=["data"]),
         *take_options(SourceFields, ConversionFields, UpdateFields, EmbedFields),
         *take_options(ValidationFields, only=["max_rejects"]),
         Parameter(

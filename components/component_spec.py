@@ -1,0 +1,28 @@
+"""The interface of a component, filled: its inputs and properties, and a channel of each output."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tfx.types import channel_utils
+from tfx.types.component_spec import ComponentSpec
+
+
+def fill_spec(
+    kind: type[ComponentSpec], given: Mapping[str, Any], without: Collection[str] = ()
+) -> Any:
+    """Returns the interface of a component with its values.
+
+    Args:
+        kind: The class of the interface.
+        given: Inputs and properties by name; None is left out.
+        without: The optional outputs that this component does not have.
+    """
+    outputs = {
+        name: channel_utils.as_channel([each.type()])
+        for name, each in kind.OUTPUTS.items()
+        if name not in without
+    }
+    taken = {name: value for name, value in given.items() if value is not None}
+    return kind(**taken, **outputs)
