@@ -185,7 +185,7 @@ def _check_kind(node: BaseNode, target: str) -> None:
     kind = type(node).__name__
     if isinstance(node, Pipeline):
         raise UsageError(
-            f"{node.id} is a pipeline inside of the pipeline, which TFX cannot compile.",
+            f"{node.id} is a nested pipeline, which TFX cannot compile.",
             "Give its components to the outer pipeline.",
         )
     if isinstance(node, InfraValidator):

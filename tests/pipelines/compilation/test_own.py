@@ -489,7 +489,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("vertex", lambda _: CsvExampleGen("/home/me"), "CsvExampleGen.input_base is '/home/me', wh"),
     ("kubeflow", lambda _: Importer("/mnt/a", Model), "Importer.artifact_uri is '/mnt/a', which"),
     ("kubeflow", lambda _: make_pusher(StockPusher, "s3://m"), "Pusher.push_destination is 's3:/"),
-    ("vertex", lambda _: Pipeline("inner", components=[]), "inner is a pipeline inside of the"),
+    ("vertex", lambda _: Pipeline("inner", components=[]), "inner is a nested pipeline"),
     # What was forgotten, or is of another pipeline.
     ("kubeflow", lambda _: import_statistics()[1], "StatisticsGen needs Records, which is not amo"),
     ("kubeflow", make_late_table, "Late needs MakeTable, which is not among the components of the"),
