@@ -28,9 +28,12 @@ COUNT = 15
 
 @pytest.fixture(scope="module", autouse=True)
 def few():
-    """Fewer drawings of each label."""
+    """Fewer drawings of each label, drawn once for all tests."""
+    drawn = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "NUM_OF_LABEL", COUNT)
+        rows = list(module._add_drawings(drawn))
+        patch.setattr(module, "_add_drawings", lambda files: files.update(drawn) or rows)
         yield
 
 
