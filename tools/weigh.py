@@ -13,7 +13,7 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,6 +98,43 @@ def find_folder_circles(paths: list[Path]) -> list[str]:
     )
 
 
+def list_owned(start: str) -> set[Path]:
+    """Returns the files that a module imports, and they in turn: what one reads to own it.
+
+    Imports inside functions count, those for type checkers do not. Nor does the `__init__` of a
+    package from which only another module is imported.
+    """
+    homes = {"darkroom": ROOT / "src/darkroom"}
+    homes |= {f"darkroom.{name}": ROOT / name for name in CODE[1:]}
+    known = {}
+    for package, folder in homes.items():
+        for path in folder.rglob("*.py"):
+            names = path.relative_to(folder).with_suffix("").parts
+            names = names[:-1] if names[-1] == "__init__" else names
+            known[".".join((package, *names))] = path
+    found: set[str] = set()
+    todo = {start}
+    while todo:
+        found |= todo
+        trees = [ast.parse(known[name].read_text("utf-8")) for name in todo]
+        named = {name for tree in trees for name in _list_imports(tree, known)}
+        todo = named.intersection(known) - found
+    return {known[name] for name in found}
+
+
+def _list_imports(node: ast.AST, known: Container[str]) -> Iterator[str]:
+    """Yields the modules that a piece of code imports, but not for type checkers."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.Import):
+        yield from (each.name for each in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        names = [f"{node.module}.{each.name}" for each in node.names]
+        yield from (name if name in known else node.module for name in names)
+    for child in ast.iter_child_nodes(node):
+        yield from _list_imports(child, known)
+
+
 def count_flags() -> Iterator[tuple[str, int]]:
     """Yields each command and the number of its flags."""
     from darkroom.cli.parser import build_parser
@@ -132,6 +169,8 @@ def main() -> int:
     print(f"lines of code            {sum(map(count_code, texts)):,}")
     tests = sum(len(path.read_text("utf-8").splitlines()) for path in list_files("tests"))
     print(f"lines of tests           {tests:,}")
+    owned = [path.read_text("utf-8") for path in list_owned("darkroom.conversion.convert")]
+    print(f"to own convert           {len(owned)} modules, {sum(map(count_code, owned)):,} lines")
     print(
         f"commands, flags          {len(flags)}, {sum(flags.values())} (submit {flags['submit']})"
     )
