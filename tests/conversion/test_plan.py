@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.output.output import Output
-from darkroom.conversion.plan import plan_tasks
+from darkroom.conversion.plan import find_same_shard, plan_tasks
+from darkroom.dataset.commit import Shard, Split
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
 from darkroom.manifest.writer import write_manifest
@@ -54,3 +56,24 @@ def test_jpegs_are_decoded_again_where_the_source_has_other_files(tmp_path, name
     attempt = Output(folders).make_attempt(LOCAL_RUNNER, {})
     tasks = plan_tasks(folders, attempt, RecordOptions(find_decoded_copies=asked))
     assert {task.image.find_decoded_copies for task in tasks} == {planned}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({}, True),
+        ({"split": ["eval", "eval", "train"]}, False),
+        ({"shard": [1, 1, 0]}, False),
+        ({"position": [0, 2, 1]}, False),
+        ({"is_same": [True, True, False]}, False),
+        ({name: [None] * 3 for name in ("split", "shard", "position", "is_same")}, False),
+        ({"shard": [0, 0, 0]}, False),  # It has more records.
+    ],
+)
+def test_only_a_whole_old_shard_is_linked(changes, is_same):
+    places = {"split": ["eval"] * 3, "shard": [1] * 3, "position": [0, 1, 2], "is_same": [True] * 3}
+    types = [pa.string(), pa.int64(), pa.int64(), pa.bool_()]
+    rows = pa.table({**places, **changes}, pa.schema(zip(places, types, strict=True)))
+    shards = tuple(Shard(f"{number}", count, 1, "0") for number, count in enumerate((4, 3)))
+    found = find_same_shard(rows, dict.fromkeys(("train", "eval"), Split(7, shards)))
+    assert found == (shards[1] if is_same else None)

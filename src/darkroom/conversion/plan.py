@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
@@ -20,7 +21,7 @@ from darkroom.conversion.output.commit import Commit, describe_options
 from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.conversion.shards.shard import ShardRange, ShardTask
 from darkroom.conversion.shards.writing import WriteJob
-from darkroom.dataset.commit import Shard, read_dataset
+from darkroom.dataset.commit import Shard, Split, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
@@ -135,27 +136,36 @@ def _find_damaged(old: OldDataset, fingerprint: str) -> OldDataset:
 
 
 def _find_links(
-    folder: str, shards: Sequence[ShardRange], dataset: OldDataset | None
+    folder: str, shards: Sequence[ShardRange], old: OldDataset | None
 ) -> Iterator[Shard | None]:
     """Yields for each shard the old one that has its very records; None without one."""
-    if dataset is None:
+    if old is None:
         yield from [None] * len(shards)
         return
-    old = read_old_places(folder)
-    is_same = old["is_same"].fill_null(False).to_numpy()
-    positions, numbers = (old[name].fill_null(-1).to_numpy() for name in ("position", "shard"))
-    splits = old["split"].fill_null("").to_numpy()
-    known = read_dataset(dataset.folders.examples).splits
+    places, splits = read_old_places(folder), read_dataset(old.folders.examples).splits
     for each in shards:
-        own = slice(each.first_row, each.first_row + each.num_rows)
-        found = None
-        split, number = splits[each.first_row], numbers[each.first_row]
-        is_one = (splits[own] == split).all() and (numbers[own] == number).all()
-        if is_one and is_same[own].all() and (positions[own] == np.arange(each.num_rows)).all():
-            shard = known[split].shards[number]
-            is_whole = shard.records == each.num_rows and shard.file not in dataset.damaged
-            found = shard if is_whole else None
-        yield found
+        shard = find_same_shard(places.slice(each.first_row, each.num_rows), splits)
+        yield shard if shard and shard.file not in old.damaged else None
+
+
+def find_same_shard(places: pa.Table, splits: Mapping[str, Split]) -> Shard | None:
+    """Returns the old shard of which rows are all records, unchanged and in their order.
+
+    Args:
+        places: Where the old dataset has the images of the rows; null for those that it lacks.
+        splits: The splits of the old dataset.
+    """
+    split, number = (places[name][0].as_py() for name in ("split", "shard"))
+    if split is None:
+        return None
+    shard = splits[split].shards[number]
+    whole = {
+        "split": pa.repeat(split, shard.records),
+        "shard": pa.repeat(number, shard.records),
+        "position": np.arange(shard.records),
+        "is_same": pa.repeat(True, shard.records),
+    }
+    return shard if places.select([*whole]).equals(pa.table(whole)) else None
 
 
 def plan_shards(folder: str, manifest: Manifest, options: RecordOptions) -> list[ShardRange]:
