@@ -11,9 +11,9 @@ import tensorflow_model_analysis as tfma
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.commit import ONE_LABEL
 from darkroom.errors import DataError, is_environment
 from darkroom.evaluation.report.result import Slice
+from darkroom.options.source import ONE_LABEL
 from darkroom.runtime.text import make_visible
 from darkroom.targets.checks import KINDS
 from darkroom.targets.scoring import find_scoring
@@ -45,7 +45,7 @@ class Evaluation:
 def list_scores() -> dict[str, str]:
     """Returns the name for people of each number that decides, by the name that TFMA has."""
     scorings = {kind: find_scoring(kind) for kind in KINDS}
-    label = scorings.pop(ONE_LABEL.kind)
+    label = scorings.pop(ONE_LABEL)
     names = {each.scalars[0]: each.score_name for each in scorings.values()}
     return {ACCURACY_KEY: label.score_name, **names}
 

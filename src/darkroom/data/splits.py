@@ -7,14 +7,14 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypedDict
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
-from darkroom.dataset.commit import ONE_LABEL, Dataset, Shard, Target
+from darkroom.dataset.commit import Dataset, Shard, Target
 from darkroom.dataset.index import check_index_rows
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
@@ -66,7 +66,7 @@ class RecordSplit:
     @property
     def target(self) -> Target:
         """What its images are labelled with: one label if another tool wrote them."""
-        return next((each.target for each in self.commits.values() if each), ONE_LABEL)
+        return next((each.target for each in self.commits.values() if each), Target())
 
     @property
     def data(self) -> list[DataPart]:
@@ -150,7 +150,7 @@ class ImageSplit:
     uris: Sequence[str]
     numbers: Sequence[Any]
     version: str
-    target: Target = ONE_LABEL
+    target: Target = field(default_factory=Target)
 
     @property
     def data(self) -> list[DataPart]:

@@ -109,9 +109,6 @@ class Target:
     names: Names = ()
 
 
-ONE_LABEL = Target()
-
-
 @dataclass(frozen=True)
 class Dataset:
     """The content of a dataset.
@@ -149,7 +146,7 @@ class Dataset:
     splits: dict[str, Split]
     files: dict[str, SideFile] = field(default_factory=dict)
     targets: Annotated[dict[str, Target], check_some] = field(
-        default_factory=lambda: {"label": ONE_LABEL}
+        default_factory=lambda: {"label": Target()}
     )
     max_rejects: Share | None = None
     decisions: Decisions | None = None

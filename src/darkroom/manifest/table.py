@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import labels, layout
-from darkroom.dataset.commit import ONE_LABEL, Target
+from darkroom.dataset.commit import Target
 from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index import OPTIONAL_COLUMNS
 from darkroom.dataset.named import find_named
@@ -78,7 +78,7 @@ class Manifest:
     inputs: dict[str, str]
     has_images: bool
     has_labels: bool
-    target: Target = ONE_LABEL
+    target: Target = field(default_factory=Target)
     seed: int = 0
     ignored: int = 0
     fingerprint: str = ""

@@ -10,7 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset.commit import ONE_LABEL
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -30,6 +29,7 @@ from darkroom.evaluation.scores.serving import (
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_file, make_decoder
 from darkroom.options.input import STRETCH
+from darkroom.options.source import ONE_LABEL
 from darkroom.targets.head import make_head
 from darkroom.targets.learned import LEARNED_FILE, Learned
 from darkroom.targets.scoring import find_scoring
@@ -86,7 +86,7 @@ def export_model(
         UsageError: The model gives something else, or Keras has another backend.
     """
     check_backend()
-    learned = labels if isinstance(labels, Learned) else Learned(ONE_LABEL.kind, tuple(labels))
+    learned = labels if isinstance(labels, Learned) else Learned(ONE_LABEL, tuple(labels))
     head, records_key = make_head(learned), find_scoring(learned.kind).records_key
     more = ", or pass from_logits=True"
     check_answers(model, "The model", image_size, head, from_logits=from_logits, more=more)

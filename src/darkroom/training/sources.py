@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from darkroom.data.open import OpenedData, open_data
 from darkroom.data.splits import RecordSplit, Split
-from darkroom.dataset.commit import ONE_LABEL
+from darkroom.dataset.commit import Target
 from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError
@@ -42,7 +42,7 @@ def check_data(splits: Mapping[str, Split], labels: Sequence[str]) -> None:
         DataError: Records have no labels, all have the same, or the label map has too few.
     """
     training = splits[TRAIN]
-    if training.target != ONE_LABEL:
+    if training.target != Target():
         return
     for split in splits.values():
         for root, dataset in split.commits.items() if isinstance(split, RecordSplit) else ():
