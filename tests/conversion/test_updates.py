@@ -33,7 +33,7 @@ from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
-from darkroom.manifest import decisions as decided
+from darkroom.manifest import changes as decided
 from darkroom.manifest import writer
 from darkroom.options import ConversionOptions
 

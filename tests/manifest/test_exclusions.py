@@ -56,7 +56,7 @@ def test_an_empty_list_has_no_names(tmp_path):
     [
         ("list.parquet", b"no", "cannot be read"),
         ("list.parquet", b"PAR1" + bytes(100) + b"PAR1", r"cannot be read: .*[^\n.]\."),
-        ("list.txt", b"\xff.jpg", "cannot be read"),
+        ("list.txt", b"\xff.jpg", "is not UTF-8, line 1, byte 0"),
         ("list.csv", b'"a.jpg', "cannot be read"),
     ],
 )

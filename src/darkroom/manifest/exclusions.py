@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import duckdb
@@ -19,7 +17,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.errors import DataError
-from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS
+from darkroom.manifest.sources.text import TextFile
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
@@ -29,14 +27,12 @@ from darkroom.storage.uris import MAX_PATH_CHARACTERS
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
 KEEP_COLUMN = "keep"
-# Excluded rows are dropped before rows are compared, so they are in no conflict.
 _EXCLUDED = """
 CREATE TEMP TABLE excluded AS
 SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
 UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
 UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
 """
-_INCLUDED = "CREATE TEMP VIEW included AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
 # Of the several names of an image one is enough. Only excluded rows can have one of the names, so
 # the source is not read again.
 _UNKNOWN_NAMES = """
@@ -48,7 +44,6 @@ listed AS (
 )
 SELECT count(DISTINCT name), min(name) FROM listed
 """
-_COUNTS = "SELECT (SELECT count(*) FROM excluded), (SELECT count(*) FROM included)"
 _SCHEMA = pa.schema([("image", pa.int64()), ("name", pa.string())])
 _HINT = "Give a Parquet file, a CSV or a text file with the keys or paths of images."
 
@@ -66,46 +61,32 @@ def hash_exclusions(path: str) -> str:
     return digest.hexdigest()
 
 
-def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratch: str) -> int:
-    """Creates the view `included` of the rows of `staged` that a list does not exclude.
+def find_excluded(connection: duckdb.DuckDBPyConnection, path: str, scratch: str) -> None:
+    """Creates the table `excluded` of the rows that a list names.
 
     Args:
         connection: A database with the view `staged`.
-        path: The list; None for none.
+        path: The list.
         scratch: A local folder.
 
-    Returns:
-        How many rows are excluded.
-
     Raises:
-        DataError: The list is damaged, no column names images, or it lists all rows.
+        DataError: The list is damaged, or no column names images.
         OSError: It cannot be read.
     """
-    if path is None:
-        connection.execute("CREATE TEMP VIEW included AS SELECT * FROM staged")
-        return 0
     table = os.path.join(scratch, "names.parquet")
     write_names(path, table)
     create_view(connection, "names", [table], scratch)
     connection.execute(_EXCLUDED)
-    connection.execute(_INCLUDED)
     count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
     if count:
         progress.note(
             f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
             f"{first!r}. A name is a key, a URI, or a path relative to the source."
         )
-    excluded, included = connection.execute(_COUNTS).fetchall()[0]
-    rows, them = format_count(excluded, "row"), "it" if excluded == 1 else "them"
-    if excluded and not included:
-        raise DataError(
-            f"The list {path} leaves out all {rows} that can be used, so there is nothing to "
-            "write.",
-            "Leave the list out (--exclude, exclude= in Python), or take names out of it.",
-        )
+    [(excluded,)] = connection.execute("SELECT count(*) FROM excluded").fetchall()
     if excluded:
+        rows, them = format_count(excluded, "row"), "it" if excluded == 1 else "them"
         progress.note(f"{rows} left out, because {path} lists {them}.")
-    return int(excluded)
 
 
 def write_names(path: str, table: str) -> None:
@@ -176,37 +157,31 @@ def _can_name(field: pa.Field) -> bool:
 
 
 def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
-    with storage.open_read(path) as binary:
-        lines = _list_lines(path, io.TextIOWrapper(binary, encoding="utf-8-sig", newline=""))
-        records: Iterable[list[str]] = csv.reader(lines, strict=True)
-        if ending != ".csv":
-            records = ([line.strip()] for line in lines)
-        header: Sequence[str] | None = None
-        rows: list[dict[str, Any]] = []
-        for cells in filter(any, records):
-            if header is None:
-                is_header = any(cell.strip() in NAME_COLUMNS for cell in cells)
-                header = [cell.strip() for cell in cells] if is_header else NAME_COLUMNS[:1]
-                if is_header:
-                    continue
-            # Cells after the last column are ignored.
-            rows.append(dict(zip(header, cells, strict=False)))
-            if len(rows) == BATCH_ROWS:
-                yield list(_find_names(rows))
-                rows = []
-        yield list(_find_names(rows))
+    lines = _read_lines(path)
+    records: Iterable[list[str]] = csv.reader(lines, strict=True)
+    if ending != ".csv":
+        records = ([line.strip()] for line in lines)
+    header: Sequence[str] | None = None
+    rows: list[dict[str, Any]] = []
+    for cells in filter(any, records):
+        if header is None:
+            is_header = any(cell.strip() in NAME_COLUMNS for cell in cells)
+            header = [cell.strip() for cell in cells] if is_header else NAME_COLUMNS[:1]
+            if is_header:
+                continue
+        # Cells after the last column are ignored.
+        rows.append(dict(zip(header, cells, strict=False)))
+        if len(rows) == BATCH_ROWS:
+            yield list(_find_names(rows))
+            rows = []
+    yield list(_find_names(rows))
 
 
-def _list_lines(path: str, text: io.TextIOWrapper) -> Iterator[str]:
-    # One more than allowed: a longer line is never read into memory as a whole.
-    read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
-    for number, line in enumerate(iter(read, ""), start=1):
-        if len(line) > MAX_LINE_CHARACTERS:
-            raise DataError(
-                f"The list {path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} characters.",
-                _HINT,
-            )
-        yield line
+def _read_lines(path: str) -> Iterator[str]:
+    try:
+        yield from TextFile(path).lines()
+    except DataError as error:
+        raise DataError(f"The list {error.message}", _HINT) from error
 
 
 def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[list[str]]:

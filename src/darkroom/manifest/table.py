@@ -175,7 +175,7 @@ class ManifestRow(NamedTuple):
         copies: URIs of files that must have the bytes of its image, which it was merged with.
         old: Where the dataset that is updated has its image, if that is unchanged: `split`,
             `shard`, `position`, `offset`, `length`, and whether the whole record `is_same`.
-        ignored: With which images it is in no finding; see `manifest.decisions`.
+        ignored: With which images it is in no finding; see `manifest.changes`.
     """
 
     key: str

@@ -32,8 +32,7 @@ from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
 from darkroom.manifest.base import Base
-from darkroom.manifest.decisions import apply_decisions
-from darkroom.manifest.exclusions import exclude_rows
+from darkroom.manifest.changes import change_rows
 from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.placement import check_placement, place_rows
@@ -236,8 +235,7 @@ def write_manifest(
             if depth:
                 connection.execute(_SHARED.format(depth=depth))
                 connection.execute(_MERGED)
-            excluded = exclude_rows(connection, options.exclude, scratch)
-            decisions, dropped = apply_decisions(connection, options, schema, base, scratch, named)
+            excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
             old_rows = base.planned_rows if base else 0
             conflicts = _reject_conflicts(connection, schema, kind, scratch, old_rows)
             merged = _count_merged(connection, schema, options)
@@ -257,7 +255,7 @@ def write_manifest(
     manifest = Manifest(
         rows=staged.rows,
         deduplicated=staged.rows - sum(splits.values()) - rejected,
-        excluded=excluded + dropped,
+        excluded=excluded,
         merged=merged,
         rejected=rejected,
         splits=splits,

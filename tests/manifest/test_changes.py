@@ -124,12 +124,15 @@ def test_all_rows_of_an_image_are_decided_about(images):
 
 
 def test_a_list_may_exclude_rows_as_well(images):
-    with pytest.raises(DataError, match=r"decisions.jsonl drop all 5 rows that can be used"):
-        plan(images, *(decide("drop", name) for name in LABELS))
     (images / "list.txt").write_text("a\nb\n")
-    found, rows = plan(
-        images, decide("drop", "a"), decide("drop", "c"), exclude=str(images / "list.txt")
-    )
+    exclude = {"exclude": str(images / "list.txt")}
+    for names, given, files in (
+        (LABELS, {}, "[^ ]*decisions.jsonl"),
+        ("cde", exclude, "[^ ]*list.txt and [^ ]*decisions.jsonl"),
+    ):
+        with pytest.raises(DataError, match=f"All 5 rows that can be used .* by {files}, so"):
+            plan(images, *(decide("drop", name) for name in names), **given)
+    found, rows = plan(images, decide("drop", "a"), decide("drop", "c"), **exclude)
     assert ({*rows}, found.excluded) == ({"d", "e"}, 3)
 
 

@@ -1,4 +1,4 @@
-"""Applies what people decided to the rows of a list: `--decisions`.
+"""Removes and changes rows of a list: those that `--exclude` lists, and as `--decisions` says.
 
 A decision counts for an image with the very bytes that were seen, so these few images are read
 here; those that an update knows to be unchanged are not. It counts for all rows of the image.
@@ -28,6 +28,7 @@ from darkroom.decisions.lines import (
 )
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.base import Base
+from darkroom.manifest.exclusions import find_excluded
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, list_first, make_visible
@@ -54,65 +55,106 @@ SELECT key, bool_or(action = 'drop') AS is_dropped, any_value(split) AS split,
 FROM chosen GROUP BY key
 """
 # The rows of an image may have several keys: each follows its own one, where that is decided about.
-_FIND_ROWS = """
+# The rows of an image may have several keys: each follows its own one, where that is decided about.
+_DECIDED = """
 CREATE TEMP TABLE decided AS
-WITH named AS (SELECT DISTINCT key, uri FROM staged SEMI JOIN decisions USING (key))
-SELECT row, min({'is_other': named <> key, 'named': named}).named AS named FROM (
-    SELECT row, key, key AS named FROM staged SEMI JOIN named USING (key)
-    UNION ALL SELECT row, staged.key, named.key FROM staged JOIN named USING (uri) WHERE uri <> ''
-) GROUP BY row
+WITH named AS (SELECT DISTINCT key, uri FROM staged SEMI JOIN decisions USING (key)),
+rows AS (
+    SELECT row, min({'is_other': named <> key, 'named': named}).named AS key FROM (
+        SELECT row, key, key AS named FROM staged SEMI JOIN named USING (key)
+        UNION ALL
+        SELECT row, staged.key, named.key FROM staged JOIN named USING (uri) WHERE uri <> ''
+    ) GROUP BY row
+)
+SELECT row, decisions.* EXCLUDE (key) FROM rows JOIN decisions USING (key)
+"""
+# Rows are removed before rows are compared, so those are in no conflict.
+_REMOVED = """
+CREATE TEMP TABLE removed AS
+SELECT row FROM excluded UNION SELECT row FROM decided WHERE is_dropped
 """
 _ENTRIES = """
 CREATE TEMP VIEW entries AS
-SELECT included.* REPLACE (
-    coalesce(decisions.split, included.split) AS split,
-    coalesce(decisions.split, declared) AS declared,
-    coalesce(decisions.label, included.label) AS label
+SELECT staged.* REPLACE (
+    coalesce(decided.split, staged.split) AS split,
+    coalesce(decided.split, declared) AS declared,
+    coalesce(decided.label, staged.label) AS label
 ){more}
-FROM included LEFT JOIN decided USING (row) LEFT JOIN decisions ON decisions.key = decided.named
-WHERE is_dropped IS NOT TRUE
+FROM (FROM staged ANTI JOIN removed USING (row)) AS staged LEFT JOIN decided USING (row)
 """
-_COUNT_DROPPED = """
-SELECT count(*) FILTER (WHERE is_dropped), count(*)
-FROM included LEFT JOIN decided USING (row) LEFT JOIN decisions ON decisions.key = decided.named
-"""
+_COUNTS = "SELECT (SELECT count(*) FROM removed), (SELECT count(*) FROM staged)"
 
 
-def apply_decisions(
+def change_rows(
     connection: duckdb.DuckDBPyConnection,
     options: ManifestOptions,
     schema: Schema,
     base: Base | None,
     scratch: str,
     named: str | None = None,
-) -> tuple[Decisions | None, int]:
-    """Creates the view `entries` of the rows of `included`, with what was decided about them.
+) -> tuple[int, Decisions | None]:
+    """Creates the view `entries` of the rows of `staged`, without those that are removed.
 
     Where something is ignored, it has the column `ignored`: the keys of the images with which an
     image is in no finding, separated by spaces, or `ALL_FINDINGS`.
 
     Args:
-        connection: Has the views `staged` and `included`, and with a base what `Base.match` makes.
-        options: They name the file of decisions, if there is one.
+        connection: Has the view `staged`, and with a base what `Base.match` makes.
+        options: They name the list of exclusions and the file of decisions, if there are any.
         schema: The columns of the source.
         base: The dataset that is updated.
         scratch: A local folder.
-        named: The file that the user named, which it was made of.
+        named: The file of decisions that the user named, which that of the options was made of.
 
     Returns:
-        What was applied, None without a file; and how many rows are dropped.
+        How many rows are removed; and the decisions that were applied, None without a file.
 
     Raises:
-        DataError: A line is not a decision, or has an impossible label. Or all images are gone, or
-            dropped.
+        DataError: A file is damaged, or has an impossible label. Or all images are gone, or
+            removed.
+        OSError: A file cannot be read, or a store fails.
+    """
+    if options.exclude is None and options.decisions is None:
+        connection.execute("CREATE TEMP VIEW entries AS FROM staged")
+        return 0, None
+    if options.exclude is None:
+        connection.execute("CREATE TEMP TABLE excluded (row BIGINT)")
+    else:
+        find_excluded(connection, options.exclude, scratch)
+    applied = None
+    chosen: dict[int, Decision] = {}
+    if options.decisions is not None:
+        named = named or options.decisions
+        applied, chosen = _choose(connection, options.decisions, named, base)
+    table = os.path.join(scratch, "chosen.parquet")
+    pq.write_table(_make_table(chosen, options, schema, named), table)
+    create_view(connection, "chosen", [table], scratch)
+    for statement in (_COMBINE, _DECIDED, _REMOVED):
+        connection.execute(statement)
+    is_ignored = any(each.action == IGNORE for each in chosen.values())
+    connection.execute(_ENTRIES.format(more=", ignored" if is_ignored else ""))
+    [(removed, rows)] = connection.execute(_COUNTS).fetchall()
+    if removed and removed == rows:
+        files = " and ".join(filter(None, (options.exclude, named)))
+        raise DataError(
+            f"All {format_count(rows, 'row')} that can be used are left out by {files}, so there "
+            "is nothing to write.",
+            "Leave it out (--exclude or --decisions; exclude= or decisions= in Python), or take "
+            "lines out of it.",
+        )
+    return int(removed), applied
+
+
+def _choose(
+    connection: duckdb.DuckDBPyConnection, path: str, named: str, base: Base | None
+) -> tuple[Decisions, dict[int, Decision]]:
+    """Returns the decisions about images that are as they were, by the numbers of their lines.
+
+    Raises:
+        DataError: A line is not a decision, or all images are gone.
         OSError: The file cannot be read, or a store fails.
     """
-    path = options.decisions
-    if path is None:
-        connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM included")
-        return None, 0
     sha256, decisions = read_decisions(path)
-    named = named or path
     hashes = _hash_images(connection, decisions.values(), has_base=base is not None)
     chosen: dict[int, Decision] = {}
     gone, changed = [], []
@@ -129,33 +171,23 @@ def apply_decisions(
             "The decisions are of another dataset. Or all these images are gone: then leave "
             "--decisions out (decisions= in Python).",
         )
-    table = os.path.join(scratch, "chosen.parquet")
-    pq.write_table(_make_table(chosen, options, schema, named), table)
-    create_view(connection, "chosen", [table], scratch)
-    for statement in (_COMBINE, _FIND_ROWS):
-        connection.execute(statement)
-    found = Counter(each.action for each in chosen.values())
-    connection.execute(_ENTRIES.format(more=", ignored" if found[IGNORE] else ""))
-    dropped, included = connection.execute(_COUNT_DROPPED).fetchall()[0]
-    if dropped and dropped == included:
-        raise DataError(
-            f"The decisions in {named} drop all {format_count(dropped, 'row')} that can be used, "
-            "so there is nothing to write.",
-            "Leave the file out (--decisions, decisions= in Python), or take lines out of it.",
-        )
     if changed:
         progress.warn(f"Not applied, because the images changed since: {list_first(changed)}.")
     if gone:
         progress.warn(f"Not applied, because the images are gone: {list_first(gone)}.")
+    found = Counter(each.action for each in chosen.values())
     counts = {action: found[action] for action in ACTIONS}
     counts |= {"changed": len(changed), "gone": len(gone)}
     texts = [f"{name} {count:,}" for name, count in counts.items() if count]
     progress.note(f"Decisions: {', '.join(texts) or 'none'}.")
-    return Decisions(sha256=sha256, counts=counts), int(dropped)
+    return Decisions(sha256=sha256, counts=counts), chosen
 
 
 def _make_table(
-    decisions: Mapping[int, Decision], options: ManifestOptions, schema: Schema, named: str
+    decisions: Mapping[int, Decision],
+    options: ManifestOptions,
+    schema: Schema,
+    named: str | None,
 ) -> pa.Table:
     """Returns decisions as rows, with labels as the column `label` of a manifest has them.
 
