@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import darkroom
-from darkroom.cli import main
 from darkroom.dataset.commit import read_dataset
 from darkroom.decisions.saved import parse_saved
 from darkroom.options import ConversionOptions
@@ -211,14 +210,14 @@ def test_in_a_frame_decisions_are_copied_and_nothing_is_said_to_be_saved(
 
 
 def test_decisions_let_the_next_run_pass_the_gate(
-    seen: dict[str, Any], folder: Path, images: Path, checked: darkroom.ValidationResult, capsys
+    seen: dict[str, Any], folder: Path, images: Path, checked: darkroom.ValidationResult
 ):
     assert "drop" in seen["after keep left"][0]
-    output, saved = folder / "decisions.jsonl", folder / "saved.json"
-    resolve = ["gallery", checked.directory, "--resolve", str(saved), "--output", str(output)]
-    assert main(resolve) == 0
-    assert "drop 8" in capsys.readouterr().out
-    decisions = [json.loads(line) for line in output.read_text().splitlines()]
+    options = ConversionOptions(embed=True, decisions=folder / "saved.json")
+    made = darkroom.convert(images, folder / "decided", options=options)
+    assert made.decisions["counts"]["drop"] == 8
+    lines = (folder / "decided/decisions.jsonl").read_text().splitlines()
+    decisions = [json.loads(line) for line in lines]
     assert seen["reopened"] == f"{len(decisions)} decisions"
     found = {(each["action"], shorten(each["uri"])): each for each in decisions}
     assert {path for action, path in found if action == "drop"} == set().union(*PLANTED.values())
@@ -230,8 +229,6 @@ def test_decisions_let_the_next_run_pass_the_gate(
         label = path.split("/")[1]
         assert found["relabel", path]["label"] == (SCRIPT if label == "cup" else label)
 
-    options = ConversionOptions(embed=True, decisions=saved)
-    darkroom.convert(images, folder / "decided", options=options)
     result = darkroom.validate(folder / "decided", policies=STRICT)
     result.check()
     assert {each.check for each in result.findings} <= {"quality"}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,16 +15,28 @@ from PIL import Image
 
 import darkroom
 from darkroom.dataset.index import read_index
+from darkroom.dataset.layout import Folders
 from darkroom.decisions import lines
+from darkroom.decisions.lasting import make_lasting
 from darkroom.decisions.lines import Decision, format_decisions, read_decisions
-from darkroom.decisions.resolving import format_resolved, resolve
-from darkroom.decisions.saved import FORM, parse_saved, resolve_saved
-from darkroom.errors import DataError, OutputError
+from darkroom.decisions.saved import FORM, identify_saved, parse_saved, resolve_saved
+from darkroom.errors import DataError
+from darkroom.runtime import progress
 
 KEYS = [f"{number:032x}" for number in range(4)]
 HASHES = [f"{number:064x}" for number in range(4)]
 NAMES = [f"/{key}.png" for key in KEYS]
-INDEX = pa.table({"key": KEYS, "sha256": HASHES, "uri": NAMES, "row": [10, 7, 9, 8]})
+INDEX = pa.table(
+    {
+        "key": KEYS,
+        "sha256": HASHES,
+        "uri": NAMES,
+        "row": [10, 7, 9, 8],
+        "source_size": [1] * 4,
+        "source_version": ["1"] * 4,
+        "changes": [""] * 4,
+    }
+)
 HOSTILE = "<script>\u202e=cmd|'\"\n\U0001f408"
 
 
@@ -33,7 +46,7 @@ def save(*decisions, dataset="a" * 64):
 
 
 def resolve_all(*decisions):
-    return resolve_saved(parse_saved(save(*decisions)), "a" * 64, INDEX)
+    return resolve_saved(parse_saved(save(*decisions)), INDEX)[0]
 
 
 def write(path, *decisions):
@@ -42,7 +55,7 @@ def write(path, *decisions):
 
 
 def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_one():
-    found = resolve_all(
+    made = [
         {"action": "drop", "places": [2, 1]},
         {"action": "relabel", "label": "cat", "places": [1, 3]},
         {"action": "relabel", "label": HOSTILE, "places": [3]},
@@ -50,9 +63,10 @@ def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_
         {"action": "ignore", "pair": [3, 0]},
         {"action": "ignore", "pair": [0, 3]},
         {"action": "drop", "places": [2]},
-    )
+    ]
+    mark = identify_saved(parse_saved(save(*made)))
     named = [{"key": k, "sha256": s, "uri": f"/{k}.png"} for k, s in zip(KEYS, HASHES, strict=True)]
-    assert found == [
+    expected = [
         Decision(action="drop", **named[1]),
         Decision(action="relabel", label="cat", **named[1]),
         Decision(action="relabel", label=HOSTILE, **named[3]),
@@ -60,15 +74,9 @@ def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_
         Decision(action="ignore", **named[0], **{f"other_{k}": v for k, v in named[3].items()}),
         Decision(action="drop", **named[2]),
     ]
+    assert resolve_all(*made) == [replace(each, saved=mark) for each in expected]
 
 
-@pytest.mark.fault(
-    76,
-    "saved in a gallery of another commit",
-    "refused, with the fingerprints of both",
-    code="exit 1",
-    hint="resolve them with the dataset that the gallery showed",
-)
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -85,14 +93,13 @@ def test_places_become_keys_and_hashes_and_a_later_decision_replaces_an_earlier_
         ),
         (save({"action": "drop", "rows": [4]}), "not one of the 4 rows"),
         (save({"action": "drop", "places": [4]}), "not one of the 4 rows"),
-        (save(dataset="b" * 64), f"the dataset {'b' * 64}, and this one is {'a' * 64}"),
         (b"[" * 100_000, "not what the gallery saves"),
         (b"\xff\xfe\x00", "not what the gallery saves"),
     ],
 )
-def test_a_damaged_file_and_one_of_another_dataset_are_refused(data, said):
+def test_a_damaged_file_is_refused(data, said):
     with pytest.raises(DataError, match="(?s)" + re.escape(said)):
-        resolve_saved(parse_saved(data), "a" * 64, INDEX)
+        resolve_saved(parse_saved(data), INDEX)
 
 
 def test_a_file_is_read_as_it_was_written_and_its_last_line_wins(tmp_path):
@@ -161,33 +168,32 @@ def made(tmp_path_factory):
     return darkroom.convert(tmp_path / "list.csv", tmp_path / "records")
 
 
-def test_hashes_are_those_of_the_files(made, tmp_path):
+def take(made, tmp_path, saved):
+    """Returns the decisions of a run that takes what was saved."""
+    path = tmp_path / "saved.json"
+    path.write_bytes(saved)
+    lasting = make_lasting(str(path), str(tmp_path), [Folders.of_dataset(made.output_dir)])
+    return [*read_decisions(lasting)[1].values()]
+
+
+def test_hashes_are_those_of_the_files(made, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(progress, "warn", said.append)
     images = Path(made.output_dir).parent / "images"
     index = read_index(made.index_dir).to_pylist()
     names = [row["id"].removeprefix("images/") for row in index]
     assert [bool(row["changes"]) for row in index] == [name.endswith("bmp") for name in names]
     (images / "4.bmp").write_bytes(b"other")
-    saved, path = tmp_path / "saved.json", tmp_path / "decisions.jsonl"
     places = [names.index(f"{number}.{'bmp' if number > 2 else 'png'}") for number in range(5)]
     decisions = [{"action": "drop", "places": places}, {"action": "ignore", "pair": places[::3]}]
-    saved.write_bytes(save(*decisions, dataset=made.fingerprint))
-    result = resolve(made.output_dir, saved, path)
-    assert result.to_dict() == {
-        "path": str(path),
-        "actions": {"drop": 4, "ignore": 1},
-        "unknown": (str(images / "4.bmp"),),
-    }
-    assert "1 image, whose files cannot be read" in format_resolved(result)
-    found = [*read_decisions(str(path))[1].values()]
+    found = take(made, tmp_path, save(*decisions, dataset=made.fingerprint))
+    assert [each.action for each in found] == ["drop"] * 4 + ["ignore"]
+    assert said == [f"Left out, because the images are gone or changed since: {images}/4.bmp."]
     for each in found:
         with open(each.uri, "rb") as file:
             assert hashlib.sha256(file.read()).hexdigest() == each.sha256
     other = hashlib.sha256((images / "3.bmp").read_bytes()).hexdigest()
     assert {found[-1].sha256, found[-1].other_sha256} > {other}
-    with pytest.raises(OutputError, match="exists"):
-        resolve(made.output_dir, saved, path)
-    with pytest.raises(OutputError, match="in the dataset"):
-        resolve(made.output_dir, saved, f"{made.output_dir}/decisions.jsonl")
 
 
 def test_corrections_of_label_studio_are_decisions(made, tmp_path):
@@ -207,8 +213,5 @@ def test_corrections_of_label_studio_are_decisions(made, tmp_path):
             for each, label, cancelled in given
             if each == task["data"]["place"]
         ]
-    saved, path = tmp_path / "saved.json", tmp_path / "decisions.jsonl"
-    saved.write_text(json.dumps(example["find_corrections"](tasks)))
-    assert resolve(made.output_dir, saved, path).actions == {"relabel": 1}
-    [found] = read_decisions(str(path))[1].values()
-    assert (found.uri, found.label) == (uris[place], HOSTILE)
+    [found] = take(made, tmp_path, json.dumps(example["find_corrections"](tasks)).encode())
+    assert (found.action, found.uri, found.label) == ("relabel", uris[place], HOSTILE)

@@ -11,7 +11,6 @@ import pytest
 import darkroom
 from darkroom.dataset.index import read_index
 from darkroom.decisions import lasting
-from darkroom.decisions.resolving import resolve
 from darkroom.decisions.saved import FORM
 from darkroom.errors import DataError
 from darkroom.manifest.fingerprint import fingerprint_source
@@ -141,9 +140,6 @@ def test_the_page_says_where_its_dataset_is(source, tmp_path):
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(save(first, "3.jpg", records=first.output_dir)))
     assert list_images(convert(source, tmp_path / "second", saved)) == {*"01245"}
-    resolve(first.output_dir, saved, tmp_path / "resolved.jsonl")
-    [kept] = list_kept(saved)
-    assert kept.read_bytes() == (tmp_path / "resolved.jsonl").read_bytes()
     saved.write_text(json.dumps(save(first, "3.jpg", records=str(tmp_path / "gone"))))
     with pytest.raises(DataError, match=r"not there any more: .*/gone"):
         convert(source, tmp_path / "third", saved)

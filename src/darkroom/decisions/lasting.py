@@ -12,14 +12,24 @@ import errno
 import json
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from darkroom import storage
 from darkroom.dataset.checksums import find_changed, read_sums
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import DECISIONS_FILE, Folders
+from darkroom.dataset.opening import check_index_files, read_unchanged
 from darkroom.dataset.pointer import find_data
 from darkroom.decisions.lines import MAX_BYTES, format_decisions, parse_line
-from darkroom.decisions.resolving import read_places
-from darkroom.decisions.saved import Saved, identify_saved, is_saved, parse_saved
+from darkroom.decisions.saved import (
+    COLUMNS,
+    Saved,
+    identify_saved,
+    is_saved,
+    parse_saved,
+    resolve_saved,
+)
 from darkroom.errors import (
     DarkroomError,
     DataError,
@@ -122,10 +132,27 @@ def _open_place(place: str) -> Folders:
 
 
 def _resolve(saved: Saved, folders: Folders) -> bytes:
-    decisions, unknown = read_places(saved, folders)
-    if unknown:
-        them = list_first(unknown)
-        progress.warn(f"Left out, because the images are gone or changed since: {them}.")
+    """Returns the lasting lines of a saved text, by the index of its dataset.
+
+    Raises:
+        DataError: The dataset is damaged, or was replaced meanwhile.
+        OSError: A file cannot be read.
+    """
+    root = folders.examples
+
+    def read() -> pa.Table:
+        dataset = read_dataset(root)
+        if dataset.fingerprint != saved.dataset:
+            raise DataError(f"The dataset in {root} was replaced while it was read.", "Try again.")
+        if folders.index.startswith(f"{root}/"):  # In TFX it is a separate artifact.
+            check_index_files(root, dataset)
+        return read_index(folders.index, [*COLUMNS])
+
+    decisions, lost = resolve_saved(saved, read_unchanged([root], read))
+    if lost:
+        progress.warn(
+            f"Left out, because the images are gone or changed since: {list_first(lost)}."
+        )
     return format_decisions(decisions)
 
 

@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from darkroom.dataset.commit_fields import Count, Sha256, Text
+from darkroom.decisions.files import hash_files
 from darkroom.decisions.lines import IGNORE, Decided, Decision
 from darkroom.errors import DataError
 from darkroom.runtime.json_values import parse_json
 
 FORM = "darkroom decisions 1"
-MAX_BYTES = 1 << 28
-# Columns of the index that name an image.
-NAMED_BY = ("key", "sha256", "uri")
-COLUMNS = (*NAMED_BY, "row")
+# How a decision names an image, and what the index says of it beside.
+_NAMED_BY = ("key", "sha256", "uri")
+COLUMNS = (*_NAMED_BY, "row", "source_size", "source_version", "changes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,55 +108,69 @@ def parse_saved(data: bytes, path: str = "The file") -> Saved:
     return saved
 
 
-def resolve_saved(saved: Saved, fingerprint: str, index: pa.Table) -> list[Decision]:
+def resolve_saved(saved: Saved, index: pa.Table) -> tuple[list[Decision], list[str]]:
     """Returns the decisions with the keys and hashes of their images, each once.
 
-    A later decision about a row replaces an earlier one with the same action.
+    Where a record has the very bytes of its file, the file is not read.
 
     Args:
         saved: What the page saved.
-        fingerprint: The fingerprint of the dataset.
-        index: The columns `COLUMNS` of its whole index, in the order of its files.
+        index: The columns `COLUMNS` of the whole index of its dataset, in the order of its files.
+
+    Returns:
+        The decisions, and the images whose files are gone or changed since: those about them are
+        left out.
 
     Raises:
-        DataError: It was saved for another dataset, or names a row that the index does not have.
+        DataError: A decision names a row that the index does not have.
+        OSError: A store fails.
     """
-    if saved.dataset != fingerprint:
-        raise DataError(
-            f"These decisions were saved for the dataset {saved.dataset}, and this one is "
-            f"{fingerprint}.",
-            "Resolve them with the dataset that the gallery showed, or make a new gallery of this "
-            "one: rows have other places in each.",
-        )
-    numbers = {row for each in saved.decisions for row in each.rows}
-    places_of = {row: place for place, row in enumerate(index["row"].to_pylist()) if row in numbers}
-    chosen: dict[tuple[str, tuple[int, ...]], SavedDecision] = {}
-    for each in saved.decisions:
-        singles = [(place,) for place in each.places]
-        # Of a row that is not there, the place is behind the last one.
-        singles += [(places_of.get(row, len(index)),) for row in each.rows]
-        about: Sequence[tuple[int, ...]] = [each.pair] if each.pair else singles
-        for places in about:
-            slot = each.action, tuple(sorted(places))
-            chosen.pop(slot, None)
-            chosen[slot] = each
+    chosen = _choose(saved, index["row"].to_pylist())
     wanted = sorted({place for _, places in chosen for place in places})
     if wanted and wanted[-1] >= len(index):
         raise DataError(
             f"A decision names a row that is not one of the {len(index):,} rows of the dataset.",
             "The file is damaged: save it again in the gallery.",
         )
-    taken = index.select(NAMED_BY).take(pa.array(wanted, pa.int64())).to_pylist()
-    rows = dict(zip(wanted, taken, strict=True))
-    return [
-        Decision(
-            action=action,
-            label=each.label,
-            split=each.split,
-            **rows[places[0]],
-            other_key=rows[places[1]]["key"] if each.pair else None,
-            other_sha256=rows[places[1]]["sha256"] if each.pair else None,
-            other_uri=rows[places[1]]["uri"] if each.pair else None,
+    images = index.take(pa.array(wanted, pa.int64())).to_pylist()
+    changed = [each for each in images if each["changes"]]
+    files = [(each["uri"], (each["source_size"], each["source_version"])) for each in changed]
+    for each, sha256 in zip(changed, hash_files(files), strict=True):
+        each["sha256"] = sha256
+    known, mark = dict(zip(wanted, images, strict=True)), identify_saved(saved)
+    decisions: list[Decision] = []
+    lost: dict[str, None] = {}
+    for (action, places), each in chosen.items():
+        about = [known[place] for place in places]
+        if unread := [image["uri"] for image in about if image["sha256"] == ""]:
+            lost |= dict.fromkeys(unread)
+            continue
+        named = {name: about[0][name] for name in _NAMED_BY}
+        if each.pair:
+            named |= {f"other_{name}": about[1][name] for name in _NAMED_BY}
+        decisions.append(
+            Decision(action=action, label=each.label, split=each.split, saved=mark, **named)
         )
-        for (action, places), each in chosen.items()
-    ]
+    return decisions, [*lost]
+
+
+def _choose(
+    saved: Saved, numbers: Sequence[int]
+) -> dict[tuple[str, tuple[int, ...]], SavedDecision]:
+    """Returns the decisions by action and places; a later one replaces an earlier one.
+
+    Args:
+        saved: What the page saved.
+        numbers: The number of the row in each place.
+    """
+    named = {row for each in saved.decisions for row in each.rows}
+    places_of = {row: place for place, row in enumerate(numbers) if row in named}
+    chosen: dict[tuple[str, tuple[int, ...]], SavedDecision] = {}
+    for each in saved.decisions:
+        # Of a row that is not there, the place is behind the last one.
+        singles = [*each.places, *(places_of.get(row, len(numbers)) for row in each.rows)]
+        for places in [each.pair] if each.pair else [(place,) for place in singles]:
+            slot = each.action, tuple(sorted(places))
+            chosen.pop(slot, None)
+            chosen[slot] = each
+    return chosen

@@ -15,8 +15,6 @@ import darkroom
 from darkroom.cli import main
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
-from darkroom.decisions.lines import read_decisions
-from darkroom.decisions.saved import FORM
 from darkroom.errors import OutputError, UsageError
 from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.page import (
@@ -227,19 +225,3 @@ def test_the_command_replaces_only_what_it_is_told_to(records: Path, tmp_path: P
         "images": 26,
         "findings": len(Page(output.read_text()).blocks["facts"]["findings"]),
     }
-
-
-def test_files_of_two_sessions_are_joined(records: Path, tmp_path: Path, capsys):
-    fingerprint, output = read_dataset(str(records)).fingerprint, tmp_path / "decisions.jsonl"
-    command = ["gallery", str(records), "--resolve", str(tmp_path / "saved.json"), "--output"]
-    for place, name in enumerate(("decisions.jsonl", "more.jsonl")):
-        made = [{"action": "drop", "places": [place]}]
-        saved = {"form": FORM, "dataset": fingerprint, "decisions": made}
-        (tmp_path / "saved.json").write_text(json.dumps(saved))
-        if place:
-            assert main([*command, str(output)]) == 4
-            assert "Files can be joined: cat NEW >> decisions.jsonl." in capsys.readouterr().err
-        assert main([*command, str(tmp_path / name)]) == 0
-    output.write_bytes(output.read_bytes() + (tmp_path / "more.jsonl").read_bytes())
-    keys = read_index(str(records / "index"), ["key"])["key"].to_pylist()
-    assert {each.key for each in read_decisions(str(output))[1].values()} == {*keys[:2]}

@@ -115,4 +115,3 @@ def test_the_command_looks_for_the_predictions_before_the_dataset(tmp_path: Path
     command = ["gallery", str(tmp_path / "records"), "--predictions", str(tmp_path / "told.csv")]
     assert main(command) == 3
     assert f"{tmp_path}/told.csv" in capsys.readouterr().err
-    assert main([*command, "--resolve", "saved.json"]) == 2

@@ -20,41 +20,26 @@ def add(commands: Any) -> None:
         examples=(
             "darkroom gallery records",
             "darkroom gallery records --predictions photos/predicted.csv",
-            "darkroom gallery records --resolve decisions-9f86d081.json --output decisions.jsonl",
         ),
     )
     parser.add_argument("directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
     parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="The file to write (default: gallery.html; with --resolve decisions.jsonl)",
+        "--output", metavar="FILE", help="The file to write (default: gallery.html)"
     )
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument(
+    parser.add_argument(
         "--predictions",
         metavar="FILE",
         help="What a model says of the images: the file of darkroom predict",
-    )
-    either.add_argument(
-        "--resolve",
-        metavar="SAVED",
-        help="Write decisions, which the page saved, for --decisions of a conversion instead",
     )
     add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.decisions.resolving import format_resolved, resolve
     from darkroom.runtime import progress
     from darkroom.validation.browse import format_gallery, write_gallery
 
-    options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
-        if "resolve" in options:
-            saved = options.pop("resolve")
-            resolved = resolve(saved=saved, **{"output": "decisions.jsonl", **options})
-            print_result(resolved, format_resolved, as_json=arguments.json)
-        else:
-            print_result(write_gallery(**options), format_gallery, as_json=arguments.json)
+        found = write_gallery(**read_options(arguments))
+        print_result(found, format_gallery, as_json=arguments.json)
     return 0
