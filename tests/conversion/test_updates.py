@@ -679,6 +679,25 @@ def test_images_keep_their_keys_when_lists_of_other_folders_come_and_go(tmp_path
     }
 
 
+def test_one_update_meets_images_that_share_an_id_and_one_that_was_found_elsewhere(tmp_path):
+    for folder, names in (("a", "12"), ("b", "1"), ("c", "3")):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            color = ord(folder), int(name), 0
+            Image.new("RGB", (9, 9), color).save(tmp_path / folder / f"{name}.png")
+    root = tmp_path / "records"
+    for pattern, rows in (
+        ("c/list.csv", {"c": ["3.png"]}),
+        ("[ab]/list.csv", {"a": ["1.png", "2.png", "../c/3.png"], "b": ["1.png"]}),
+    ):
+        for folder, names in rows.items():
+            lines = ["image_uri,label", *(f"{name},x" for name in names)]
+            (tmp_path / folder / "list.csv").write_text("\n".join(lines) + "\n")
+        convert(tmp_path / pattern, root, update=True)
+    ids = read_index(f"{root}/index", ["id"])["id"].to_pylist()
+    assert sorted(ids) == ["2.png", "3.png", "a/1.png", "b/1.png"]
+
+
 def test_spans_never_share_a_shard(tmp_path):
     world = World(tmp_path / "images")
     world.add(40)

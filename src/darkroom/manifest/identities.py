@@ -42,11 +42,11 @@ FROM {view} AS listed JOIN base_index USING (uri)
 WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM {view}) GROUP BY ALL
 """
 _RENAMED = """
-CREATE TEMP VIEW {view} AS SELECT {view}_as_read.* REPLACE (
-    coalesce(renamed.id, {view}_as_read.id) AS id, coalesce(renamed.key, {view}_as_read.key) AS key,
-    coalesce(renamed.split, {view}_as_read.split) AS split,
-    coalesce(renamed."order", {view}_as_read."order") AS "order"
-) FROM {view}_as_read LEFT JOIN {view}_renamed AS renamed USING (row)
+CREATE TEMP VIEW {view} AS SELECT before.* REPLACE (
+    coalesce(renamed.id, before.id) AS id, coalesce(renamed.key, before.key) AS key,
+    coalesce(renamed.split, before.split) AS split,
+    coalesce(renamed."order", before."order") AS "order"
+) FROM before_{which} AS before LEFT JOIN renamed_{which} AS renamed USING (row)
 """
 
 
@@ -91,7 +91,7 @@ def tell_shared_apart(
         found = [each for each in taken if each[0] not in renamed and files[each[1]] != each[2]]
     if renamed:
         rows = ((row, new, declared) for row, (new, declared) in renamed.items())
-        _rename(connection, view, rows, options, scratch)
+        _rename(connection, view, "shared", rows, options, scratch)
 
 
 def keep_known(
@@ -107,26 +107,30 @@ def keep_known(
     """
     moved = connection.execute(_MOVED.format(view=view)).fetchall()
     if moved:
-        _rename(connection, view, moved, options, scratch)
+        _rename(connection, view, "moved", moved, options, scratch)
     return bool(moved)
 
 
 def _rename(
     connection: duckdb.DuckDBPyConnection,
     view: str,
+    which: str,
     renamed: Iterable[tuple[int, str, str]],
     options: ManifestOptions,
     scratch: str,
 ) -> None:
-    """Replaces a view of rows; `renamed` has number, new id and declared split of some of them."""
+    """Replaces a view of rows, at most once for `which` rows.
+
+    `renamed` has number, new id and declared split of each.
+    """
     hash_order, ratios = keys.make_order_hash(options.seed), options.split_ratios
     rows = []
     for row, new, declared in renamed:
         key = keys.make_key(new)
         split = declared or splits.assign_split(key, options.seed, ratios)
         rows.append({"row": row, "id": new, "key": key, "split": split, "order": hash_order(key)})
-    path = os.path.join(scratch, f"{view}-renamed.parquet")
+    path = os.path.join(scratch, f"renamed-{which}.parquet")
     pq.write_table(pa.Table.from_pylist(rows), path)
-    create_view(connection, f"{view}_renamed", [path], scratch)
-    connection.execute(f"ALTER VIEW {view} RENAME TO {view}_as_read")
-    connection.execute(_RENAMED.format(view=view))
+    create_view(connection, f"renamed_{which}", [path], scratch)
+    connection.execute(f"ALTER VIEW {view} RENAME TO before_{which}")
+    connection.execute(_RENAMED.format(view=view, which=which))
