@@ -33,8 +33,7 @@ from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
 from darkroom.errors import DataError, OutputError, StorageError
-from darkroom.manifest import changes as decided
-from darkroom.manifest import writer
+from darkroom.manifest import changes, writer
 from darkroom.options import ConversionOptions
 
 from ..trees import read_files
@@ -264,7 +263,7 @@ def test_decisions_give_the_bytes_of_a_conversion_from_nothing(
     before = list_decided(root)
     decisions = decide(world, tmp_path / "decisions.jsonl")
     hashed = []
-    monkeypatch.setattr(decided, "hash_files", lambda files: hashed.extend(files) or [])
+    monkeypatch.setattr(changes, "hash_files", lambda files: hashed.extend(files) or [])
     count_reads.clear()
     result = convert(source, root, update=True, decisions=decisions)
     # The base knows all images, and no other record is made again.
@@ -350,8 +349,8 @@ def test_rows_of_the_same_list_are_compared_only_where_some_were_left_out(
     source.write_text(source.read_text() + source.read_text().splitlines()[-1] * repeats)
     first = convert(source, root, update=True)
     compared = []
-    real = writer._reject_conflicts
-    monkeypatch.setattr(writer, "_reject_conflicts", lambda *a: compared.append(1) or real(*a))
+    real = writer.change_rows
+    monkeypatch.setattr(writer, "change_rows", lambda *a: compared.append(1) or real(*a))
     again = convert(source, root, update=True)
     assert again == replace(first, already_complete=True)
     assert (again.deduplicated, len(compared)) == (repeats, repeats)

@@ -28,6 +28,7 @@ from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_files, check_index_files
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, RejectError
 from darkroom.images.decoders import ImagePreparer
@@ -88,9 +89,10 @@ def find_known(base: Base, options: ManifestOptions, records: RecordOptions) -> 
     """Returns the manifest of the dataset that is updated, as far as the dataset tells.
 
     With a source of its fingerprint, that is all. None if it might not be: rows were left out,
-    labels are given, or records are to be made in another way.
+    labels are given, or records are to be made in another way. Or an older dataset does not say how
+    its source was read.
     """
-    dataset = read_dataset(base.folders.examples)
+    dataset, read_as = read_dataset(base.folders.examples), read_read_as(base.folders.examples)
     manifest = Manifest(
         rows=dataset.rows,
         deduplicated=dataset.deduplicated,
@@ -103,10 +105,12 @@ def find_known(base: Base, options: ManifestOptions, records: RecordOptions) -> 
         seed=options.seed,
         fingerprint=read_source_fingerprint(base.folders.index),
         base=base.places,
+        read_as=read_as and read_as.accept(options.accept),
     )
     is_same = dataset.options == describe_options(manifest, records) and not dataset.deduplicated
     has_labels = options.labels is not None or options.label_columns
-    return manifest if is_same and not has_labels and manifest.fingerprint else None
+    is_known = is_same and not has_labels and read_as is not None
+    return manifest if is_known and manifest.fingerprint else None
 
 
 def open_old_dataset(

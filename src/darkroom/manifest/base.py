@@ -44,8 +44,8 @@ FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state FROM parsed) AS l
 """
 _COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
 # With the order as a condition, whoever asks for a range of it joins the rows of that range alone.
-_STAGED = """
-CREATE TEMP VIEW {name} AS SELECT parsed.* REPLACE ({span} AS span),
+_LISTED = """
+CREATE TEMP VIEW listed AS SELECT parsed.* REPLACE ({span} AS span),
     taken.* EXCLUDE (row, "order", span) FROM parsed JOIN taken USING (row, "order")
 """
 # A record is the same when it also has the same label and input columns.
@@ -114,7 +114,6 @@ class Base:
     def match(
         self,
         connection: duckdb.DuckDBPyConnection,
-        name: str,
         scratch: str,
         kind: Kind,
         options: ManifestOptions,
@@ -122,11 +121,10 @@ class Base:
         has_spans: bool,
         has_ids: bool,
     ) -> int:
-        """Makes a view of the rows of a list with their spans, and with the places of old records.
+        """Makes the view `listed`: rows of a list with their spans, and the places of old records.
 
         Args:
             connection: Has the rows of the list, as the view `parsed`, and those of `open`.
-            name: The name of the new view.
             scratch: A local folder.
             kind: What the images are labelled with.
             options: How rows became entries.
@@ -146,7 +144,7 @@ class Base:
         connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs), more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
-        if removed and not has_ids and keep_known(connection, "parsed", options, scratch):
+        if removed and not has_ids and keep_known(connection, options, scratch):
             connection.execute(_TAKEN)
             newest, removed = connection.execute(_COUNTS).fetchall()[0]
         if removed and not self.allows_removals:
@@ -160,7 +158,7 @@ class Base:
                 )
         span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"
         span = "0" if self.merges_spans else span
-        connection.execute(_STAGED.format(name=name, span=span))
+        connection.execute(_LISTED.format(span=span))
         return int(removed)
 
     def select_old(self, kind: Kind, labels: list[str], *, has_inputs: bool) -> str:

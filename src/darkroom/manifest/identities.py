@@ -23,13 +23,13 @@ from darkroom.storage.database import create_view
 
 # Numbers find them with a fraction of the memory that ids need: equal ids have an equal order.
 _SHARED = """
-SELECT row, id, uri, declared FROM {view} WHERE "order" IN (
-    SELECT "order" FROM {view} GROUP BY ALL HAVING min(hash(uri)) <> max(hash(uri))
+SELECT row, id, uri, declared FROM parsed WHERE "order" IN (
+    SELECT "order" FROM parsed GROUP BY ALL HAVING min(hash(uri)) <> max(hash(uri))
 )
 """
 # Rows of other images that have one of these ids.
 _TAKEN = """
-SELECT row, id, uri, declared FROM {view} WHERE id IN (SELECT unnest(?::VARCHAR[]))
+SELECT row, id, uri, declared FROM parsed WHERE id IN (SELECT unnest(?::VARCHAR[]))
 """
 _KNOWN = """
 SELECT uri, any_value(id) FROM base_index
@@ -37,12 +37,12 @@ WHERE uri IN (SELECT unnest(?::VARCHAR[])) GROUP BY uri
 """
 # Files of the dataset under an id that the list does not have.
 _MOVED = """
-SELECT listed.row, any_value(base_index.id), any_value(listed.declared)
-FROM {view} AS listed JOIN base_index USING (uri)
-WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM {view}) GROUP BY ALL
+SELECT parsed.row, any_value(base_index.id), any_value(parsed.declared)
+FROM parsed JOIN base_index USING (uri)
+WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM parsed) GROUP BY ALL
 """
 _RENAMED = """
-CREATE TEMP VIEW {view} AS SELECT before.* REPLACE (
+CREATE TEMP VIEW parsed AS SELECT before.* REPLACE (
     coalesce(renamed.id, before.id) AS id, coalesce(renamed.key, before.key) AS key,
     coalesce(renamed.split, before.split) AS split,
     coalesce(renamed."order", before."order") AS "order"
@@ -52,7 +52,6 @@ CREATE TEMP VIEW {view} AS SELECT before.* REPLACE (
 
 def tell_shared_apart(
     connection: duckdb.DuckDBPyConnection,
-    view: str,
     sources: Sequence[Source],
     options: ManifestOptions,
     scratch: str,
@@ -65,14 +64,14 @@ def tell_shared_apart(
     folder that the lists share.
 
     Args:
-        connection: Has the rows of all lists, and `base_index` if there is a base.
-        view: The name of their view, which is replaced.
+        connection: Has the rows of all lists, as the view `parsed`, which is replaced; and
+            `base_index` if there is a base.
         sources: The lists that the user gave.
         options: How rows become entries.
         scratch: A local folder.
         has_base: Whether a dataset is updated.
     """
-    found = connection.execute(_SHARED.format(view=view)).fetchall()
+    found = connection.execute(_SHARED).fetchall()
     folders = [uris.normalise_uri(each.identity_base).split("/") for each in sources]
     common = "/".join(posixpath.commonprefix(folders))
     renamed: dict[int, tuple[str, str]] = {}
@@ -87,39 +86,38 @@ def tell_shared_apart(
                 new = "/".join(uri.split("/")[-old.count("/") - 2 :])
             renamed[row], files[new] = (new, declared), uri
         # The new id of a file may be that of another one.
-        taken = connection.execute(_TAKEN.format(view=view), [list(files)]).fetchall()
+        taken = connection.execute(_TAKEN, [list(files)]).fetchall()
         found = [each for each in taken if each[0] not in renamed and files[each[1]] != each[2]]
     if renamed:
         rows = ((row, new, declared) for row, (new, declared) in renamed.items())
-        _rename(connection, view, "shared", rows, options, scratch)
+        _rename(connection, "shared", rows, options, scratch)
 
 
 def keep_known(
-    connection: duckdb.DuckDBPyConnection, view: str, options: ManifestOptions, scratch: str
+    connection: duckdb.DuckDBPyConnection, options: ManifestOptions, scratch: str
 ) -> bool:
     """Gives files of the updated dataset their ids there; returns whether any has another one.
 
     Args:
-        connection: Has the rows of the list, and `base_index`.
-        view: The name of their view, which is replaced.
+        connection: Has the rows of the list, as the view `parsed`, which is replaced; and
+            `base_index`.
         options: How rows become entries.
         scratch: A local folder.
     """
-    moved = connection.execute(_MOVED.format(view=view)).fetchall()
+    moved = connection.execute(_MOVED).fetchall()
     if moved:
-        _rename(connection, view, "moved", moved, options, scratch)
+        _rename(connection, "moved", moved, options, scratch)
     return bool(moved)
 
 
 def _rename(
     connection: duckdb.DuckDBPyConnection,
-    view: str,
     which: str,
     renamed: Iterable[tuple[int, str, str]],
     options: ManifestOptions,
     scratch: str,
 ) -> None:
-    """Replaces a view of rows, at most once for `which` rows.
+    """Replaces the view `parsed`, at most once for `which` rows.
 
     `renamed` has number, new id and declared split of each.
     """
@@ -132,5 +130,5 @@ def _rename(
     path = os.path.join(scratch, f"renamed-{which}.parquet")
     pq.write_table(pa.Table.from_pylist(rows), path)
     create_view(connection, f"renamed_{which}", [path], scratch)
-    connection.execute(f"ALTER VIEW {view} RENAME TO before_{which}")
-    connection.execute(_RENAMED.format(view=view, which=which))
+    connection.execute(f"ALTER VIEW parsed RENAME TO before_{which}")
+    connection.execute(_RENAMED.format(which=which))

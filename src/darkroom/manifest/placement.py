@@ -108,8 +108,10 @@ def place_rows(
     options: ManifestOptions,
     base: Base | None,
     scratch: str,
-) -> bool:
+) -> None:
     """Makes the view `placed`: the rows of `kept`; if needed with another split, group and fold.
+
+    Where rows are placed together, it has the column `group`.
 
     Args:
         connection: Has the view `kept`, with the columns of `Base.match` if there is a base.
@@ -119,15 +121,12 @@ def place_rows(
         base: The dataset that is updated.
         scratch: A local folder.
 
-    Returns:
-        Whether they are placed together, so that there is the column `group`.
-
     Raises:
         DataError: The list of groups is damaged, or of another dataset.
     """
     if not options.places_rows and not (base and base.has_groups):
         connection.execute("CREATE TEMP VIEW placed AS FROM kept")
-        return False
+        return
     name, column = "NULL::VARCHAR", options.group_column
     if column is not None:
         name = "struct_extract(extra, '{}')::VARCHAR".format(column.replace("'", "''"))
@@ -167,7 +166,6 @@ def place_rows(
             writer = writer or stack.enter_context(pq.ParquetWriter(path, placed.schema))
             writer.write_batch(placed)
     create_view(connection, "placed", [path], scratch)
-    return True
 
 
 def _read_groups(connection: duckdb.DuckDBPyConnection, path: str, scratch: str) -> None:

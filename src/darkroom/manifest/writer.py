@@ -18,7 +18,7 @@ from darkroom import storage
 from darkroom.dataset.commit import Target
 from darkroom.dataset.labels import build_label_map, is_pointed
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.read_as import format_doubts, read_read_as
+from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
@@ -27,7 +27,6 @@ from darkroom.dataset.rejects import (
     write_target,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
-from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
@@ -38,11 +37,11 @@ from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
-from darkroom.manifest.sources import AnySource, open_sources
+from darkroom.manifest.sources import AnySource, Source, open_sources
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.forms import NO_BOXES, has_boxes
 from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.staging import stage_rows
+from darkroom.manifest.staging import StagedRows, stage_rows
 from darkroom.manifest.table import (
     MANIFEST_FILE,
     MAX_ROW_GROUP_ROWS,
@@ -147,6 +146,8 @@ FROM entries LEFT JOIN (
 _LABELS = """
 SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
 """
+# Columns that not every manifest has.
+_MORE_COLUMNS = ("extra", "copies", "group", "ignored")
 _COUNTS = "SELECT split, span, count(*) FROM placed GROUP BY ALL ORDER BY span"
 _ORDERED = """
 SELECT key, id, uri, split, label, row, span, size, mtime, "order" AS place{more} FROM placed
@@ -187,146 +188,237 @@ def write_manifest(
         UsageError: The kind of the source is unknown, or an option does not fit it.
         OSError: The source cannot be read, or the output cannot be written.
     """
-    options = (options or ManifestOptions()).resolve()
+    options, named = (options or ManifestOptions()).resolve(), None
     given = open_sources(
         source, options.columns, options.source_encoding, options.subfolders, options.accept
     )
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
-    named, shown = options.decisions, (*([base.folders] if base else ()), *shown)
-    if named is not None:
+    if options.decisions is not None:
+        named, shown = options.decisions, (*([base.folders] if base else ()), *shown)
         lasting = make_lasting(named, folder, shown, beside=keep_beside)
         options = replace(options, decisions=lasting)
     schema = given[0].schema
     check_placement(schema, options)
-    has_spans = schema.span is not None or any(each.span for each in given)
-    if base and any(map(is_pointed, base.labels)):
-        for each in given:
-            each.has_types = True
-    sources = given
-    if base and base.planned:
-        sources = [JsonlSource(base.planned, replace(options.columns, schema=schema)), *given]
+    sources = _add_planned(given, options, base)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         explain_shortage(schema, scratch),
     ):
-        kind = find_kind(schema.target_kind)
-        # Where rows of an image are joined, it may be in the folders of several labels.
-        folders = sources[0] if kind.says is None else None
-        depth = folders.label_depth if isinstance(folders, FolderSource) else 0
         staged = stage_rows(sources, options, scratch)
-        # An older dataset does not say how its source was read.
-        earlier = read_read_as(base.folders.examples) if known and base else None
-        if known and earlier and staged.fingerprint == known.fingerprint:
-            return replace(known, read_as=earlier.accept(options.accept))
+        if known and staged.fingerprint == known.fingerprint:
+            return known
         with open_database(scratch) as connection:
-            name = "listed" if depth else "staged"
-            parsed = "parsed" if base else name
-            create_view(connection, parsed, [staged.path], scratch)
-            removed, has_ids = 0, schema.id is not None
-            if base:
-                base.open(connection, scratch)
-            if len(sources) > 1 and not has_ids:
-                has_base = base is not None
-                tell_shared_apart(connection, parsed, given, options, scratch, has_base=has_base)
-            if base:
-                told = {"has_spans": has_spans, "has_ids": has_ids}
-                removed = base.match(connection, name, scratch, kind, options, **told)
-            if depth:
-                connection.execute(_SHARED.format(depth=depth))
-                connection.execute(_MERGED)
-            excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
-            old_rows = base.planned_rows if base else 0
-            conflicts = _reject_conflicts(connection, schema, kind, scratch, old_rows)
-            merged = _count_merged(connection, schema, options)
-            label_map = _make_label_map(connection, schema, kind, options, base)
-            read_as = complete(connection, given, kind, label_map, options)
-            is_placed = place_rows(connection, schema, kind, options, base, scratch)
-            inputs = {name: kind.value for name, kind in schema.inputs}
-            inputs |= {FOLD: ColumnKind.INTEGER.value} if options.folds else {}
-            more = [
-                *(["extra"] if inputs else []),
-                *(["copies"] if depth else []),
-                *(['"group"'] if is_placed else []),
-                *(["ignored"] if decisions and decisions["counts"]["ignore"] else []),
-            ]
-            splits = _write_ordered(connection, kind, label_map, folder, base, more)
-        rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
-    manifest = Manifest(
-        rows=staged.rows,
-        deduplicated=staged.rows - sum(splits.values()) - rejected,
-        excluded=excluded,
-        merged=merged,
-        rejected=rejected,
-        splits=splits,
-        labels=label_map,
-        inputs=inputs,
-        has_images=schema.image is not None,
-        has_labels=bool(schema.targets),
-        target=Target(kind.name, schema.targets if kind.names is None else ()),
-        seed=options.seed,
-        ignored=sum(len(s.ignored) for s in given if isinstance(s, FolderSource)),
-        fingerprint=staged.fingerprint,
-        removed=removed,
-        base=base.places if base else {},
-        decisions=decisions,
-        read_as=read_as,
-    )
-    for line in format_doubts(read_as):
-        progress.warn(line)
+            rows = _Rows(connection, scratch, given, options, base)
+            manifest = rows.write(staged, folder, rejects_folder, named)
     write_manifest_info(folder, manifest)
     return manifest
 
 
-def _reject_conflicts(
-    connection: duckdb.DuckDBPyConnection,
-    schema: Schema,
-    kind: Kind,
-    scratch: str,
-    old_rows: int,
-) -> str:
-    """Finds entries that repeat or contradict each other; returns the file of the latter.
+def _add_planned(
+    given: Sequence[Source], options: ManifestOptions, base: Base | None
+) -> Sequence[Source]:
+    """Returns the sources after the rows of the dataset to which they are appended, if they are."""
+    if base and any(map(is_pointed, base.labels)):
+        for each in given:
+            each.has_types = True
+    if not (base and base.planned):
+        return given
+    columns = replace(options.columns, schema=given[0].schema)
+    return [JsonlSource(base.planned, columns), *given]
 
-    So many rows come first that are of the dataset to which the others are appended.
+
+class _Rows:
+    """The rows of a list in a database, of which each step makes the next view.
+
+    Args:
+        connection: The database.
+        scratch: A local folder.
+        sources: The files of the list.
+        options: How rows become entries.
+        base: The dataset that is updated.
     """
-    says = "''" if kind.says is None else f"coalesce({kind.says}, '')"
-    extra = "extra::VARCHAR" if schema.inputs else "''"
-    suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
-    for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
-        connection.execute(statement)
-    if kind.says is None:
-        connection.execute(_JOINED)
-    connection.execute(_KEPT.format(entries="joined" if kind.says is None else "entries"))
-    path = os.path.join(scratch, "conflicts.parquet")
-    with RejectsWriter(path) as rejects:
-        for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
-            for entry in batch.to_pylist():
-                rejects.add(_as_conflict(entry, old_rows))
-    return path
 
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        scratch: str,
+        sources: Sequence[Source],
+        options: ManifestOptions,
+        base: Base | None,
+    ) -> None:
+        self._connection, self._scratch = connection, scratch
+        self._sources, self._options, self._base = sources, options, base
+        self._schema = sources[0].schema
+        self._kind = find_kind(self._schema.target_kind)
 
-def _count_merged(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions
-) -> int:
-    """Returns how many dropped rows have values, as captions, that the kept row lacks.
+    def write(
+        self, staged: StagedRows, folder: str, rejects_folder: str, named: str | None
+    ) -> Manifest:
+        """Compares, changes, places and writes the rows; see `write_manifest`.
 
-    Raises:
-        DataError: There are some, and nobody has said that they may be dropped.
-    """
-    count, *rows = connection.execute(_OTHERS).fetchall()[0]
-    if count and options.merge_rows == REFUSE_MERGE:
-        hint = (
-            "Put all values of an image into one row, or leave these columns out with --columns "
-            "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
-            "(merge_rows= in Python)."
+        `named` is the file of decisions that the user named.
+        """
+        connection, scratch, options = self._connection, self._scratch, self._options
+        schema, kind, base = self._schema, self._kind, self._base
+        create_view(connection, "parsed", [staged.path], scratch)
+        removed = self._list()
+        self._join_copies()
+        excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
+        conflicts = self._reject_conflicts()
+        merged = self._count_merged()
+        label_map = self._make_label_map()
+        read_as = complete(connection, self._sources, kind, label_map, options)
+        place_rows(connection, schema, kind, options, base, scratch)
+        splits = self._write_ordered(label_map, folder)
+        rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
+        for line in format_doubts(read_as):
+            progress.warn(line)
+        inputs = {name: kind.value for name, kind in schema.inputs}
+        return Manifest(
+            rows=staged.rows,
+            deduplicated=staged.rows - sum(splits.values()) - rejected,
+            excluded=excluded,
+            merged=merged,
+            rejected=rejected,
+            splits=splits,
+            labels=label_map,
+            inputs=inputs | ({FOLD: ColumnKind.INTEGER.value} if options.folds else {}),
+            has_images=schema.image is not None,
+            has_labels=bool(schema.targets),
+            target=Target(kind.name, schema.targets if kind.names is None else ()),
+            seed=options.seed,
+            ignored=sum(len(s.ignored) for s in self._sources if isinstance(s, FolderSource)),
+            fingerprint=staged.fingerprint,
+            removed=removed,
+            base=base.places if base else {},
+            decisions=decisions,
+            read_as=read_as,
         )
-        raise DataError(
-            f"Rows {min(rows)} and {max(rows)} name the same image, and further columns differ. "
-            "One record is made of an image, so the values of "
-            f"{format_count(count, 'row')} would be lost.",
-            NO_BOXES if has_boxes(name for name, _ in schema.inputs) else hint,
-        )
-    return int(count)
+
+    def _list(self) -> int:
+        """Makes the view `listed`, in which a file has one id, that of the base if it is there.
+
+        Returns:
+            How many rows of the base are not in the list.
+        """
+        connection, base, sources = self._connection, self._base, self._sources
+        has_ids = self._schema.id is not None
+        if base:
+            base.open(connection, self._scratch)
+        if (len(sources) > 1 or (base and base.planned)) and not has_ids:
+            has_base = base is not None
+            tell_shared_apart(connection, sources, self._options, self._scratch, has_base=has_base)
+        if not base:
+            connection.execute("CREATE TEMP VIEW listed AS FROM parsed")
+            return 0
+        has_spans = self._schema.span is not None or any(each.span for each in sources)
+        told = {"has_spans": has_spans, "has_ids": has_ids}
+        return base.match(connection, self._scratch, self._kind, self._options, **told)
+
+    def _join_copies(self) -> None:
+        """Makes the view `staged`, in which files of one image in several folders are one row."""
+        first = self._sources[0]
+        # Elsewhere an image does not have the labels of several folders.
+        if self._kind.says is None and isinstance(first, FolderSource):
+            self._connection.execute(_SHARED.format(depth=first.label_depth))
+            self._connection.execute(_MERGED)
+        else:
+            self._connection.execute("CREATE TEMP VIEW staged AS FROM listed")
+
+    def _reject_conflicts(self) -> str:
+        """Makes the view `kept`, without entries that repeat or contradict each other.
+
+        Where rows are appended to a dataset, its own come first.
+
+        Returns:
+            The file of those that contradict each other.
+        """
+        joins_rows = self._kind.says is None
+        says = "''" if joins_rows else f"coalesce({self._kind.says}, '')"
+        extra = "extra::VARCHAR" if self._schema.inputs else "''"
+        old_rows = self._base.planned_rows if self._base else 0
+        suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
+        for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
+            self._connection.execute(statement)
+        if joins_rows:
+            self._connection.execute(_JOINED)
+        self._connection.execute(_KEPT.format(entries="joined" if joins_rows else "entries"))
+        path = os.path.join(self._scratch, "conflicts.parquet")
+        with RejectsWriter(path) as rejects:
+            for batch in self._connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
+                for entry in batch.to_pylist():
+                    rejects.add(_as_conflict(entry, old_rows))
+        return path
+
+    def _count_merged(self) -> int:
+        """Returns how many dropped rows have values, as captions, that the kept row lacks.
+
+        Raises:
+            DataError: There are some, and nobody has said that they may be dropped.
+        """
+        count, *rows = self._connection.execute(_OTHERS).fetchall()[0]
+        if count and self._options.merge_rows == REFUSE_MERGE:
+            hint = (
+                "Put all values of an image into one row, or leave these columns out with "
+                "--columns (columns= in Python). To keep one row of each image, convert with "
+                "--merge-rows first (merge_rows= in Python)."
+            )
+            raise DataError(
+                f"Rows {min(rows)} and {max(rows)} name the same image, and further columns "
+                "differ. One record is made of an image, so the values of "
+                f"{format_count(count, 'row')} would be lost.",
+                NO_BOXES if has_boxes(name for name, _ in self._schema.inputs) else hint,
+            )
+        return int(count)
+
+    def _make_label_map(self) -> list[str]:
+        kind, options, base = self._kind, self._options, self._base
+        if kind.names is None or not self._schema.targets:
+            return []
+        labels = _LABELS.format(names=kind.names.format(column="label"))
+        found = dict(self._connection.execute(labels).fetchall())
+        # A label map says that its texts are labels.
+        if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
+            check_label_kind(found)
+        given: Sequence[str] | None = options.labels
+        if given is None and options.label_columns:
+            # Also those that no image has, in the order of the columns.
+            given = options.label_columns
+        if base and given is None:
+            # Old labels keep their numbers.
+            found |= dict.fromkeys(base.labels, 0)
+            given = [*base.labels, *sorted(found.keys() - {*base.labels})]
+        return build_label_map(found, given, are_numbers=self._schema.has_integer_labels)
+
+    def _write_ordered(self, label_map: list[str], folder: str) -> dict[str, int]:
+        """Writes the rows of `placed` in their order; returns how many each split has."""
+        kind, base = self._kind, self._base
+        spans = self._connection.execute(_COUNTS).fetchall()
+        spans.sort(key=lambda each: SPLITS.index(each[0]))
+        there = self._connection.sql("FROM placed").columns
+        more = "".join(f', "{name}"' for name in _MORE_COLUMNS if name in there)
+        if base:
+            old = base.select_old(kind, label_map, has_inputs="extra" in there)
+            if "copies" in there:  # Of one image in several folders, only the first file is known.
+                old = f"CASE WHEN copies IS NULL THEN {old} END"
+            more = f"{more}, {old} AS old"
+        names = pa.array(label_map, pa.string())
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
+            writer = None
+            for split, span, first, last in _find_ranges(spans, has_old=base is not None):
+                query = _ORDERED.format(more=more, split=split, span=span, first=first, last=last)
+                found = self._connection.sql(query).to_arrow_table()
+                # In a third of DuckDB's time, and without its memory.
+                rows = found.sort_by([("place", "ascending"), ("key", "ascending")])
+                rows = _number_labels(rows.combine_chunks(), kind, names)
+                writer = writer or stack.enter_context(pq.ParquetWriter(file, rows.schema))
+                writer.write_table(rows, MAX_ROW_GROUP_ROWS)
+        splits: Counter[str] = Counter()
+        for split, _, count in spans:
+            splits[split] += count
+        return dict(splits)
 
 
 def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
@@ -347,70 +439,6 @@ def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
         entry["id"],
         entry.get("extra") or {},
     )
-
-
-def _make_label_map(
-    connection: duckdb.DuckDBPyConnection,
-    schema: Schema,
-    kind: Kind,
-    options: ManifestOptions,
-    base: Base | None,
-) -> list[str]:
-    if kind.names is None or not schema.targets:
-        return []
-    found = dict(
-        connection.execute(_LABELS.format(names=kind.names.format(column="label"))).fetchall()
-    )
-    # A label map says that its texts are labels.
-    if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
-        check_label_kind(found)
-    given: Sequence[str] | None = options.labels
-    if given is None and options.label_columns:
-        # Also those that no image has, in the order of the columns.
-        given = options.label_columns
-    if base and given is None:
-        # Old labels keep their numbers.
-        found |= dict.fromkeys(base.labels, 0)
-        given = [*base.labels, *sorted(found.keys() - {*base.labels})]
-    return build_label_map(found, given, are_numbers=schema.has_integer_labels)
-
-
-def _write_ordered(
-    connection: duckdb.DuckDBPyConnection,
-    kind: Kind,
-    label_map: list[str],
-    folder: str,
-    base: Base | None,
-    columns: Sequence[str],
-) -> dict[str, int]:
-    """Writes the rows that are kept, in their order; returns how many each split has.
-
-    `columns` are those that not every manifest has.
-    """
-    spans = connection.execute(_COUNTS).fetchall()
-    spans.sort(key=lambda each: SPLITS.index(each[0]))
-    more = "".join(f", {name}" for name in columns)
-    if base:
-        old = base.select_old(kind, label_map, has_inputs="extra" in columns)
-        if "copies" in columns:  # Of one image in several folders, only the first file is known.
-            old = f"CASE WHEN copies IS NULL THEN {old} END"
-        more = f"{more}, {old} AS old"
-    names = pa.array(label_map, pa.string())
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
-        writer = None
-        for split, span, first, last in _find_ranges(spans, has_old=base is not None):
-            query = _ORDERED.format(more=more, split=split, span=span, first=first, last=last)
-            found = connection.sql(query).to_arrow_table()
-            # In a third of DuckDB's time, and without its memory.
-            rows = found.sort_by([("place", "ascending"), ("key", "ascending")]).combine_chunks()
-            rows = _number_labels(rows, kind, names)
-            writer = writer or stack.enter_context(pq.ParquetWriter(file, rows.schema))
-            writer.write_table(rows, MAX_ROW_GROUP_ROWS)
-    splits: Counter[str] = Counter()
-    for split, _, count in spans:
-        splits[split] += count
-    return dict(splits)
 
 
 def _number_labels(rows: pa.Table, kind: Kind, names: pa.Array) -> pa.Table:
