@@ -27,9 +27,17 @@ from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import parse_split
 from darkroom.manifest.sources.base import Source
-from darkroom.manifest.sources.layouts import doubt_parts, doubt_splits, find_split
+from darkroom.manifest.sources.layouts import find_split, list_parts
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import NUMBER_ORDER, ONE_CLASS, SIMILAR_LABELS, SPLIT_COLUMN
+from darkroom.options.source import (
+    NUMBER_ORDER,
+    ONE_CLASS,
+    SIMILAR_LABELS,
+    SPLIT_CLASS,
+    SPLIT_COLUMN,
+    TASK_CLASS,
+)
+from darkroom.runtime.text import list_first
 from darkroom.targets.kind import Kind
 
 # All rows are asked only about columns that may be of splits by the first ones.
@@ -68,7 +76,7 @@ def complete(
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
     doubts = [*found.doubts, *_doubt_columns(connection, schema, options)]
     if labels in (SORTED_TEXT, OLD_MAP):
-        doubts += _doubt_labels(kind, label_map, options, are_folders=bool(found.layout))
+        doubts += _doubt_labels(kind, label_map, options)
     return replace(
         found,
         columns={name: kind.value for name, kind in schema.columns},
@@ -160,12 +168,25 @@ def _find_split_columns(
 
 
 def _doubt_labels(
-    kind: Kind, label_map: Sequence[str], options: ManifestOptions, *, are_folders: bool
+    kind: Kind, label_map: Sequence[str], options: ManifestOptions
 ) -> Iterator[Doubt]:
     """Yields the doubts about labels whose numbers follow from their texts."""
     is_told = options.schema is not None
-    if not is_told and not are_folders:
-        yield from filter(None, (doubt_splits(label_map), doubt_parts(label_map)))
+    if not is_told and (named := [name for name in label_map if find_split(name)]):
+        yield Doubt(
+            SPLIT_CLASS,
+            f"Classes are named after splits: {list_first(named)}.",
+            "Splits are named in a column split, or by folders around those of the labels. If they "
+            f"are classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
+        )
+    if not is_told and (parts := list_parts(label_map)):
+        yield Doubt(
+            TASK_CLASS,
+            "Classes are named as folders of detection or segmentation, of which darkroom reads no "
+            f"boxes and no masks: {list_first(parts)}.",
+            "Name labels in a list of images. If they are classes, as they were read: "
+            f"--accept {TASK_CLASS} (accept= in Python).",
+        )
     if kind.name == "label" and len(label_map) == 1 and not is_told:
         yield Doubt(
             ONE_CLASS,

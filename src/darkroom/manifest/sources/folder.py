@@ -22,8 +22,6 @@ from darkroom.manifest.sources.layouts import (
     check_parts,
     check_splits,
     doubt_labels,
-    doubt_parts,
-    doubt_splits,
 )
 from darkroom.options.source import (
     JOIN_SUBFOLDERS,
@@ -40,7 +38,6 @@ IMAGE_ENDINGS = frozenset(
     f".{name}"
     for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
 )
-_DOUBTS = (doubt_splits, doubt_parts, doubt_labels)
 _UNKNOWN_ENDING = "files without an ending of images"
 
 
@@ -109,7 +106,7 @@ class FolderSource(Source):
             splits=BY_FOLDER if self._has_splits else BY_HASH,
             left_out={name: count for name, count in sorted(left_out.items()) if count},
             empty_classes=self._list_empty(classes),
-            doubts=tuple(filter(None, (find(classes) for find in _DOUBTS))),
+            doubts=tuple(filter(None, [doubt_labels(classes)])),
         )
 
     @property

@@ -48,6 +48,11 @@ def find_split(name: str) -> str | None:
     return next(filter(None, map(splits.parse_split, [name, *_WORDS.findall(name)])), None)
 
 
+def list_parts(names: Sequence[str]) -> list[str]:
+    """Returns the names of folders of detection or segmentation, with images or annotations."""
+    return [name for name in names if _is_part(name, _IMAGES | _ANNOTATIONS)]
+
+
 def _is_part(name: str, words: frozenset[str]) -> bool:
     """Tells whether a name has words of a part of a task, and else only those of parts or splits.
 
@@ -58,19 +63,6 @@ def _is_part(name: str, words: frozenset[str]) -> bool:
     if not words.isdisjoint((name.lower(), "".join(found))):
         return True
     return not words.isdisjoint(found) and _IMAGES.union(_ANNOTATIONS).issuperset(found)
-
-
-def doubt_splits(classes: Sequence[str]) -> Doubt | None:
-    """Returns the doubt about classes that are named after splits; None without such."""
-    named = [name for name in classes if find_split(name)]
-    if not named:
-        return None
-    return Doubt(
-        SPLIT_CLASS,
-        f"Classes are named after splits: {list_first(named)}.",
-        "Splits are named in a column split, or by folders around those of the labels. If they are "
-        f"classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
-    )
 
 
 def check_splits(folder: str, classes: Sequence[str]) -> None:
@@ -88,20 +80,6 @@ def check_splits(folder: str, classes: Sequence[str]) -> None:
             "in each. If they are classes: "
             f"--accept {SPLIT_CLASS} (accept= in Python).",
         )
-
-
-def doubt_parts(classes: Sequence[str]) -> Doubt | None:
-    """Returns the doubt about classes that are named as parts of other tasks."""
-    parts = [name for name in classes if _is_part(name, _IMAGES | _ANNOTATIONS)]
-    if not parts:
-        return None
-    return Doubt(
-        TASK_CLASS,
-        "Classes are named as folders of detection or segmentation, of which darkroom reads no "
-        f"boxes and no masks: {list_first(parts)}.",
-        "Name labels in a list of images. If they are classes, as they were read: "
-        f"--accept {TASK_CLASS} (accept= in Python).",
-    )
 
 
 def doubt_labels(classes: Sequence[str]) -> Doubt | None:
