@@ -206,7 +206,7 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
 
     executor.Executor().Do(given, outputs, {})
     folder = Path(outputs["page"][0].uri)
-    names = ["evaluation.json", "model.html", "model.md", "tensorboard"]
+    names = ["evaluation.json", "model.html", "model.md"]
     assert sorted(path.name for path in folder.iterdir()) == names
     found = json.loads((folder / "evaluation.json").read_text())
     # The data has no test split.

@@ -14,8 +14,6 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
-from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
-from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.options.conversion import ConversionOptions
 from darkroom.targets.labels.metrics import measure as measure_labels
@@ -254,24 +252,3 @@ def test_a_model_and_data_of_two_kinds_do_not_meet(served, datasets, listed, cap
     assert "Convert it, and evaluate the model on the dataset." in capsys.readouterr().err
     with pytest.raises(DataError, match=r"from_logits is True, but the model in .* predicts numb"):
         darkroom.predict(served("numbers"), listed("numbers").parent, from_logits=True)
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("kind", ["labels", "numbers"])
-def test_tensorboard_shows_scores_and_images(served, datasets, tmp_path, kind):
-    import tensorflow as tf
-
-    split = find_scored_split(str(datasets[kind]))
-    evaluate_training(served(kind), split, Facts(), str(tmp_path))
-    events = (tmp_path / "tensorboard" / "evaluation").iterdir()
-    names = {
-        value.tag
-        for path in events
-        for event in tf.compat.v1.train.summary_iterator(str(path))
-        for value in event.summary.value
-    }
-    expected = {
-        "labels": {"eval_mean_average_precision", "eval_exact", "eval_worst_mistakes"},
-        "numbers": {"eval_r2", "eval_h_mae", "eval_w_rmse", "eval_worst_images"},
-    }
-    assert expected[kind] <= names

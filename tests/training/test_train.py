@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -112,20 +111,3 @@ def test_a_wrong_option_is_told_before_anything_is_written(tmp_path, options, sa
         call(darkroom.train, TrainingOptions, "records", tmp_path / "run", **options)
     assert said in f"{error.value.message} {error.value.hint}"
     assert not (tmp_path / "run").exists()
-
-
-def test_the_curves_and_the_confusions_are_for_tensorboard(trained):
-    from tensorflow.python.summary.summary_iterator import summary_iterator
-
-    tags = {
-        value.tag: value
-        for path in Path(trained.checkpoint_dir, "tensorboard", "evaluation").iterdir()
-        for event in summary_iterator(str(path))
-        for value in event.summary.value
-    }
-    assert {"test_accuracy", "test_macro_f1", "test_confusion_matrix", "test_least_certain"} <= {
-        *tags
-    }
-    width, height, image = tags["test_confusion_matrix"].tensor.string_val[:3]
-    assert (width, height) == (b"162", b"162")
-    assert image.startswith(b"\x89PNG")

@@ -15,7 +15,7 @@ from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice, describe_use
-from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
+from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files
 from darkroom.evaluation.scores.scoring import Scored, score_split
 from darkroom.evaluation.scores.serving import (
     ServedModel,
@@ -133,7 +133,8 @@ def evaluate_training(
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
         page = storage.join(folder, PAGE_FILE)
         found = replace(_add_missed(found, missed), report_path=page, slices=tuple(slices))
-        write_report(folder, found, scored, facts)
+        for name, data in encode_files(found, scored, facts).items():
+            storage.write_bytes(storage.join(folder, name), data)
     return found
 
 

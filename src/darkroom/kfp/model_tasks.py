@@ -17,7 +17,6 @@ from darkroom.errors import DarkroomError, DataError, UsageError
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.report.facts import EVALUATION_FILE, read_facts
 from darkroom.evaluation.report.result import Evaluation, describe_split
-from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.serving import ERROR_KEY
 from darkroom.kfp.execution import Execution
@@ -30,7 +29,7 @@ from darkroom.storage import copies
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
 from darkroom.training.state.folder import KERAS_FILE, RESULT_FILE
-from darkroom.training.state.history import HISTORY_FILE
+from darkroom.training.state.history import HISTORY_FILE, TENSORBOARD_FOLDER
 from darkroom.training.train import train
 
 GRAPH_FILE = "saved_model.pb"

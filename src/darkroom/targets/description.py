@@ -1,6 +1,6 @@
 """What a kind of target says about scores: numbers, tables, images and charts, without a form.
 
-A page, a card, a terminal, a notebook, TensorBoard and a UI draw the same descriptions.
+A page, a card, a terminal, a notebook and a UI draw the same descriptions.
 """
 
 from __future__ import annotations

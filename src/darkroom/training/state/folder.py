@@ -6,12 +6,11 @@ import re
 
 from darkroom import storage
 from darkroom.errors import OutputError, UsageError
-from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
-from darkroom.training.state.history import BEST_FOLDER, HISTORY_FILE
+from darkroom.training.state.history import BEST_FOLDER, HISTORY_FILE, TENSORBOARD_FOLDER
 
 CHECKPOINTS_FOLDER = "checkpoints"
 # The trials of a search for the best options.

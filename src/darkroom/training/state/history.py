@@ -21,6 +21,8 @@ WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
 
 HISTORY_FILE = "history.json"
 BEST_FOLDER = "best"
+# Of the event files that Keras's own callback would write.
+TENSORBOARD_FOLDER = "tensorboard"
 # In that folder: the entry of the epoch whose weights are beside it.
 _BEST_EPOCH_FILE = "epoch.json"
 # A value of it: the epoch of the exported model, where that is not the best.

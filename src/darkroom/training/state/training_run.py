@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.runtime import progress
 from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Phase, is_head
@@ -20,6 +19,7 @@ from darkroom.training.state.history import (
     BEST_FOLDER,
     MONITOR,
     PHASE,
+    TENSORBOARD_FOLDER,
     TOP,
     History,
     write_best_epoch,
