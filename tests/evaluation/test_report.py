@@ -16,11 +16,10 @@ from PIL import Image
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import TransientStorageError
-from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.charts import make_chart, make_curve
 from darkroom.evaluation.report.facts import Facts, describe_code
-from darkroom.evaluation.report.figures import make_chart, make_curve
 from darkroom.evaluation.report.listing import list_recipe
-from darkroom.evaluation.report.page import encode_page
+from darkroom.evaluation.report.page import make_model_page
 from darkroom.evaluation.report.pictures import Gallery
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.targets.description import Caption, Images, View
@@ -102,6 +101,14 @@ def make_gallery(count=1):
         thumbnails={0: f"{PIXEL}AAAA", 1: f"{PIXEL}BBBB"},
         names={0: "a/b/c.png", 1: f"d/{EVIL}/e.png"},
     )
+
+
+def encode_page(found, facts, gallery):
+    return make_model_page(found, facts, gallery).to_html()
+
+
+def encode_card(found, facts):
+    return make_model_page(found, facts, make_gallery()).to_markdown()
 
 
 def make_page():

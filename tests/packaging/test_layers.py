@@ -39,8 +39,8 @@ LAYERS = [
     Layer(
         "runtime",
         "errors, version, withdrawn",
-        "progress, logs, processes, their cores and memory, threads that keep an order, text for "
-        "people",
+        "progress, logs, processes, their cores and memory, threads that keep an order, text, "
+        "tables and pages for people",
     ),
     Layer(
         "storage",

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.facts import Facts, encode_evaluation, encode_facts, read_facts
-from darkroom.evaluation.report.page import encode_page
+from darkroom.evaluation.report.page import make_model_page
 from darkroom.evaluation.report.pictures import Gallery
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.targets.description import View
@@ -151,8 +150,9 @@ def test_forged_facts_are_shown_or_not_there(tmp_path):
             assert facts == Facts()
         assert {facts.find_use(split) for split in splits} <= {"", "train", "eval"}
         gallery = Gallery(View({}, ()), thumbnails={}, names={})
-        assert encode_page(EVALUATION, facts, gallery).encode()
-        assert encode_card(EVALUATION, facts).encode()
+        page = make_model_page(EVALUATION, facts, gallery)
+        assert page.to_html().encode()
+        assert page.to_markdown().encode()
         assert encode_evaluation(EVALUATION, facts)
 
 

@@ -36,7 +36,7 @@ from darkroom.validation.diff import CHANGES, DIFF_TITLE, diff
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
-from darkroom.validation.report.html import encode_statistics
+from darkroom.validation.report.page import make_statistics_page
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON, write_report
 from darkroom.validation.validate import ValidationResult, validate
@@ -206,7 +206,7 @@ def dataset_statistics(execution: Execution) -> None:
     storage.write_bytes(storage.join(folder, STATISTICS_FILE), text.encode())
     if is_installed("tensorflow_data_validation"):
         _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
-    outputs["statistics_page"].write(encode_statistics(report).encode())
+    outputs["statistics_page"].write(make_statistics_page(report).to_html().encode())
     numbers: dict[str, float] = {"labels": len(report.list_classes())}
     for name, histogram in report.histograms.items():
         numbers |= {f"{name}_least": histogram.low, f"{name}_most": histogram.high}

@@ -13,10 +13,10 @@ from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
 from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
-from darkroom.runtime.markup import Html, element, make_markdown_table
+from darkroom.runtime.markup import Html, element
+from darkroom.runtime.page import Page, Part, make_section, make_table, make_text
+from darkroom.runtime.table import Cell, Table
 from darkroom.runtime.text import format_count
-from darkroom.validation.report.parts import make_page, make_table
-from darkroom.validation.report.style import STYLE
 
 _MAX_LABELS = 200
 _MAX_REJECTS = 10
@@ -24,7 +24,7 @@ _MAX_REJECTS = 10
 
 def encode_card(title: str, result: Any) -> str:
     """Returns a page with the notebook's view of a result, with artifacts by their URIs."""
-    return make_page(title, STYLE, Html(name_uris(result._repr_html_())))
+    return Page(title, [Part(Html(name_uris(result._repr_html_())))]).to_html()
 
 
 def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
@@ -36,27 +36,17 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
         table: The features as CSV.
     """
     header, *rows = csv.reader(io.StringIO(table))
-    picture = None
+    parts = [Part(element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"))]
     if sheet:
         source = f"data:image/png;base64,{base64.b64encode(sheet).decode()}"
-        picture = element("img", src=source, alt="contact sheet", style="max-width:100%")
-    return make_page(
-        f"Records of {split}",
-        STYLE,
-        element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"),
-        picture,
-        make_table(header, rows),
-    )
+        parts.append(Part(element("img", src=source, alt="contact sheet", style="max-width:100%")))
+    return Page(f"Records of {split}", [*parts, make_table(Table("", header, rows))]).to_html()
 
 
 def encode_missing_gallery() -> str:
     """Returns the page of a task that was asked for no gallery: each of its outputs has a file."""
-    return make_page(
-        "Gallery",
-        STYLE,
-        element("h1", "No gallery was asked for"),
-        element("p", "The option gallery makes one: findings and images, to decide about."),
-    )
+    said = make_text("The option gallery makes one: findings and images, to decide about.")
+    return Page("Gallery", [Part(element("h1", "No gallery was asked for")), said]).to_html()
 
 
 def encode_summary(result: ConversionResult) -> str:
@@ -72,40 +62,28 @@ def encode_summary(result: ConversionResult) -> str:
         *((f"Decisions: {name}", count) for name, count in decided.items() if count),
         *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
     ]
-    parts = [
-        f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
-        make_markdown_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
-        _encode_classes(result),
-        _encode_read_as(result),
-        _encode_rejects(result),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _encode_classes(result: ConversionResult) -> str:
-    names = list_classes(result.classes, result.labels)
-    rows = [
-        [name, *(f"{counts.get(name, 0):,}" for counts in result.classes.values())]
-        for name in names[:_MAX_LABELS]
-    ]
-    more = len(names) - len(rows)
-    if not rows:
-        return ""
+    title = f"{format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}"
+    read_as = result.read_as.to_rows() if result.read_as else []
     # Without a heading between them, Kubeflow's UI shows two tables as one.
-    table = make_markdown_table(["label", *result.classes], rows)
-    return f"## Splits and classes\n\n{table}" + (f"\n\n… and {more:,} more" if more > 0 else "")
+    parts = (
+        make_table(Table("", ("what", "rows"), counts)),
+        make_section("Splits and classes", make_table(_list_classes(result))),
+        make_section("Read as", make_table(Table("", ("what", "how"), read_as))),
+        make_section("First rejects", make_table(_list_rejects(result))),
+    )
+    return Page(title, parts).to_markdown()
 
 
-def _encode_read_as(result: ConversionResult) -> str:
-    if result.read_as is None:
-        return ""
-    return f"## Read as\n\n{make_markdown_table(['what', 'how'], result.read_as.to_rows())}"
+def _list_classes(result: ConversionResult) -> Table:
+    rows: list[list[Cell]] = [
+        [name, *(counts.get(name, 0) for counts in result.classes.values())]
+        for name in list_classes(result.classes, result.labels)
+    ]
+    return Table("", ("label", *result.classes), rows).shorten(_MAX_LABELS)
 
 
-def _encode_rejects(result: ConversionResult) -> str:
-    if not result.num_rejected:
-        return ""
+def _list_rejects(result: ConversionResult) -> Table:
     path = storage.join(result.data_dir, layout.REJECTS_FILE)
-    found = read_first_rejects(path, _MAX_REJECTS)
+    found = read_first_rejects(path, _MAX_REJECTS) if result.num_rejected else []
     rows = [[f"{each.row}", each.reason, each.detail, each.uri] for each in found]
-    return f"## First rejects\n\n{make_markdown_table(['row', 'reason', 'because', 'image'], rows)}"
+    return Table("", ("row", "reason", "because", "image"), rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
+from darkroom.runtime.table import Table
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 # A training that waits less than this would not become noticeably faster.
@@ -162,8 +163,8 @@ def format_input_verdict(verdict: InputVerdict) -> str:
         f"- time waiting for input: {verdict.waiting_share:.1%}",
     ]
     if verdict.stages:
-        lines += ["", "| stage | microseconds an image |", "| --- | ---: |"]
-        lines += [f"| {name} | {value:,.0f} |" for name, value in verdict.stages.items()]
+        rows = [(name, f"{value:,.0f}") for name, value in verdict.stages.items()]
+        lines += ["", Table("", ("stage", "microseconds an image"), rows).to_markdown()]
     return "\n".join(lines) + "\n"
 
 

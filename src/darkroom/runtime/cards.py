@@ -11,32 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from darkroom.runtime.markup import Html, element, join_html, join_lines
+from darkroom.runtime.style import CARD_STYLE
 from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
 
 GOOD, FAIR, BAD = "good", "fair", "bad"
 _MAX_CELL_ROWS = 3
-# Notebooks style tables by rules that are more specific than those of a class.
-_STYLE = Html(
-    "<style>"
-    ".darkroom-card{font:13px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;"
-    "max-width:860px;padding:4px 0 6px}"
-    ".darkroom-card h4{font-size:15px;font-weight:600;margin:0 0 4px}"
-    ".darkroom-card .good{color:#2f8f57}.darkroom-card .fair{color:#b87800}"
-    ".darkroom-card .bad{color:#d0443a}"
-    ".darkroom-card p{margin:6px 0 0;opacity:.65}"
-    ".darkroom-card table{border-collapse:collapse;margin:8px 0 0;border:0;width:auto;"
-    "font-size:13px}"
-    ".darkroom-card tr,.darkroom-card tbody tr:nth-child(odd){background:none}"
-    ".darkroom-card th,.darkroom-card td{text-align:left!important;vertical-align:top;border:0;"
-    "padding:2px 20px 2px 0;max-width:460px;overflow-wrap:anywhere;unicode-bidi:isolate;"
-    "white-space:normal}"
-    ".darkroom-card th{font-weight:500;opacity:.65;white-space:nowrap}"
-    ".darkroom-card tbody tr{border-top:1px solid #8883}"
-    ".darkroom-card td.number{text-align:right!important;font-variant-numeric:tabular-nums;"
-    "white-space:nowrap}"
-    ".darkroom-card img{max-width:100%;margin-top:8px}"
-    "</style>"
-)
+_STYLE = element("style", Html(CARD_STYLE))
 
 
 def make_card(title: str, values: Mapping[str, Any], *parts: str | None, tone: str = "") -> str:

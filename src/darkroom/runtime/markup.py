@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
 
 from darkroom.runtime.text import make_visible
 
@@ -37,18 +36,19 @@ def join_lines(text: str) -> Html:
     return join_html(first, *(part for line in others for part in (element("br"), line)))
 
 
-def element(name: str, /, *children: str | None, **attributes: str) -> Html:
+def element(name: str, /, *children: str | None, **attributes: str | None) -> Html:
     """Returns an element. Children and attributes that are not `Html` are escaped.
 
     Args:
         name: Name of the element, a constant.
         *children: Text or HTML inside the element; None is left out.
-        **attributes: Attributes of the element. A final underscore is dropped and others become
-            hyphens, so that `class_` and `http_equiv` can be named.
+        **attributes: Attributes of the element; None is left out. A final underscore is dropped
+            and others become hyphens, so that `class_` and `http_equiv` can be named.
     """
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escape_attribute(value)}"'
         for key, value in attributes.items()
+        if value is not None
     )
     if name in _VOID_ELEMENTS:
         return Html(f"<{name}{pairs}>")
@@ -69,13 +69,6 @@ def escape_markdown(text: str) -> str:
     (headings, lists) is left alone, so that file names stay readable.
     """
     return _MARKDOWN_ACTIVE.sub(_escape_active, make_visible(text))
-
-
-def make_markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a table in Markdown, with its cells escaped; None is an empty cell."""
-    lines = [header, ["---"] * len(header)]
-    lines += [["" if c is None else escape_markdown(str(c)) for c in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _escape_active(match: re.Match[str]) -> str:

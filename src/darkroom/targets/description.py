@@ -8,26 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# Text, a number of something, a share or score, or nothing.
-Cell = str | int | float | None
-
-
-class Table(NamedTuple):
-    """A table.
-
-    Attributes:
-        title: What it shows.
-        header: The names of its columns. The first one names the rows.
-        rows: Its rows.
-        ranked_by: The column with the score by which rows are ranked, the lowest first.
-        more: How many rows are left out, as part of a sentence; empty if none.
-    """
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    ranked_by: int = 0
-    more: str = ""
+from darkroom.runtime.table import Table
 
 
 class Summary(NamedTuple):

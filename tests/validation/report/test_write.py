@@ -23,10 +23,10 @@ from darkroom.validation.report.dataset_report import (
     format_table,
 )
 from darkroom.validation.report.findings import Finding
-from darkroom.validation.report.html import encode_html
+from darkroom.validation.report.page import make_report_page
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
-from darkroom.validation.report.write import encode_markdown, write_report
+from darkroom.validation.report.write import write_report
 from darkroom.validation.validate import ValidationResult
 
 from ...pictures import encode
@@ -43,6 +43,14 @@ EVIL = (
     "</td></script><script>alert(1)</script><img src=http://x/y onerror=z>"
     "'\" \u202egpj.exe\x1b|`*_[a](b)\udcff"
 )
+
+
+def encode_html(report, thumbnails):
+    return make_report_page(report, thumbnails).to_html()
+
+
+def encode_markdown(report):
+    return make_report_page(report, {}).to_markdown()
 
 
 def decode(uri):
@@ -235,8 +243,10 @@ def test_each_hint_has_a_line_of_its_own():
 def test_markdown_escapes():
     text = encode_markdown(make_report(EVIL))
     assert not re.search(r"<(?!U)|[\u202e\x1b\udcff]|https?://", text)
-    row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
-    assert len(re.findall(r"(?<!\\)\|", row)) == 10
+    rows = text.splitlines()
+    place = rows.index("| one record | other record |")
+    assert rows[place + 2].startswith("| row 1 /a.png (train, &lt;/td&gt;")
+    assert len(re.findall(r"(?<!\\)\|", rows[place + 2])) == 3
     assert text.startswith(
         "# Validation: stopped\n\n**Stopped by 1 finding, with 1 warning.** 1,803 rows"
     )

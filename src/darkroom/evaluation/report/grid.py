@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from darkroom.evaluation.report.pictures import Gallery
 from darkroom.runtime.markup import Html, element, join_html
+from darkroom.runtime.page import Part, make_section
 from darkroom.targets.description import Grid, GridCell
-from darkroom.validation.report.parts import make_more
 
 # In a larger grid, an image in each cell would be too small to see.
 _MAX_WITH_PICTURES = 12
@@ -15,7 +15,7 @@ _MAX_WITH_PICTURES = 12
 _FLAT_CHARACTERS = 4
 
 
-def make_grid(grid: Grid, gallery: Gallery) -> Html:
+def make_grid(grid: Grid, gallery: Gallery) -> Part | None:
     """Returns the section of a grid.
 
     Args:
@@ -34,13 +34,12 @@ def make_grid(grid: Grid, gallery: Gallery) -> Html:
     )
     form = "matrix flat" if max(map(len, grid.names)) <= _FLAT_CHARACTERS else "matrix"
     table = element("table", element("thead", head), element("tbody", *rows), class_=form)
-    return element(
-        "section",
-        element("h2", grid.title),
+    html = join_html(
         element("p", grid.what, class_="more"),
         element("div", table, class_="scroll"),
-        make_more(grid.more) if grid.more else None,
+        element("p", grid.more, class_="more") if grid.more else None,
     )
+    return make_section(grid.title, Part(html))
 
 
 def make_pictures(numbers: Sequence[int], gallery: Gallery) -> Html:
@@ -57,7 +56,9 @@ def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
         "div",
         element("h3", f"{cell.title}: {count}"),
         make_pictures(cell.numbers, gallery),
-        make_more(f"{shown} of {count} are shown.") if shown < cell.images else None,
+        element("p", f"{shown} of {count} are shown.", class_="more")
+        if shown < cell.images
+        else None,
         class_="sheet",
     )
     opened = element("summary", count, small, title=cell.title)

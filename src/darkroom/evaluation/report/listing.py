@@ -51,11 +51,6 @@ def list_data(facts: Facts) -> Rows:
     ]
 
 
-def list_code(facts: Facts) -> Rows:
-    """Returns versions and hashes of the code that trained."""
-    return [*facts.code.items()]
-
-
 def _format(value: object) -> str:
     if isinstance(value, list | tuple):
         return " x ".join(map(str, value))

@@ -1,25 +1,34 @@
-"""The page of a model: its strengths and failures, and how it was made."""
+"""The page of a model, and the same facts in Markdown: how good it is, and how it was made."""
 
 from __future__ import annotations
 
+from darkroom.evaluation.report.charts import make_chart, make_curve
 from darkroom.evaluation.report.facts import Facts
-from darkroom.evaluation.report.figures import make_chart, make_curve
 from darkroom.evaluation.report.grid import make_grid, make_pictures
-from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
-from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.listing import list_data, list_input, list_recipe
+from darkroom.evaluation.report.pictures import Gallery, make_picture_rules
 from darkroom.evaluation.report.result import Evaluation, format_headline, list_slices
-from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.report.tables import format_cell, rank_rows
-from darkroom.runtime.markup import Html, element
-from darkroom.targets.description import Cell, Images, Table, View
-from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
+from darkroom.runtime.markup import Html
+from darkroom.runtime.page import (
+    Page,
+    Part,
+    make_figures,
+    make_header,
+    make_note,
+    make_section,
+    make_table,
+    make_text,
+)
+from darkroom.runtime.table import Cell, Table, make_bar
+from darkroom.targets.description import Images, Summary, View
 
 _MAX_ROWS = 200
+_ALL = "evaluation.json"
 # Of a model that the user trained otherwise, nothing more is known.
 _UNKNOWN = "How it was trained is not known: this is a model without the folder of its training."
 
 
-def encode_page(found: Evaluation, facts: Facts, gallery: Gallery) -> str:
+def make_model_page(found: Evaluation, facts: Facts, gallery: Gallery) -> Page:
     """Returns the page.
 
     Args:
@@ -27,40 +36,36 @@ def encode_page(found: Evaluation, facts: Facts, gallery: Gallery) -> str:
         facts: How the model was made.
         gallery: The images to show.
     """
-    view = gallery.view
-    sections = (
-        _make_header(found),
+    view, summary = gallery.view, found.summarize()
+    parts = (
+        _make_header(found, summary),
         _make_course(facts),
-        _make_scores(found.summarize().table),
+        make_section(summary.table.title, make_table(_rank_scores(summary.table), "bars")),
+        *map(_make_further, summary.more_tables),
         make_grid(view.grid, gallery) if view.grid else None,
         *(_make_group(group, gallery) for group in view.groups),
-        _make_slices(found),
+        _make_facts_table(list_slices(found)),
         _make_charts(view),
-        *_make_facts(found, facts),
+        None if facts.recipe else make_note(_UNKNOWN),
+        *_list_facts(found, facts),
     )
-    style = PAGE_STYLE + make_picture_rules(dict(gallery.thumbnails))
-    return make_page(f"Model: {format_headline(found)}", style, *sections)
+    rules = make_picture_rules(gallery.thumbnails)
+    return Page(f"Model: {format_headline(found)}", parts, rules)
 
 
-def _make_header(found: Evaluation) -> Html:
-    summary = found.summarize()
-    tone = "good" if summary.is_good else "fair"
-    if found.missed:
-        tone = "bad"
-    tiles = (
-        element("div", element("b", value), element("span", name), class_="tile")
-        for value, name in summary.tiles
-    )
-    return element(
-        "header",
-        element("p", "darkroom · model", class_="kicker"),
-        element("h1", format_headline(found), class_=f"verdict {tone}"),
-        element("div", *tiles, class_="tiles"),
-        *(element("p", note, class_="note") for note in found.notes),
+def _make_header(found: Evaluation, summary: Summary) -> Part:
+    tone = "bad" if found.missed else "good" if summary.is_good else "fair"
+    return make_header(
+        "model",
+        format_headline(found),
+        tone,
+        summary.tiles,
+        *found.notes,
+        markdown=Table("", ("measure", "value"), summary.numbers).to_markdown(),
     )
 
 
-def _make_course(facts: Facts) -> Html | None:
+def _make_course(facts: Facts) -> Part | None:
     if not facts.history:
         return None
     names = [
@@ -70,78 +75,55 @@ def _make_course(facts: Facts) -> Html | None:
     ]
     order = sorted(names, key=lambda name: (name not in ("loss", "accuracy"), name != "loss", name))
     curves = (make_curve(facts.history, name, facts.exported_epoch) for name in order)
-    return element("section", element("h2", "Training"), element("div", *curves, class_="figures"))
+    return make_section("Training", make_figures(curves))
 
 
-def _make_scores(table: Table) -> Html:
+def _rank_scores(table: Table) -> Table:
     """Returns a table whose rows begin with their score, the lowest first, and end with a count."""
-    name, score = table.header[0], table.header[table.ranked_by]
-    most = max(int(row[-1] or 0) for row in table.rows)
-    between = [n for n in range(1, len(table.header) - 1) if n != table.ranked_by]
-    rows = [
-        [
-            format_cell(row[0]),
-            _make_share(row[table.ranked_by]),
-            *(format_cell(row[column]) for column in between),
-            make_bar(int(row[-1] or 0), most),
-        ]
-        for row in rank_rows(table)[:_MAX_ROWS]
-    ]
-    more = len(table.rows) - _MAX_ROWS
-    header = [name, score, *(table.header[column] for column in between), table.header[-1]]
-    return element(
-        "section",
-        element("h2", table.title),
-        make_table(header, rows, "bars"),
-        make_more(f"and {more:,} more, with a higher {score}") if more > 0 else None,
-    )
+    by, last = table.ranked_by, len(table.header) - 1
+    most = max(int(row[last] or 0) for row in table.rows)  # type: ignore[arg-type]
+    between = [column for column in range(1, last) if column != by]
+
+    def make_row(row: tuple[Cell, ...]) -> list[Cell]:
+        score, count = row[by], int(row[last] or 0)  # type: ignore[arg-type]
+        bar = make_bar(score, score) if isinstance(score, float) else score
+        bars = make_bar(count, count / max(most, 1))
+        return [row[0], bar, *(row[column] for column in between), bars]
+
+    header = [table.header[column] for column in (0, by, *between, last)]
+    rows = [make_row(tuple(row)) for row in table.rank().rows]
+    where = f", with a higher {table.header[by]}: all are in {_ALL}"
+    return Table(table.title, header, rows).shorten(_MAX_ROWS, where)
 
 
-def _make_share(value: Cell) -> Html | str:
-    if not isinstance(value, float):
-        return format_cell(value)
-    bar = element("b", element("i", style=f"width:{100 * max(value, 0.0):.1f}%"))
-    zero = "" if value > 0 else " zero"
-    return element("div", element("span", format_cell(value)), bar, class_=f"bar{zero}")
+def _make_further(table: Table) -> Part | None:
+    """Returns a table that the page shows as a picture, so that Markdown alone has it."""
+    more = f"{table.more}: see {_ALL}." if table.more else ""
+    found = make_table(table._replace(more=more))
+    return make_section(table.title, found._replace(html=Html("")) if found else None)
 
 
-def _make_group(group: Images, gallery: Gallery) -> Html | None:
+def _make_group(group: Images, gallery: Gallery) -> Part | None:
     if not group.numbers:
         return None
-    return element(
-        "section",
-        element("h2", group.title),
-        element("p", group.what, class_="more"),
-        make_pictures(group.numbers, gallery),
-    )
+    said = make_text(group.what, "more").html
+    return make_section(group.title, Part(said), Part(make_pictures(group.numbers, gallery)))
 
 
-def _make_charts(view: View) -> Html | None:
-    if not view.charts:
-        return None
-    charts = element("div", *map(make_chart, view.charts), class_="figures")
-    return element("section", element("h2", view.charts_title), charts)
+def _make_charts(view: View) -> Part | None:
+    charts = make_figures(map(make_chart, view.charts)) if view.charts else None
+    return make_section(view.charts_title, charts)
 
 
-def _make_slices(found: Evaluation) -> Html | None:
-    table = list_slices(found)
-    if not table.rows:
-        return None
-    rows = [[*map(format_cell, row)] for row in table.rows]
-    title = element("h2", table.title)
-    return element("section", title, make_table(table.header, rows, "plain"))
+def _make_facts_table(table: Table) -> Part | None:
+    return make_section(table.title, make_table(table, "plain"))
 
 
-def _make_facts(found: Evaluation, facts: Facts) -> list[Html]:
+def _list_facts(found: Evaluation, facts: Facts) -> list[Part | None]:
     groups = {
         "Input": list_input(facts),
         "Recipe": list_recipe(facts),
         "Data": list_data(facts),
-        "Code and model": [*list_code(facts), ("model (SHA-256)", found.model_sha256)],
+        "Code and model": [*facts.code.items(), ("model (SHA-256)", found.model_sha256)],
     }
-    made = [
-        element("section", element("h2", title), make_table(["", ""], rows, "plain"))
-        for title, rows in groups.items()
-        if rows
-    ]
-    return made if facts.recipe else [element("p", _UNKNOWN, class_="note"), *made]
+    return [_make_facts_table(Table(title, ("", ""), rows)) for title, rows in groups.items()]

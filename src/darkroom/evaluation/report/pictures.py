@@ -30,6 +30,12 @@ class Gallery:
     names: Mapping[int, str]
 
 
+def make_picture_rules(thumbnails: Mapping[int, str]) -> str:
+    """Returns a rule for each image, so that one that is shown twice is in the page once."""
+    rules = (f".i{number}{{background-image:url({uri})}}" for number, uri in thumbnails.items())
+    return "\n".join([*rules, ""])
+
+
 def make_gallery(scored: Scored) -> Gallery:
     """Chooses images and makes their thumbnails."""
     learned = scored.learned

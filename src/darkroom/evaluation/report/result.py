@@ -8,15 +8,17 @@ from typing import Any
 
 from darkroom.data.splits import ALL
 from darkroom.dataset.splits import EVAL, TRAIN
-from darkroom.evaluation.report.tables import format_table
 from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
+from darkroom.runtime.table import Table
 from darkroom.runtime.text import make_visible
 from darkroom.targets.checks import KINDS
-from darkroom.targets.description import Summary, Table
+from darkroom.targets.description import Summary
 from darkroom.targets.scoring import find_scoring
 
 MAX_SHOWN_SLICES = 200
+# With more rows, those with the lowest score are shown in a terminal.
+MAX_SHOWN_ROWS = 20
 _USES = {
     TRAIN: "The model was trained on these records, so the numbers say nothing of new images.",
     EVAL: "The training chose its best epoch by these records, so the numbers are a little too "
@@ -133,11 +135,19 @@ def format_evaluation(found: Evaluation) -> str:
     """Returns the result as lines for a person."""
     summary = found.summarize()
     lines = [f"{name:<10} {value}" for name, value in summary.numbers]
-    lines += format_table(summary.table)
+    lines += shorten_scores(summary.table).to_lines()
     lines += [f"Note       {note}" for note in found.notes]
     if found.report_path:
         lines.append(f"Page       {found.report_path}")
     return "\n".join(lines)
+
+
+def shorten_scores(table: Table) -> Table:
+    """Returns a table, or the rows with the lowest score if it has many."""
+    if len(table.rows) <= MAX_SHOWN_ROWS:
+        return table
+    where = f" with a higher {table.header[table.ranked_by]}: see --json"
+    return table.rank().shorten(MAX_SHOWN_ROWS, where)
 
 
 def format_headline(found: Evaluation) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.facts import EVALUATION_FILE, Facts, encode_evaluation
-from darkroom.evaluation.report.page import encode_page
+from darkroom.evaluation.report.page import make_model_page
 from darkroom.evaluation.report.pictures import make_gallery
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.scores.scoring import Scored
@@ -24,8 +23,9 @@ def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, b
         scored: The images, from which the page takes some.
         facts: How the model was made.
     """
+    page = make_model_page(found, facts, make_gallery(scored))
     return {
         EVALUATION_FILE: encode_evaluation(found, facts),
-        CARD_FILE: encode_card(found, facts).encode(),
-        PAGE_FILE: encode_page(found, facts, make_gallery(scored)).encode(),
+        CARD_FILE: page.to_markdown().encode(),
+        PAGE_FILE: page.to_html().encode(),
     }

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.runtime.table import Table
 from darkroom.runtime.text import list_first, make_visible
-from darkroom.targets.description import Summary, Table, View
+from darkroom.targets.description import Summary, View
 from darkroom.targets.label.confusion import MATRIX_PROPERTY
 from darkroom.targets.label.metrics import MAX_CONFUSIONS, ClassScore, LabelMetrics, measure
 from darkroom.targets.label.probabilities import make_probabilities

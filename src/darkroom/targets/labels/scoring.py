@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkroom.errors import DataError
+from darkroom.runtime.table import Table
 from darkroom.runtime.text import make_visible
-from darkroom.targets.description import Caption, Images, Summary, Table, View
+from darkroom.targets.description import Caption, Images, Summary, View
 from darkroom.targets.label.scoring import note_lost, note_missing
 from darkroom.targets.labels.kind import KIND
 from darkroom.targets.labels.metrics import LabelsMetrics, find_labels, measure

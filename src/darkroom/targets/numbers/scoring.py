@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkroom.errors import DataError
+from darkroom.runtime.table import Table
 from darkroom.runtime.text import list_first, make_visible
-from darkroom.targets.description import Caption, Chart, Images, Summary, Table, View
+from darkroom.targets.description import Caption, Chart, Images, Summary, View
 from darkroom.targets.learned import Learned
 from darkroom.targets.numbers.metrics import NumbersMetrics, measure
 from darkroom.targets.scoring import (

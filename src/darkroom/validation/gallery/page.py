@@ -12,10 +12,13 @@ from typing import Any
 
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
+from darkroom.runtime.markup import Html, element, join_html
+from darkroom.runtime.page import make_frame
+from darkroom.runtime.style import THEMES
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.gallery.tiles import Tile
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row, name_value
+from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row, list_facts
 
 SCRIPT_FOLDER = Path(__file__).parent / "script"
 # Each file uses only those above it.
@@ -35,8 +38,6 @@ SCRIPTS = (
 )
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
-_PLACE = re.compile(r"<!--(\w+)-->")
-_RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
 
 
 def encode_page(
@@ -68,7 +69,7 @@ def encode_page(
         "count": len(rows.row),
         "title": report.title,
         "verdict": format_verdict(report),
-        "tone": {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair"),
+        "tone": report.tone,
         "scope": format_scope(report),
         "splits": SPLITS,
         "labels": labels,
@@ -80,19 +81,19 @@ def encode_page(
         "tiles": [tile._asdict() for tile in tiles],
         **{f"rows-{name}": _encode_array(values) for name, values in arrays.items()},
     }
-    data = "\n".join(
-        # Data and never markup: a browser ends the block at the first "<" that looks like an end.
-        f'<script type="application/json" id="{name}">{_encode_json(value)}</script>'
+    # Data and never markup: a browser ends the block at the first "<" that looks like an end.
+    data = (
+        element("script", Html(_encode_json(value)), type="application/json", id=name)
         for name, value in blocks.items()
     )
-    style, script = (SCRIPT_FOLDER / "style.css").read_text("utf-8"), join_scripts()
+    style, script = THEMES + (SCRIPT_FOLDER / "style.css").read_text("utf-8"), join_scripts()
     policy = (
         f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; "
         f"style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
     )
-    parts = {"policy": policy, "style": style, "data": data, "script": script}
-    page = (SCRIPT_FOLDER / "page.html").read_text("utf-8")
-    return _PLACE.sub(lambda match: parts[match[1]], page)
+    frame = Html((SCRIPT_FOLDER / "page.html").read_text("utf-8"))
+    body = join_html(frame, *data, element("script", Html(script)))
+    return make_frame("darkroom gallery", body, style, policy)
 
 
 def join_scripts() -> str:
@@ -145,7 +146,6 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
         if pair[0] < 0 or "reason" in row or finding.check == "accounting":
             lines.append(format_row(row))
             continue
-        known = {name: value for name, value in row.items() if value is not None}
-        facts = {name_value(name): value for name, value in known.items() if name not in _RECORD}
-        items.append({"places": [place for place in pair if place >= 0], "facts": facts})
+        places = [place for place in pair if place >= 0]
+        items.append({"places": places, "facts": list_facts(row)})
     return {"items": items, "lines": lines}

@@ -10,8 +10,9 @@ from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.read_as import ReadAs, format_doubts
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
-from darkroom.runtime.class_table import align_rows, format_class_table
+from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.json_values import build_value
+from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_more, format_row
 
@@ -116,6 +117,11 @@ class DatasetReport(DatasetCounts):
             return "stopped"
         has_warnings = any(finding.policy == WARN for finding in self.findings)
         return "passed with warnings" if has_warnings else "passed"
+
+    @property
+    def tone(self) -> str:
+        """The color of the verdict: good, fair or bad."""
+        return {"stopped": "bad", "passed": "good"}.get(self.verdict, "fair")
 
     @property
     def unchecked(self) -> frozenset[str]:
@@ -237,9 +243,8 @@ def format_contents(counts: DatasetCounts, *, bars: bool = False) -> list[str]:
     """
     lines = format_class_table(counts.classes, counts.labels, counts.numbers, bars=bars)
     if rows := round_summary(counts):
-        cells = [[f"  {row['name']}", *list(row.values())[1:]] for row in rows]
-        texts = [["" if cell is None else make_visible(f"{cell}") for cell in row] for row in cells]
-        lines += align_rows([["", *list(rows[0])[1:]], *texts])
+        cells = [["" if cell is None else f"{cell}" for cell in row.values()] for row in rows]
+        lines += Table("", ["", *list(rows[0])[1:]], cells).to_lines()
     return [*lines, *filter(None, [format_unannotated(counts.unannotated)])]
 
 
@@ -254,7 +259,7 @@ def format_table(report: DatasetReport) -> str:
         lines += ["", head + make_visible(finding.message, max_characters=1000)]
         lines += [f"      {format_row(row)}" for row in finding.first_rows]
         if more := format_more(finding):
-            lines.append(f"      {more}")
+            lines.append(f"      and {more}")
         if finding.hint:
             lines += [f"      {line}" for line in f"What to do: {finding.hint}".splitlines()]
     return "\n".join(lines)

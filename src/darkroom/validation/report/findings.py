@@ -47,6 +47,7 @@ CHECK_TITLES: Mapping[str, str] = {
 }
 
 Row = Mapping[str, Any]
+_RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
 # What people read for values that their names alone do not explain.
 _VALUE_NAMES = {
     "difference": "hash difference (of 256 bits)",
@@ -117,7 +118,7 @@ def format_more(finding: Finding) -> str:
     shown, listed = len(finding.first_rows), len(finding.rows)
     if not shown or finding.count <= shown:
         return ""
-    more = f"and {finding.count - shown:,} more"
+    more = f"{finding.count - shown:,} more"
     if listed == shown:
         return more
     which = "all" if listed >= finding.count else f"the first {listed:,}"
@@ -127,20 +128,31 @@ def format_more(finding: Finding) -> str:
 def format_row(row: Row) -> str:
     """Returns a row of a finding as one line of text, with both records of a pair."""
     if "other_row" in row:
-        other = {name[6:]: value for name, value in row.items() if name.startswith("other_")}
         sign = "~" if {"difference", "group"} & {*row} else "="
-        text = f"{_format_record(row)}  {sign}  {_format_record(other)}"
+        text = f"  {sign}  ".join(map(format_record, list_sides(row)))
         text += f"  (move to {row['move_to']})" if "move_to" in row else ""
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
         extra += [f"probably {row['suggested']}"] if "suggested" in row else []
-        return ": ".join([_format_record(row), *(make_visible(str(each)) for each in extra)])
+        return ": ".join([format_record(row), *(make_visible(str(each)) for each in extra)])
     # An anomaly, a split or a class has few short values, and the check says what they are.
     return ": ".join(make_visible(f"{value}") for value in row.values() if value)
 
 
-def _format_record(record: Row) -> str:
+def list_sides(row: Row) -> tuple[Row, Row]:
+    """Returns the two records of a pair."""
+    return row, {name[6:]: value for name, value in row.items() if name.startswith("other_")}
+
+
+def list_facts(row: Row) -> dict[str, Any]:
+    """Returns what a finding says of its records besides what they are, by names for people."""
+    known = {name: value for name, value in row.items() if value is not None}
+    return {name_value(name): value for name, value in known.items() if name not in _RECORD}
+
+
+def format_record(record: Row) -> str:
+    """Returns a record as text: its row, its URI, and its split and label."""
     place = ", ".join(
         make_visible(str(record[name])) for name in ("split", "label") if record.get(name)
     )
