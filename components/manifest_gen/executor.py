@@ -16,11 +16,12 @@ from darkroom.components.file_state import SOURCE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
-from darkroom.dataset.read_as import format_read_as
+from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime.result import format_rows
 
 SOURCE_KEY = "source"
 OPTIONS_KEY = "options"
@@ -80,7 +81,7 @@ class Executor(base_executor.BaseExecutor):
         for name in ("rows", "rejected", "deduplicated", "removed"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
         if manifest.read_as:
-            lines = format_read_as(manifest.read_as)
+            lines = format_rows(list_read_as(manifest.read_as))
             manifest_artifact.set_string_custom_property("read_as", "\n".join(lines))
         rejects_artifact.set_int_custom_property("rejected", manifest.rejected)
         warn_of_rejects(manifest.rejected, manifest.rows, rejects_artifact.uri)

@@ -9,9 +9,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.kfp.places import name_uris
-from darkroom.validation.diff import DIFF_TITLE
 from darkroom.validation.gate import check_blessed
-from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"

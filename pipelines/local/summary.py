@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.index import read_index
-from darkroom.dataset.read_as import format_read_as
+from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
+from darkroom.runtime.result import format_rows
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.state.history import Exported, format_exported
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
@@ -174,7 +175,7 @@ def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
     splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
     lines = [
-        *(format_read_as(report.read_as) if report.read_as else []),
+        *(format_rows(list_read_as(report.read_as)) if report.read_as else []),
         f"Rows in    {report.rows:,}",
         f"Written    {report.written:,}  ({splits})",
         f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),

@@ -11,7 +11,7 @@ import pytest
 import simplejpeg
 from PIL import Image
 
-from darkroom.audit.duplicates import find_duplicates, format_duplicates
+from darkroom.audit.duplicates import find_duplicates
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums
@@ -237,7 +237,7 @@ def test_without_pixels_only_bytes_are_compared(source, tmp_path):
     convert(source, tmp_path / "out", options=ConversionOptions(image_check="header"))
     found = find_duplicates(tmp_path / "out")
     assert (found.bytes_groups, found.pixels_groups, found.has_pixels) == (2, 0, False)
-    assert "Same pixels   unknown (needs" in format_duplicates(found)
+    assert "Same pixels   unknown (needs" in found.to_text()
 
 
 def test_a_dataset_without_duplicates_has_an_empty_list(source, tmp_path):

@@ -19,7 +19,7 @@ from PIL import Image
 
 from darkroom.audit import shards
 from darkroom.audit.contact_sheet import inspect
-from darkroom.audit.verify import VerificationResult, format_verification, verify
+from darkroom.audit.verify import VerificationResult, verify
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums, sum_file, write_sums
@@ -635,7 +635,7 @@ def test_the_exit_code_is_0_for_a_sound_dataset(root, capsys):
 )
 def test_a_speed_is_shown_only_after_a_second(seconds, said):
     result = VerificationResult("data", (), "f" * 64, 40, 1, 2_500_000, seconds)
-    assert format_verification(result).splitlines()[0] == f"Read       1 shard, {said}"
+    assert result.to_text().splitlines()[0] == f"Read       1 shard, {said}"
 
 
 def test_the_exit_code_is_1_for_a_damaged_dataset_with_all_findings(root, capsys):
@@ -676,11 +676,9 @@ def test_a_folder_of_other_files_is_not_called_damaged(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for path in (tmp_path, tmp_path / "notes.txt"):
         result = verify(path)
-        assert "DAMAGED" not in result._repr_html_() + format_verification(result)
+        assert "DAMAGED" not in result._repr_html_() + result.to_text()
         assert ">This is not a dataset<" in result._repr_html_()
-        assert f"dataset.json is missing, so {path} is not a dataset." in format_verification(
-            result
-        )
+        assert f"dataset.json is missing, so {path} is not a dataset." in result.to_text()
 
 
 def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):

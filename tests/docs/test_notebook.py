@@ -65,7 +65,7 @@ def test_the_notebook_is_kept_without_outputs():
 def test_each_result_is_shown_as_html(cells):
     converted = get_page(find(cells, CONVERT))
     assert "Converted: 60 records" in converted
-    assert "<td>rejected</td><td>not an image 1</td>" in converted
+    assert "<td>Rejected</td><td>1  (not_an_image 1)</td>" in converted
     assert 'src="data:image/png;base64,' in get_page(find(cells, "darkroom.inspect"))
     assert "The dataset is sound" in get_page(find(cells, 'darkroom.verify(work / "records")'))
     assert "Passed" in get_page(find(cells, "darkroom.validate"))

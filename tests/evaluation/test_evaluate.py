@@ -16,7 +16,7 @@ from darkroom.cli import main
 from darkroom.data.open import open_data
 from darkroom.errors import CredentialsError
 from darkroom.evaluation.report.facts import Facts, encode_evaluation
-from darkroom.evaluation.report.result import Evaluation, describe_use, format_evaluation
+from darkroom.evaluation.report.result import Evaluation, describe_use
 from darkroom.evaluation.scores.serving import identify_model
 from darkroom.options.conversion import ConversionOptions
 from darkroom.targets.label.confusion import ConfusionMatrix
@@ -92,7 +92,7 @@ def test_all_splits_count_together(model, records, colors, capsys):
     found = [darkroom.evaluate(model, each, split="all") for each in (records, colors)]
     for each in found:
         assert (each.split, each.metrics.records, each.accuracy) == ("all", 22, 19 / 22)
-        assert "on all splits of 22 records" in format_evaluation(each)
+        assert "on all splits of 22 records" in each.to_text()
     second = darkroom.evaluate(model, [records, records], split="all")
     assert second == found[0]
 
@@ -184,7 +184,7 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
     truth = np.arange(30).repeat(2)
     scores = np.eye(30)[np.where(truth == 29, 0, truth)]
     found = Evaluation("m", "h", "test", measure(scores, truth, labels))
-    lines = format_evaluation(found).splitlines()
+    lines = found.to_text().splitlines()
     assert lines[6].split()[:3] == ["l29", "-", "0.000"]
     assert "  and 10 more with a higher recall: see --json" in lines
 

@@ -16,7 +16,6 @@ from darkroom.evaluation.predict import (
     FailedImage,
     Predictions,
     encode_predictions,
-    format_predictions,
     list_images,
 )
 from darkroom.input.loading import load_tensorflow
@@ -169,7 +168,7 @@ def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
     assert "and 20 more" in page
     assert not any(each in page for each in ("<b>", "<i>cat", "<u>"))
     many = Predictions("m", rows[:1], tuple(FailedImage(f"{n}", "x") for n in range(12)), "f.csv")
-    assert "Failed     and 2 more" in format_predictions(many)
+    assert "Failed     and 2 more" in many.to_text()
 
 
 def test_tensorflow_is_loaded_without_its_lines_about_this_machine(monkeypatch):

@@ -322,7 +322,7 @@ def test_a_sound_dataset(cluster, dataset):
     assert done.parameters == {"passed": True, "fingerprint": fingerprint}
     page = cluster.find(done.artifacts["verification_page"]).read_text()
     assert "The dataset is sound" in page
-    assert f">{dataset.uri}<" in page
+    assert f"<td>{dataset.uri} is sound</td>" in page
     metrics = done.artifacts["verification_metrics"].metadata
     counts = {name: dataset.metadata[name] for name in ("records", "shards", "bytes")}
     assert metrics == {**counts, "findings": 0}

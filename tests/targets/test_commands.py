@@ -62,7 +62,7 @@ def test_every_command_takes_a_model_of_every_kind(
     [made] = exported.exports
     assert made.max_difference < 1e-3
     assert made.agreement == (None if kind == "numbers" else 1)
-    assert agree_on in portable.format_export(exported).splitlines()[2]
+    assert agree_on in exported.to_text().splitlines()[2]
     names = {"label": ["even", "odd"], "labels": ["big", "red", "round"], "numbers": ["w", "h"]}
     assert (tmp_path / "out/labels.txt").read_text().split() == names[kind]
     other = datasets["label" if kind == "numbers" else "numbers"]

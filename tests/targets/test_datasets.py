@@ -10,16 +10,17 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion.result import ConversionResult, format_conversion
+from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.tfrecord import read_records
 from darkroom.options.conversion import ConversionOptions
-from darkroom.runtime.class_table import format_class_table
+from darkroom.runtime.class_table import describe_classes
+from darkroom.runtime.result import format_rows
 from darkroom.targets.kind import find_kind
-from darkroom.validation.report.dataset_report import DatasetReport, format_contents
+from darkroom.validation.report.dataset_report import DatasetReport, describe_contents
 
 from .conftest import LABELS, OPTIONS
 
@@ -97,7 +98,7 @@ def test_numbers_are_summed_up_by_split(datasets):
     assert (height["name"], height["split"], height["max"]) == ("h", "eval", 76)
     [train] = [row for row in report.summary if (row["name"], row["split"]) == ("h", "train")]
     assert (train["records"], train["missing"]) == (23, 1)
-    lines = format_contents(report)
+    lines = format_rows(describe_contents(report))
     assert lines[1].split() == ["split", "records", "missing", "min", "median", "mean", "max"]
     assert lines[2].split() == ["w", "train", "24", "0", "0", "5.75", "5.75", "11.5"]
     assert DatasetReport.from_json(report.to_json()) == report
@@ -106,7 +107,7 @@ def test_numbers_are_summed_up_by_split(datasets):
 def test_images_that_are_not_annotated_are_counted(datasets):
     def describe(root):
         found = darkroom.validate(root, min_class_images=1).report
-        return format_class_table(found.classes, found.labels, found.numbers)
+        return format_rows([describe_classes(found.classes, found.labels, found.numbers)])
 
     assert describe(datasets["labels"])[-1] == "  (not known)      6     2"
     assert describe(datasets["numbers"]) == ["Numbers    w, h"]
@@ -167,7 +168,7 @@ def test_a_conversion_says_how_much_is_not_annotated():
     classes = {"train": {"": 6, "big": 1}, "eval": {"": 2, "big": 2}}
     labels = ConversionResult("out", 11, 11, labels=("big",), classes=classes)
     text = "Unknown    8 records are not annotated (train 6, eval 2)"
-    assert text in format_conversion(labels)
+    assert text in labels.to_text()
     numbers = ConversionResult("out", 9, 9, numbers=("w",), classes={"train": {"": 1}})
-    assert "Unknown    1 record is not annotated (train 1)" in format_conversion(numbers)
-    assert "no labels" not in f"{numbers!r} {format_conversion(numbers)}"
+    assert "Unknown    1 record is not annotated (train 1)" in numbers.to_text()
+    assert "no labels" not in f"{numbers!r} {numbers.to_text()}"

@@ -16,7 +16,7 @@ from darkroom.evaluation.report.pictures import Gallery
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.targets.description import View
 from darkroom.targets.label.metrics import measure
-from darkroom.training.result import TrainingResult, format_training, read_result
+from darkroom.training.result import TrainingResult, read_result
 from darkroom.training.state.history import read_exported, read_history
 
 from ..runtime.test_json_values import list_places, replace_at
@@ -125,7 +125,7 @@ def test_a_forged_result_of_a_training_is_shown_or_not_there(run):
             continue
         shown += 1
         assert place[0] == "result"
-        assert format_training(result).encode()
+        assert result.to_text().encode()
         assert result._repr_html_().encode()
         assert json.dumps(result.to_dict(), allow_nan=False)
     assert shown

@@ -9,11 +9,9 @@ import shutil
 import pytest
 
 from darkroom.cli import main
-from darkroom.evaluation.report.result import format_evaluation
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.verdict import STAGES, StageCosts, StoredForm
 from darkroom.storage.locks import FolderLock
-from darkroom.training.result import format_training
 
 from ..trees import read_files
 from .quick_loop import QuickLoop
@@ -135,10 +133,10 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(
 
 
 def test_a_result_names_where_the_cost_of_the_input_is():
-    assert format_training(RESULT).splitlines() == [
+    assert RESULT.to_text().splitlines() == [
         "Epoch      2 of 2 (the last; 1 has the lowest val_loss)",
         "Metrics    loss 0.5000, accuracy 1.0000",
-        *format_evaluation(RESULT.evaluation).splitlines(),
+        *RESULT.evaluation.to_text().splitlines(),
         "Input      Not input-bound.",
         "           run/input.md",
         "History    run",

@@ -27,7 +27,6 @@ from darkroom.options import ConversionOptions, ValidationOptions
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.pictures import Records
-from darkroom.validation.validate import format_validation
 
 from ..pictures import encode, make_drawing, make_noise, make_scene
 
@@ -224,7 +223,7 @@ def test_features_find_crops_and_turned_copies_and_pixels_decide(embedded, monke
     assert not result.blessed
     rows = found["near_leakage"].rows
     assert [row["difference"] is None for row in rows].count(True) >= 2
-    assert "also crops and turned copies (by features)." in format_validation(result)
+    assert "also crops and turned copies (by features)." in result.to_text()
 
     monkeypatch.setattr("darkroom.images.near_records.MAX_COMPARED", 2)
     findings = darkroom.validate(embedded, policies=stops).findings
@@ -247,7 +246,7 @@ def test_features_that_the_cache_has_are_used_by_validate_alone(embedded, tmp_pa
     result = darkroom.validate(records, policies=policies)
     assert result.findings == darkroom.validate(embedded, policies=policies).findings
     scope = "crops and turned copies (by features that the cache has of 13 images)."
-    assert scope in format_validation(result)
+    assert scope in result.to_text()
     # A pipeline gives the same report on every machine.
     files = JudgedFiles(
         index,

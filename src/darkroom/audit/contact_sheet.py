@@ -9,7 +9,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
@@ -29,8 +29,9 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element
+from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.storage.parquet import BATCH_ROWS
@@ -53,7 +54,7 @@ Features = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(Result):
     """The files that `inspect` wrote.
 
     Attributes:
@@ -66,12 +67,15 @@ class Inspection:
     csv: str
     records: int
 
+    def describe(self) -> Outcome:
+        """Returns the paths; its card shows the contact sheet."""
+        paths = [path for path in (self.sheet, self.csv) if path]
+        return Outcome(f"The first {format_count(self.records, 'record')}", paths)
+
     def _repr_html_(self) -> str:
-        """Returns the contact sheet as a notebook shows it; it is read for that."""
+        """Returns it as a notebook shows it, with the contact sheet; it is read for that."""
         picture = _make_picture(self.sheet) if self.sheet else None
-        return cards.make_card(
-            f"The first {format_count(self.records, 'record')}", asdict(self), picture
-        )
+        return self.describe()._replace(more=[picture]).to_card()
 
 
 def _make_picture(path: str) -> Html | None:

@@ -18,7 +18,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -40,8 +40,10 @@ from darkroom.features.alike import compare_once
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import find_features_file, read_features
 from darkroom.images.near_records import MAX_COMPARED, create_near_groups
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element, join_html
+from darkroom.runtime.result import FAIR, GOOD, Outcome, Result, list_facts
+from darkroom.runtime.table import Drawn, Table
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
@@ -87,7 +89,7 @@ _COUNT_SURPLUS = "SELECT count(DISTINCT hash(key)) FROM listed WHERE NOT keep"
 
 
 @dataclass(frozen=True)
-class Duplicates:
+class Duplicates(Result):
     """The result of `find_duplicates`.
 
     Attributes:
@@ -111,20 +113,34 @@ class Duplicates:
     has_pixels: bool
     near_groups: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the values by name."""
-        return asdict(self)
+    @property
+    def _num_groups(self) -> int:
+        return self.bytes_groups + self.pixels_groups + (self.near_groups or 0)
+
+    def describe(self) -> Outcome:
+        """Returns what it says to people; its card shows the first groups."""
+        same_pixels = format_count(self.pixels_groups, "group")
+        labels, near = format_count(self.labels_differ, "group"), ""
+        if self.near_groups is not None:
+            near = f"{format_count(self.near_groups, 'group')}, of which all are kept"
+        facts = {
+            "Same bytes": format_count(self.bytes_groups, "group"),
+            "Same pixels": same_pixels if self.has_pixels else "unknown (needs checks full)",
+            "Look alike": near,
+            "In two splits": format_count(self.splits_differ, "group"),
+            "Two labels": f"{labels}, of which all images are kept",
+            "To leave out": format_count(self.surplus, "image"),
+            "List": self.path,
+        }
+        if not self._num_groups:
+            return Outcome("No image is in it more than once", list_facts(facts), GOOD)
+        title = f"{format_count(self._num_groups, 'group')} of images that are in it more than once"
+        return Outcome(title, list_facts(facts), FAIR)
 
     def _repr_html_(self) -> str:
-        """Returns the result as a notebook shows it."""
-        groups = self.bytes_groups + self.pixels_groups + (self.near_groups or 0)
-        if not groups:
-            return cards.make_card(
-                "No image is in it more than once", self.to_dict(), tone=cards.GOOD
-            )
-        title = f"{format_count(groups, 'group')} of images that are in it more than once"
-        shown = _make_groups(self.path, groups)
-        return cards.make_card(title, self.to_dict(), shown, tone=cards.FAIR)
+        """Returns it as a notebook shows it, with the first groups; they are read for that."""
+        shown = _make_groups(self.path, self._num_groups) if self._num_groups else None
+        return self.describe()._replace(more=[shown]).to_card()
 
 
 @storage.report_failures
@@ -267,32 +283,15 @@ def _make_groups(path: str, count: int) -> Html | None:
         return None
     groups = islice(groupby(first, itemgetter("group", "kind")), _MAX_GROUPS)
     rows = [(kind, _list_images(list(same))) for (_, kind), same in groups]
-    return cards.make_rows(["same", "images of a group"], rows, count) if rows else None
+    more = f"{count - len(rows):,} more" if count > len(rows) else ""
+    table = Table("", ("same", "images of a group"), rows, more=more)
+    return table.to_html() if rows else None
 
 
-def _list_images(members: Sequence[dict[str, Any]]) -> Html:
+def _list_images(members: Sequence[dict[str, Any]]) -> Drawn:
     names = [
         f"{each['uri']} ({', '.join(filter(None, (each['split'], each['label'])))})"
         for each in members[:_MAX_IMAGES]
     ]
     more = ["and others"] if len(members) > len(names) else []
-    return join_html(*(element("div", name) for name in (*names, *more)))
-
-
-def format_duplicates(found: Duplicates) -> str:
-    """Returns the result as text for a terminal."""
-    same_pixels = format_count(found.pixels_groups, "group")
-    lines = [
-        f"Same bytes    {format_count(found.bytes_groups, 'group')}",
-        f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
-        *(
-            [f"Look alike    {format_count(found.near_groups, 'group')}, of which all are kept"]
-            if found.near_groups is not None
-            else []
-        ),
-        f"In two splits {format_count(found.splits_differ, 'group')}",
-        f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
-        f"To leave out  {format_count(found.surplus, 'image')}",
-        f"List          {found.path}",
-    ]
-    return "\n".join(lines)
+    return Drawn("", join_html(*(element("div", name) for name in (*names, *more))))

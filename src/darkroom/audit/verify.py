@@ -38,8 +38,9 @@ from darkroom.dataset.opening import list_split_folders, read_unchanged
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
+from darkroom.runtime.result import BAD, GOOD, Fact, Outcome, Result, list_facts
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000
@@ -48,7 +49,7 @@ _LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, repr=False)
-class VerificationResult:
+class VerificationResult(Result):
     """The result of `verify`.
 
     Attributes:
@@ -94,15 +95,30 @@ class VerificationResult:
             f"bytes={self.bytes:,})"
         )
 
-    def _repr_html_(self) -> str:
-        """Returns the result as a notebook shows it."""
-        is_dataset = not any(map(is_missing_commit, self.findings))
-        title = f"The dataset is {'sound' if self.is_sound else 'DAMAGED'}"
-        return cards.make_card(
-            title if is_dataset else "This is not a dataset",
-            self.to_dict(),
-            tone=cards.GOOD if self.is_sound else cards.BAD,
-        )
+    def describe(self) -> Outcome:
+        """Returns what it says to people: all findings, then the counts."""
+        findings = [
+            Fact(each.kind, f"{make_visible(str(each), _MAX_LINE)}\n{each.hint}")
+            for each in self.findings
+        ]
+        state = "sound" if self.is_sound else "DAMAGED"
+        title, rows = f"The dataset is {state}", [findings]
+        if any(map(is_missing_commit, self.findings)):
+            title = "This is not a dataset"
+        if self.fingerprint:
+            shards = format_count(self.files, "shard")
+            speed = ""
+            if self.seconds >= _LEAST_SECONDS:
+                speed = f" ({self.bytes / 1e6 / self.seconds:,.1f} MB/s)"
+            facts = {
+                "Read": f"{shards}, {self.bytes:,} bytes in {self.seconds:.1f} s{speed}",
+                "Records": f"{self.records:,}",
+                "Index": "checked" if self.has_index else "not here",
+                "Rejects": "checked" if self.has_rejects else "not here",
+                "Dataset": f"{self.directory} is {state}",
+            }
+            rows.append(list_facts(facts))
+        return Outcome(title, rows, GOOD if self.is_sound else BAD)
 
 
 @storage.report_failures
@@ -170,30 +186,6 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
         index.is_here,
         has_rejects(root, sums),
     )
-
-
-def format_verification(result: VerificationResult) -> str:
-    """Returns a result as text: all findings, then the counts."""
-    lines = []
-    for finding in result.findings:
-        lines += [
-            make_visible(f"{finding.kind:<10} {finding}", _MAX_LINE),
-            f"{'':<10} {finding.hint}",
-        ]
-    if not result.fingerprint:
-        return "\n".join(lines)
-    shards = format_count(result.files, "shard")
-    speed = ""
-    if result.seconds >= _LEAST_SECONDS:
-        speed = f" ({result.bytes / 1e6 / result.seconds:,.1f} MB/s)"
-    lines += [
-        f"Read       {shards}, {result.bytes:,} bytes in {result.seconds:.1f} s{speed}",
-        f"Records    {result.records:,}",
-        f"Index      {'checked' if result.has_index else 'not here'}",
-        f"Rejects    {'checked' if result.has_rejects else 'not here'}",
-        f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
-    ]
-    return "\n".join(lines)
 
 
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:

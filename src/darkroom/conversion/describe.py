@@ -6,8 +6,7 @@ import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from darkroom import storage
 from darkroom.conversion.output import ownership
@@ -34,6 +33,7 @@ from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.errors import ChangedError, OutputError, StorageError, UsageError
 from darkroom.options.sidecars import check_readers
 from darkroom.runtime import progress
+from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.sidecars.described import Described
 from darkroom.sidecars.readers import FORMS, build_sidecars, list_sidecars, write_sidecars
@@ -44,7 +44,7 @@ _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Result):
     """The files that `describe` wrote.
 
     Attributes:
@@ -59,9 +59,16 @@ class Description:
     files: tuple[str, ...]
     bytes: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns it as values for JSON."""
-        return asdict(self)
+    def describe(self) -> Outcome:
+        """Returns the files, and how to open them."""
+        use = {
+            "tfds": f'tfds.builder_from_directory("{self.directory}")',
+            "dali": f"index_path: {self.directory}/dali-index/SPLIT/*.idx",
+            "croissant": f"{self.directory}/croissant.json",
+            "huggingface": f'load_dataset("{self.directory}")',
+        }
+        said = f"Wrote {format_count(len(self.files), 'file')}, {self.bytes:,} bytes in all."
+        return Outcome("Sidecars", [said, *(Fact(name, use[name]) for name in self.readers)])
 
 
 @storage.report_failures
@@ -143,22 +150,6 @@ def keep_accepted(output: str, read_as: ReadAs) -> None:
         contents = {READ_AS_FILE: read_as.to_json().encode()}
         with suppress(StorageError, OutputError):  # as on a disk that is read-only
             add_sidecars(output, data, read_dataset(data), contents, "")
-
-
-def format_description(found: Description) -> str:
-    """Returns the files, and how to open them, as text for a terminal."""
-    use = {
-        "tfds": f'tfds.builder_from_directory("{found.directory}")',
-        "dali": f"index_path: {found.directory}/dali-index/SPLIT/*.idx",
-        "croissant": f"{found.directory}/croissant.json",
-        "huggingface": f'load_dataset("{found.directory}")',
-    }
-    return "\n".join(
-        [
-            f"Wrote {format_count(len(found.files), 'file')}, {found.bytes:,} bytes in all.",
-            *(f"{name:<12} {use[name]}" for name in found.readers),
-        ]
-    )
 
 
 def add_sidecars(

@@ -7,9 +7,9 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from darkroom import storage
 from darkroom.conversion.beam.run import run_transform
@@ -39,6 +39,7 @@ from darkroom.features.table import Features
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import progress
+from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _HINT = "Features are a file beside its index: use a copy that you may write."
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Result):
     """The features that `embed` wrote.
 
     Attributes:
@@ -70,9 +71,11 @@ class Embedding:
     computed: int
     undecodable: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns it as values for JSON."""
-        return asdict(self)
+    def describe(self) -> Outcome:
+        """Returns what was computed."""
+        images = format_count(self.images, "image")
+        said = f"Features of {images}, {self.width:,} numbers each; {self.computed:,} computed now."
+        return Outcome("Features", [said, Fact("Model", self.model), Fact("File", self.path)])
 
 
 @storage.report_failures
@@ -252,12 +255,3 @@ def _compute_elsewhere(
         storage.make_folder(folder)
     run(transform)
     return [*transform.parts]
-
-
-def format_embedding(found: Embedding) -> str:
-    """Returns what was computed, as text for a terminal."""
-    images = format_count(found.images, "image")
-    return (
-        f"Features of {images}, {found.width:,} numbers each; {found.computed:,} computed now.\n"
-        f"Model      {found.model}\nFile       {found.path}"
-    )

@@ -17,17 +17,21 @@ from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.read_as import ReadAs, format_read_as
+from darkroom.dataset.read_as import ReadAs, list_read_as
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.table import Manifest
-from darkroom.runtime import cards
-from darkroom.runtime.class_table import format_class_table, format_missing_classes, has_no_labels
+from darkroom.runtime.class_table import (
+    describe_classes,
+    format_missing_classes,
+    has_no_labels,
+)
+from darkroom.runtime.result import Outcome, Result, Row, list_facts
 from darkroom.runtime.text import format_count
 
 
 @dataclass(frozen=True, repr=False)
-class ConversionResult:
+class ConversionResult(Result):
     """The result of a conversion.
 
     Attributes:
@@ -119,58 +123,38 @@ class ConversionResult:
             f"labels={len(self.labels):,}{source})"
         )
 
-    def _repr_html_(self) -> str:
-        """Returns the result as a notebook shows it."""
+    def describe(self) -> Outcome:
+        """Returns what it says to people."""
         if self.job_id:
-            return cards.make_card(format_conversion(self), {})
-        records = format_count(self.written, "record")
-        written = f"{records} in {format_count(self.shards, 'shard')}"
-        read_as = self.read_as.to_rows() if self.read_as else ()
-        return cards.make_card(
-            f"Already complete: {written}" if self.already_complete else f"Converted: {written}",
-            {**self.to_dict(), "read_as": "\n".join(map(": ".join, read_as))},
-            " ".join(_list_remarks(self).values()),
-        )
-
-
-def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
-    """Returns the result as text for a terminal.
-
-    Args:
-        result: The result.
-        bars: Whether the table of classes has bars.
-    """
-    if result.job_id:
-        rows = format_count(result.rows, "row")
-        return f"Submitted as {result.job_id}: {rows} to {result.output_dir}."
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
-    splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
-    head = "Already complete: nothing was done." if result.already_complete else ""
-    lines = [
-        *([head] if head else []),
-        *(format_read_as(result.read_as) if result.read_as else []),
-        f"Rows in    {result.rows:,}",
-        f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
-        f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Duplicates {result.deduplicated - result.excluded:,}"
-        + (f"  ({result.merged:,} with other values)" if result.merged else ""),
-        *([f"Excluded   {result.excluded:,}"] if result.excluded else []),
-        *format_class_table(result.classes, result.labels, result.numbers, bars=bars),
-        f"Dataset    {result.output_dir}",
-    ]
-    if result.num_rejected:
-        lines.append(f"Rejects    {result.rejects_path}")
-    lines += [f"{name:10} {text}" for name, text in _list_remarks(result).items()]
-    return "\n".join(lines)
-
-
-def _list_remarks(result: ConversionResult) -> dict[str, str]:
-    """Returns what is missing, and how much is not annotated; those that say something."""
-    texts = {
-        "Missing": format_missing_classes(result.classes, result.labels, result.numbers),
-        "Unknown": format_unannotated(result.unannotated),
-    }
-    return {name: text for name, text in texts.items() if text}
+            what = f"{format_count(self.rows, 'row')} to {self.output_dir}"
+            return Outcome("Submitted", [f"Submitted as {self.job_id}: {what}."])
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
+        splits = ", ".join(f"{split} {count:,}" for split, count in self.splits.items())
+        shards = format_count(self.shards, "shard")
+        merged = f"  ({self.merged:,} with other values)" if self.merged else ""
+        facts = {
+            "Rows in": f"{self.rows:,}",
+            "Written": f"{self.written:,}  ({splits}) in {shards}",
+            "Rejected": f"{self.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+            "Duplicates": f"{self.deduplicated - self.excluded:,}{merged}",
+            "Excluded": f"{self.excluded:,}" if self.excluded else "",
+        }
+        places = {
+            "Dataset": self.output_dir,
+            "Rejects": self.rejects_path if self.num_rejected else "",
+            "Missing": format_missing_classes(self.classes, self.labels, self.numbers),
+            "Unknown": format_unannotated(self.unannotated),
+        }
+        rows: list[Row] = [
+            *(["Already complete: nothing was done."] if self.already_complete else []),
+            *(list_read_as(self.read_as) if self.read_as else []),
+            *list_facts(facts),
+            describe_classes(self.classes, self.labels, self.numbers),
+            *list_facts(places),
+        ]
+        written = f"{format_count(self.written, 'record')} in {shards}"
+        done = "Already complete" if self.already_complete else "Converted"
+        return Outcome(f"{done}: {written}", rows)
 
 
 class TooManyRejectsError(DataError):

@@ -16,6 +16,7 @@ from darkroom import storage
 from darkroom.dataset.layout import READ_AS_FILE
 from darkroom.dataset.schema import TARGETS, Kind
 from darkroom.errors import DataError
+from darkroom.runtime.result import Fact
 from darkroom.runtime.text import format_count, list_first, make_visible
 
 # Where splits come from, and what numbers labels.
@@ -155,11 +156,11 @@ def _make_visible(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(what, make_visible(how, max_characters=1000)) for what, how in rows if how]
 
 
-def format_read_as(read_as: ReadAs) -> list[str]:
-    """Returns it as lines for a terminal, where doubts were said with their hints before."""
+def list_read_as(read_as: ReadAs) -> list[Fact]:
+    """Returns it as facts, where doubts were said with their hints before."""
     (_, form), *others = read_as._list_facts()
     others += _make_visible(("doubt", f"{each.name}: {each.text}") for each in read_as.doubts)
-    return [f"Read as    {form}", *(f"  {what:<8} {how}" for what, how in others)]
+    return [Fact("Read as", form), *(Fact(f"  {what}", how) for what, how in others)]
 
 
 def format_doubts(read_as: ReadAs) -> list[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,9 @@ from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.input.loading import load_tensorflow
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.options.image import ImageOptions
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
+from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.scoring import Prediction
@@ -51,7 +52,7 @@ class FailedImage:
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Predictions(Result):
     """The predictions of a model for images.
 
     Attributes:
@@ -67,19 +68,31 @@ class Predictions:
     failed: tuple[FailedImage, ...] = ()
     output: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result as values that JSON knows."""
-        return asdict(self)
-
     def __repr__(self) -> str:
         return (
             f"Predictions(predictions={len(self.predictions):,}, failed={len(self.failed):,}, "
             f"output={self.output!r})"
         )
 
-    def _repr_html_(self) -> str:
-        """Returns the first predictions as a notebook shows them."""
-        return cards.make_card(format_count(len(self.predictions), "prediction"), self.to_dict())
+    def describe(self) -> Outcome:
+        """Returns a summary, or each prediction where no file has them."""
+        title = format_count(len(self.predictions), "prediction")
+        failed = [
+            Fact("Failed", f"{make_visible(each.path)}: {each.reason}")
+            for each in self.failed[:MAX_LISTED_ROWS]
+        ]
+        if (more := len(self.failed) - MAX_LISTED_ROWS) > 0:
+            failed.append(Fact("Failed", f"and {more:,} more"))
+        if self.output is None:
+            lines = [f"{each}  {make_visible(each.path)}" for each in self.predictions]
+            return Outcome(title, [lines, *failed])
+        counts = Counter(name for each in self.predictions for name in each.list_names())
+        labels = ", ".join(
+            f"{make_visible(name)} {count:,}" for name, count in counts.most_common(MAX_LISTED_ROWS)
+        )
+        total = format_count(len(self.predictions) + len(self.failed), "image")
+        head = f"{len(self.predictions):,} of {total}" + (f"  ({labels})" if labels else "")
+        return Outcome(title, [Fact("Predicted", head), *failed, Fact("Written", self.output)])
 
 
 @storage.report_failures
@@ -213,27 +226,6 @@ def encode_predictions(path: str, predictions: Sequence[Prediction], number_form
             writer.writerow(row)
         writer.writerow(row.values())
     return text.getvalue().encode()
-
-
-def format_predictions(found: Predictions) -> str:
-    """Returns the result as lines for a person: a summary, or each prediction without a file."""
-    failed = [
-        f"Failed     {make_visible(each.path)}: {each.reason}"
-        for each in found.failed[:MAX_LISTED_ROWS]
-    ]
-    if (more := len(found.failed) - MAX_LISTED_ROWS) > 0:
-        failed.append(f"Failed     and {more:,} more")
-    if found.output is None:
-        lines = [f"{each}  {make_visible(each.path)}" for each in found.predictions]
-        return "\n".join([*lines, *failed])
-    counts = Counter(name for each in found.predictions for name in each.list_names())
-    labels = ", ".join(
-        f"{make_visible(name)} {count:,}" for name, count in counts.most_common(MAX_LISTED_ROWS)
-    )
-    total = format_count(len(found.predictions) + len(found.failed), "image")
-    head = f"Predicted  {len(found.predictions):,} of {total}"
-    head += f"  ({labels})" if labels else ""
-    return "\n".join([head, *failed, f"Written    {found.output}"])
 
 
 def _read_batches(

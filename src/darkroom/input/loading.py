@@ -23,8 +23,9 @@ from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.reader.opening import FRAMEWORKS, TENSORFLOW, Transform, open_loaders
-from darkroom.runtime import cards, progress, streams
-from darkroom.runtime.text import find_similar, format_count
+from darkroom.runtime import progress, streams
+from darkroom.runtime.result import Outcome, list_facts
+from darkroom.runtime.text import find_similar, format_count, list_first
 
 
 class LoadedSplits(dict[str, Any]):
@@ -82,10 +83,10 @@ class LoadedSplits(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         """Returns the number of images and the labels as a notebook shows them; reads none."""
-        return cards.make_card(
-            f"{format_count(sum(self.num_images.values()), 'image')} for {self._framework}",
-            {"images": self.num_images, "labels": self.labels},
-        )
+        images = ", ".join(f"{split} {count:,}" for split, count in self.num_images.items())
+        facts = {"Images": images, "Labels": list_first(self.labels)}
+        title = f"{format_count(sum(self.num_images.values()), 'image')} for {self._framework}"
+        return Outcome(title, list_facts(facts)).to_card()
 
 
 @storage.report_failures

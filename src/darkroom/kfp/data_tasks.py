@@ -32,10 +32,10 @@ from darkroom.kfp.places import name_place
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.validation.diff import CHANGES, DIFF_TITLE, diff
+from darkroom.validation.diff import CHANGES, diff
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
-from darkroom.validation.report.dataset_report import DatasetReport, format_table
+from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport, format_table
 from darkroom.validation.report.page import make_statistics_page
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON, write_report

@@ -1,9 +1,11 @@
-"""How many records each class has in each split, as text for people."""
+"""How many records each class has in each split, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from darkroom.runtime.result import Fact
+from darkroom.runtime.table import Cell, Table
 from darkroom.runtime.text import make_visible
 
 # Records by split, then by label; "" means no label.
@@ -14,44 +16,42 @@ MAX_CLASSES = 10
 NUM_LARGEST = 5
 _MAX_LABEL_CHARACTERS = 24
 _MAX_MISSING = 5
-_BAR_CHARACTERS = 20
 _UNLABELLED = "The records have no labels: no column names them."
 
 
-def format_class_table(
-    classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = (), *, bars: bool = False
-) -> list[str]:
-    """Returns the number of labels and the largest and smallest classes, as lines of a table.
+def describe_classes(
+    classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = ()
+) -> Fact:
+    """Returns the number of labels, with a table of the largest and smallest classes.
 
     Args:
         classes: Records by split, then by label.
         labels: The label map.
         numbers: The names of the numbers, where images are labelled with numbers.
-        bars: Whether each class gets a bar, as long as its share of the largest.
     """
     names = list_classes(classes, labels)
-    head = f"Labels     {len(names):,}"
+    head = Fact("Labels", f"{len(names):,}")
     if numbers:
-        head = f"Numbers    {', '.join(make_visible(each) for each in numbers)}"
+        head = Fact("Numbers", ", ".join(make_visible(each) for each in numbers))
     if not names or not classes:
-        return [head]
-    totals = count_totals(classes, names)
-    shown = choose_classes(names, totals)
-    rows = [[head, *classes]]
-    for name in shown:
-        counts = (f"{found.get(name, 0):,}" for found in classes.values())
-        rows.append([f"  {make_visible(name, _MAX_LABEL_CHARACTERS)}", *counts])
-    if any(unknown := [found.get("", 0) for found in classes.values()]):
-        rows.append(["  (not known)", *(f"{count:,}" for count in unknown)])
-    lines = align_rows(rows)
-    if bars:
-        largest = max(*totals.values(), 1)
-        lengths = [0, *(round(_BAR_CHARACTERS * totals[name] / largest) for name in shown)]
-        lengths += [0] * (len(lines) - len(lengths))
-        lines = [f"{line}  {'█' * n}".rstrip() for line, n in zip(lines, lengths, strict=True)]
-    if more := len(names) - len(shown):
-        lines.insert(NUM_LARGEST + 1, f"  and {more:,} more between these")
-    return lines
+        return head
+    splits = classes.values()
+    totals = {name: sum(counts.get(name, 0) for counts in splits) for name in names}
+    shown = _choose(totals)
+    rows: list[list[Cell]] = [[name, *(found.get(name, 0) for found in splits)] for name in shown]
+    if any(unknown := [found.get("", 0) for found in splits]):
+        rows.append(["(not known)", *unknown])
+    more = len(names) - len(shown)
+    largest = max(*totals.values(), 1)
+    table = Table(
+        "",
+        ["", *classes],
+        rows,
+        more=f"{more:,} more between these" if more else "",
+        gap=NUM_LARGEST,
+        shares=[totals[name] / largest for name in shown],
+    )
+    return head._replace(table=table)
 
 
 def list_classes(classes: ClassCounts, labels: Sequence[str]) -> list[str]:
@@ -60,26 +60,12 @@ def list_classes(classes: ClassCounts, labels: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*labels, *seen)))
 
 
-def count_totals(classes: ClassCounts, names: Sequence[str]) -> dict[str, int]:
-    """Returns the records of each label in all splits."""
-    return {name: sum(counts.get(name, 0) for counts in classes.values()) for name in names}
-
-
-def choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]:
+def _choose(totals: Mapping[str, int]) -> list[str]:
     """Returns all classes in order, or the largest and the smallest if there are too many."""
-    if len(names) <= MAX_CLASSES:
-        return list(names)
-    by_size = sorted(names, key=lambda name: -totals[name])
+    if len(totals) <= MAX_CLASSES:
+        return [*totals]
+    by_size = sorted(totals, key=lambda name: -totals[name])
     return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - MAX_CLASSES + 1 :]
-
-
-def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns rows as lines; all columns but the first are numbers."""
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return [
-        "".join([name.ljust(first), *(f"  {n:>{w}}" for n, w in zip(cells, others, strict=True))])
-        for name, *cells in rows
-    ]
 
 
 def has_no_labels(classes: ClassCounts) -> bool:

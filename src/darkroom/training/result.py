@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.evaluation.report.result import Evaluation, format_evaluation
+from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
-from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
-from darkroom.training.recipe.hints import format_for_python, format_hints
+from darkroom.runtime.result import Fact, Outcome, Result, list_facts
+from darkroom.training.recipe.hints import format_for_python
 from darkroom.training.state.folder import RESULT_FILE
 from darkroom.training.state.history import Exported, format_exported
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(Result):
     """The result of a training.
 
     Attributes:
@@ -64,15 +64,32 @@ class TrainingResult:
             f"epochs={self.epochs}, evaluation={self.evaluation!r})"
         )
 
+    def describe(self) -> Outcome:
+        """Returns what it says to people, with hints for the command line."""
+        return self._describe(self.hints)
+
     def _repr_html_(self) -> str:
-        """Returns the epoch of the model and how good it is, as a notebook shows them."""
-        card = cards.make_card(
-            f"Epoch {format_exported(self.exported)}",
-            self.to_dict() | {"evaluation": None, "hints": None},
-            "Already complete: nothing was done." if self.already_complete else None,
-            *(f"Next: {format_for_python(hint)}." for hint in self.hints),
-        )
-        return card + self.evaluation._repr_html_()
+        """Returns it as a notebook shows it, with hints for Python."""
+        return self._describe([f"{format_for_python(hint)}." for hint in self.hints]).to_card()
+
+    def _describe(self, hints: Sequence[str]) -> Outcome:
+        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        stages = storage.join(self.checkpoint_dir, VERDICT_MARKDOWN)
+        evaluated = self.evaluation.describe()
+        facts = {
+            "Input": f"{self.verdict}\n{stages}" if self.verdict else "",
+            "History": self.checkpoint_dir,
+            "Model": self.model_dir,
+            "Next": "\n".join(hints),
+        }
+        rows = [
+            *(["Already complete: nothing was done."] if self.already_complete else []),
+            Fact("Epoch", format_exported(self.exported)),
+            Fact("Metrics", metrics),
+            *evaluated.rows,
+            *list_facts(facts),
+        ]
+        return evaluated._replace(rows=rows)
 
 
 @dataclass(frozen=True)
@@ -81,20 +98,6 @@ class _Saved:
 
     plan: Mapping[str, Any]
     result: Mapping[str, Any]
-
-
-def format_training(result: TrainingResult) -> str:
-    """Returns the result as lines for a person."""
-    metrics = ", ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
-    head = "Already complete: nothing was done.\n" if result.already_complete else ""
-    stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
-    verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
-    return (
-        f"{head}Epoch      {format_exported(result.exported)}\nMetrics    {metrics}\n"
-        f"{format_evaluation(result.evaluation)}\n{verdict}"
-        f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
-        f"{format_hints(result.hints)}"
-    )
 
 
 def write_result(folder: str, plan: Mapping[str, Any], result: TrainingResult) -> None:

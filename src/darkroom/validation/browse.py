@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from darkroom import storage
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_outside
 from darkroom.runtime import progress
+from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
@@ -20,7 +20,7 @@ from darkroom.validation.validate import validate
 
 
 @dataclass(frozen=True)
-class Gallery:
+class Gallery(Result):
     """The page that `write_gallery` wrote.
 
     Attributes:
@@ -35,9 +35,11 @@ class Gallery:
     images: int
     findings: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the values by name."""
-        return asdict(self)
+    def describe(self) -> Outcome:
+        """Returns what was written."""
+        findings, images = format_count(self.findings, "finding"), f"{self.images:,} images"
+        said = f"{findings}, {images}: {self.bytes / 1e6:.1f} MB"
+        return Outcome("Gallery", [said, f"Open it in a browser: {self.path}"])
 
 
 @storage.report_failures
@@ -74,11 +76,3 @@ def write_gallery(
         page = encode_gallery(result.report, records, predictions).encode()
         storage.write_bytes(path, page)
     return Gallery(path, len(page), result.report.written, len(result.findings))
-
-
-def format_gallery(gallery: Gallery) -> str:
-    """Returns what was written as lines for people."""
-    findings, images = format_count(gallery.findings, "finding"), f"{gallery.images:,} images"
-    return (
-        f"{findings}, {images}: {gallery.bytes / 1e6:.1f} MB\nOpen it in a browser: {gallery.path}"
-    )

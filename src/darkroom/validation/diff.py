@@ -30,14 +30,12 @@ from darkroom.storage.database import create_view, open_database
 from darkroom.targets.kind import find_kind
 from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.judge import REJECT_COLUMNS, JudgedFiles, create_fields, name_labels
-from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 from darkroom.validation.validate import ValidationResult
 
-# What the report is about.
-DIFF_TITLE = "Changes"
 _COLUMNS = {
     "key": "VARCHAR",
     "row": "BIGINT",

@@ -14,20 +14,22 @@ from darkroom.dataset.opening import check_index_files, check_outside, open_data
 from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
+from darkroom.runtime.result import Fact, Outcome, Result, format_rows, list_facts
 from darkroom.storage import ledger
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import (
+    DIFF_TITLE,
     DatasetReport,
+    describe_contents,
     format_accounting,
-    format_contents,
     format_scope,
     format_table,
     format_verdict,
 )
-from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.findings import Finding, format_row
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import (
     GALLERY_FILE,
@@ -36,11 +38,12 @@ from darkroom.validation.report.write import (
     write_report,
 )
 
-_TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
+# Of each finding in a notebook.
+_MAX_CARD_ROWS = 3
 
 
 @dataclass(frozen=True, repr=False)
-class ValidationResult:
+class ValidationResult(Result):
     """The result of `validate`.
 
     Attributes:
@@ -106,14 +109,36 @@ class ValidationResult:
             f"findings={len(self.findings)}, report_path={self.report_path!r})"
         )
 
-    def _repr_html_(self) -> str:
-        """Returns the verdict and the findings as a notebook shows them."""
-        return cards.make_card(
-            format_verdict(self.report),
-            self.to_dict(),
-            f"{format_accounting(self.report)} {format_scope(self.report)}".rstrip(),
-            tone=_TONES.get(self.verdict, cards.FAIR),
-        )
+    def describe(self) -> Outcome:
+        """Returns verdict, counts, and the first rows of each finding."""
+        report = self.report
+        findings = [Fact(each.check, _format_finding(each)) for each in report.findings]
+        rows = [
+            format_accounting(report),
+            format_scope(report),
+            *findings,
+            *describe_contents(report),
+            *self._list_places(),
+        ]
+        return Outcome(format_verdict(report), rows, report.tone)
+
+    def to_text(self, *, bars: bool = False) -> str:
+        """Returns it as text for a terminal; the gate says the findings in the same form."""
+        is_diff = self.report.title == DIFF_TITLE
+        contents = [] if is_diff else [*describe_contents(self.report), ""]
+        places = self._list_places()
+        rows = [*contents, format_table(self.report), *([""] if places else []), *places]
+        return "\n".join(format_rows(rows, bars=bars))
+
+    def _list_places(self) -> list[Fact]:
+        return list_facts({"Report": self.report_path or "", "Gallery": self.gallery_path or ""})
+
+
+def _format_finding(finding: Finding) -> str:
+    rows = [format_row(row) for row in finding.rows[:_MAX_CARD_ROWS]]
+    more = finding.count - len(rows)
+    also = [f"and {more:,} more"] if rows and more > 0 else []
+    return "\n".join(filter(None, (finding.message, finding.hint, *rows, *also)))
 
 
 @storage.report_failures
@@ -225,20 +250,3 @@ def _judge(
             files = replace(files, anomalies=tuple(found))
     with progress.step("Statistics and checks"):
         return judge_dataset(files, options)
-
-
-def format_classes(result: ValidationResult, *, bars: bool = False) -> str:
-    """Returns how many records each class has, as text for a terminal.
-
-    Args:
-        result: The result.
-        bars: Whether each class gets a bar.
-    """
-    return "\n".join(format_contents(result.report, bars=bars))
-
-
-def format_validation(result: ValidationResult) -> str:
-    """Returns the verdict and the findings as text for a terminal."""
-    page = f"\n\nReport     {result.report_path}" if result.report_path else ""
-    page += f"\nGallery    {result.gallery_path}" if result.gallery_path else ""
-    return f"\n{format_table(result.report)}{page}"

@@ -141,7 +141,8 @@ def test_a_model_without_accuracy_gets_no_hint_of_it():
 )  # fmt: skip
 def test_a_notebook_names_arguments(hint, text):
     assert format_for_python(hint) == text
-    assert html.escape(f"Next: {text}.") in replace(RESULT, hints=[hint])._repr_html_()
+    card = replace(RESULT, hints=[hint])._repr_html_()
+    assert f"<td>Next</td><td>{html.escape(text)}.</td>" in card
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.conversion.output.leftovers import find_leftovers, format_leftovers
+    from darkroom.conversion.output.leftovers import find_leftovers
 
     found = find_leftovers(arguments.directory, remove=arguments.remove)
-    print_result(found, format_leftovers, as_json=arguments.json)
+    print_result(found, as_json=arguments.json)
     return 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
-from darkroom.cli.shared.output import print_failure
+from darkroom.cli.shared.output import print_failure, print_result
 from darkroom.options.conversion import ConversionFields, ConversionOptions, UpdateFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.validation import ValidationFields
@@ -60,7 +59,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.convert import convert
-    from darkroom.conversion.result import TooManyRejectsError, format_conversion
+    from darkroom.conversion.result import TooManyRejectsError
     from darkroom.runtime import progress
 
     values = read_options(arguments)
@@ -73,8 +72,5 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             raise
         return print_failure(error.result.to_dict(), error)
-    if arguments.json:
-        print(json.dumps(result.to_dict()))
-    else:
-        print(format_conversion(result, bars=sys.stdout.isatty()))
+    print_result(result, as_json=arguments.json)
     return 0

@@ -40,10 +40,10 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.conversion.describe import describe, format_description
+    from darkroom.conversion.describe import describe
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):
         found = describe(arguments.directory, arguments.readers, arguments.output)
-    print_result(found, format_description, as_json=arguments.json)
+    print_result(found, as_json=arguments.json)
     return 0

@@ -44,11 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
     from darkroom.validation.diff import diff
-    from darkroom.validation.validate import format_validation
 
     options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         result = diff(options.pop("old"), options.pop("new"), **options)
-    return end_with_verdict(
-        result, lambda each: format_validation(each).lstrip(), as_json=arguments.json
-    )
+    return end_with_verdict(result, as_json=arguments.json)

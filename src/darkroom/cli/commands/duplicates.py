@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.audit.duplicates import find_duplicates, format_duplicates
+    from darkroom.audit.duplicates import find_duplicates
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):
@@ -46,5 +46,5 @@ def run(arguments: argparse.Namespace) -> int:
             overwrite=arguments.overwrite,
             near=arguments.near,
         )
-    print_result(found, format_duplicates, as_json=arguments.json)
+    print_result(found, as_json=arguments.json)
     return 0

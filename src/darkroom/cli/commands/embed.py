@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.conversion.embed import embed, format_embedding
+    from darkroom.conversion.embed import embed
     from darkroom.options.conversion import ConversionOptions
     from darkroom.runtime import progress
 
@@ -44,5 +44,5 @@ def run(arguments: argparse.Namespace) -> int:
     named = {name: values.pop(name) for name in names if name in values}
     with progress.use(progress.make_sink(sys.stderr)):
         found = embed(**named, options=ConversionOptions(**values))
-    print_result(found, format_embedding, as_json=arguments.json)
+    print_result(found, as_json=arguments.json)
     return 0

@@ -51,9 +51,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.evaluation.evaluate import check_split, evaluate
-    from darkroom.evaluation.report.result import format_evaluation
     from darkroom.evaluation.scores.serving import find_model
 
     check_split(arguments.split)
     find_model(arguments.model)  # before TensorFlow is loaded
-    return ask_model(arguments, evaluate, format_evaluation)
+    return ask_model(arguments, evaluate)

@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.evaluation.scores.serving import find_model
-    from darkroom.training.formats.portable import export, format_export
+    from darkroom.training.formats.portable import export
 
     find_model(arguments.model)
-    return ask_model(arguments, export, format_export)
+    return ask_model(arguments, export)

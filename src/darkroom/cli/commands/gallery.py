@@ -37,9 +37,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
-    from darkroom.validation.browse import format_gallery, write_gallery
+    from darkroom.validation.browse import write_gallery
 
     with progress.use(progress.make_sink(sys.stderr)):
-        found = write_gallery(**read_options(arguments))
-        print_result(found, format_gallery, as_json=arguments.json)
+        print_result(write_gallery(**read_options(arguments)), as_json=arguments.json)
     return 0

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from darkroom.cli.shared.flags import add_command, add_overwrite, parse_int
+from darkroom.cli.shared.output import print_result
 
 
 def add(commands: Any) -> None:
@@ -56,8 +57,5 @@ def run(arguments: argparse.Namespace) -> int:
     found = inspect(
         arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
     )
-    if arguments.json:
-        print(json.dumps({"sheet": found.sheet, "csv": found.csv, "records": found.records}))
-    else:
-        print("\n".join(path for path in (found.sheet, found.csv) if path))
+    print_result(found, as_json=arguments.json)
     return 0

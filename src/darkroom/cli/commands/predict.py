@@ -41,10 +41,10 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom import storage
-    from darkroom.evaluation.predict import check_output, format_predictions, predict
+    from darkroom.evaluation.predict import check_output, predict
     from darkroom.evaluation.scores.serving import find_model
 
     if arguments.output is not None:
         check_output(storage.absolute(arguments.output), overwrite=arguments.overwrite)
     find_model(arguments.model)
-    return ask_model(arguments, predict, format_predictions)
+    return ask_model(arguments, predict)

@@ -70,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     from darkroom.runtime import progress
     from darkroom.training.devices.cluster import read_cluster
-    from darkroom.training.result import format_training
     from darkroom.training.train import make_options, train_datasets
 
     values = read_options(arguments)
@@ -81,5 +80,5 @@ def run(arguments: argparse.Namespace) -> int:
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = train_datasets(data, options, folder, eval_data, tune=tune)
     if result is not None:
-        print_result(result, format_training, as_json=arguments.json)
+        print_result(result, as_json=arguments.json)
     return 0

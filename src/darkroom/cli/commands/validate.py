@@ -49,19 +49,10 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
-    from darkroom.validation.validate import (
-        ValidationResult,
-        format_classes,
-        format_validation,
-        validate,
-    )
+    from darkroom.validation.validate import validate
 
     options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         result = validate(options.pop("directory"), **options)
 
-    def describe(result: ValidationResult) -> str:
-        classes = format_classes(result, bars=sys.stdout.isatty())
-        return f"{classes}\n{format_validation(result)}"
-
-    return end_with_verdict(result, describe, as_json=arguments.json)
+    return end_with_verdict(result, as_json=arguments.json)

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
-    from darkroom.audit.verify import format_verification, verify
+    from darkroom.audit.verify import verify
     from darkroom.errors import StorageError
     from darkroom.runtime import progress
 
@@ -39,5 +39,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and result.is_damaged:
         message = f"Found in {result.directory}:{format_findings(result.findings)}"
         return print_failure(result.to_dict(), DataError(message, result.findings[0].hint))
-    print_result(result, format_verification, as_json=arguments.json)
+    print_result(result, as_json=arguments.json)
     return DataError.exit_code if result.is_damaged else 0

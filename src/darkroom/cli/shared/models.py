@@ -38,9 +38,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ask_model(
-    arguments: argparse.Namespace, ask: Callable[..., Any], describe: Callable[[Any], str]
-) -> int:
+def ask_model(arguments: argparse.Namespace, ask: Callable[..., Any]) -> int:
     """Calls a function with the options of a command, and prints its result.
 
     Returns:
@@ -51,5 +49,5 @@ def ask_model(
     start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)):
         found = ask(**read_options(arguments))
-    print_result(found, describe, as_json=arguments.json)
+    print_result(found, as_json=arguments.json)
     return 0

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import DarkroomError
 
+if TYPE_CHECKING:
+    from darkroom.runtime.result import Result
+    from darkroom.validation.validate import ValidationResult
 
-def print_result(result: Any, describe: Callable[[Any], str], *, as_json: bool) -> None:
-    """Prints the result of a command.
 
-    Args:
-        result: It has `to_dict`.
-        describe: Returns the lines for people.
-        as_json: Print one JSON object instead.
-    """
-    print(json.dumps(result.to_dict()) if as_json else describe(result))
+def print_result(result: Result, *, as_json: bool) -> None:
+    """Prints the result of a command: its lines for people, or one JSON object."""
+    text = json.dumps(result.to_dict()) if as_json else result.to_text(bars=sys.stdout.isatty())
+    print(text, flush=True)
 
 
 def print_failure(result: dict[str, Any], error: DarkroomError) -> int:
@@ -26,13 +25,8 @@ def print_failure(result: dict[str, Any], error: DarkroomError) -> int:
     return error.exit_code
 
 
-def end_with_verdict(result: Any, describe: Callable[[Any], str], *, as_json: bool) -> int:
+def end_with_verdict(result: ValidationResult, *, as_json: bool) -> int:
     """Prints what was found in a dataset; returns the exit code.
-
-    Args:
-        result: A `ValidationResult`.
-        describe: Returns the lines for people.
-        as_json: Print one JSON object instead.
 
     Raises:
         GateError: A finding stops the run.
@@ -41,7 +35,7 @@ def end_with_verdict(result: Any, describe: Callable[[Any], str], *, as_json: bo
     from darkroom.validation.report.dataset_report import format_verdict
 
     if not as_json:
-        print(describe(result), flush=True)
+        print_result(result, as_json=False)
     try:
         result.check()
     except GateError as error:
@@ -50,5 +44,5 @@ def end_with_verdict(result: Any, describe: Callable[[Any], str], *, as_json: bo
         # The findings are the result, and printed already.
         raise GateError(format_verdict(result.report), error.hint) from None
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print_result(result, as_json=True)
     return 0

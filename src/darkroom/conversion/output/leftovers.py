@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.beam.engine import EngineJob
@@ -27,6 +26,7 @@ from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.pointer import find_data
 from darkroom.errors import StorageError, UsageError
 from darkroom.runtime import progress
+from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.storage.locks import FolderLock, describe_lock
 
@@ -75,7 +75,7 @@ class Leftover:
 
 
 @dataclass(frozen=True)
-class Leftovers:
+class Leftovers(Result):
     """The leftovers of runs in an output.
 
     Attributes:
@@ -90,9 +90,30 @@ class Leftovers:
     locks: tuple[str, ...]
     removed: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns it as values that JSON knows."""
-        return asdict(self)
+    def describe(self) -> Outcome:
+        """Returns the attempts, and what to do about them."""
+        lines = [f"Stop a job that runs: {each.job}" for each in self.attempts if each.job]
+        lines[:0] = [
+            f"{each.token:8}  {each.state.value:10}  "
+            f"{format_count(each.shards, 'finished shard')}; {each.why}"
+            for each in self.attempts
+        ]
+        kept = sum(each.shards for each in self.attempts if each.resumes)
+        if kept and not self.removed:
+            verb = "is" if kept == 1 else "are"
+            shards = format_count(kept, "finished shard")
+            lines.append(f"To resume, run the same command again: {shards} {verb} kept.")
+        lines += self.locks
+        if not lines:
+            return Outcome("Attempts", [f"No run has left anything in {self.output_dir}."])
+        ended = sum(each.can_be_removed for each in self.attempts)
+        if self.removed:
+            why = "" if ended else ", because none is known to have ended"
+            lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
+        elif ended:
+            start = "Or delete" if kept else "Delete"
+            lines.append(f"{start} ended attempts: darkroom attempts {self.output_dir} --remove")
+        return Outcome("Attempts", lines)
 
 
 @progress.shown
@@ -142,32 +163,6 @@ def note_running_jobs(output: str) -> None:
                 f"Warning: {each.why}. This run takes {output} from that {what}, which will "
                 f"fail.{stop}"
             )
-
-
-def format_leftovers(found: Leftovers) -> str:
-    """Returns leftovers as text for a terminal."""
-    lines = [f"Stop a job that runs: {each.job}" for each in found.attempts if each.job]
-    lines[:0] = [
-        f"{each.token:8}  {each.state.value:10}  "
-        f"{format_count(each.shards, 'finished shard')}; {each.why}"
-        for each in found.attempts
-    ]
-    kept = sum(each.shards for each in found.attempts if each.resumes)
-    if kept and not found.removed:
-        verb = "is" if kept == 1 else "are"
-        shards = format_count(kept, "finished shard")
-        lines.append(f"To resume, run the same command again: {shards} {verb} kept.")
-    lines += found.locks
-    if not lines:
-        return f"No run has left anything in {found.output_dir}."
-    ended = sum(each.can_be_removed for each in found.attempts)
-    if found.removed:
-        why = "" if ended else ", because none is known to have ended"
-        lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
-    elif ended:
-        start = "Or delete" if kept else "Delete"
-        lines.append(f"{start} ended attempts: darkroom attempts {found.output_dir} --remove")
-    return "\n".join(lines)
 
 
 def _find(output: str) -> Iterator[Leftover]:

@@ -54,11 +54,10 @@ def make_model_page(found: Evaluation, facts: Facts, gallery: Gallery) -> Page:
 
 
 def _make_header(found: Evaluation, summary: Summary) -> Part:
-    tone = "bad" if found.missed else "good" if summary.is_good else "fair"
     return make_header(
         "model",
         format_headline(found),
-        tone,
+        found.describe().tone,
         summary.tiles,
         *found.notes,
         markdown=Table("", ("measure", "value"), summary.numbers).to_markdown(),

@@ -8,10 +8,10 @@ from typing import Any
 
 from darkroom.data.splits import ALL
 from darkroom.dataset.splits import EVAL, TRAIN
-from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
+from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, Row, list_facts
 from darkroom.runtime.table import Table
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.targets.checks import KINDS
 from darkroom.targets.description import Summary
 from darkroom.targets.scoring import find_scoring
@@ -44,7 +44,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Result):
     """How good an exported model is on a split, by its own serving signature.
 
     Attributes:
@@ -119,27 +119,19 @@ class Evaluation:
             f"records={self.metrics.records})"
         )
 
-    def _repr_html_(self) -> str:
-        """Returns the numbers and tables as a notebook shows them."""
+    def describe(self) -> Outcome:
+        """Returns what it says to people; its card also shows confusions and slices."""
         summary = self.summarize()
-        first, *numbers = summary.numbers
-        tables = {
-            each.title: [dict(zip(each.header, row, strict=True)) for row in each.rows]
-            for each in (summary.table, *summary.more_tables, list_slices(self))
-        }
-        places = {"model": self.model_dir, "page": self.report_path}
-        return cards.make_card(" ".join(first), {**dict(numbers), **places, **tables}, *self.notes)
-
-
-def format_evaluation(found: Evaluation) -> str:
-    """Returns the result as lines for a person."""
-    summary = found.summarize()
-    lines = [f"{name:<10} {value}" for name, value in summary.numbers]
-    lines += shorten_scores(summary.table).to_lines()
-    lines += [f"Note       {note}" for note in found.notes]
-    if found.report_path:
-        lines.append(f"Page       {found.report_path}")
-    return "\n".join(lines)
+        rows: list[Row] = [
+            *list_facts(dict(summary.numbers)),
+            shorten_scores(summary.table),
+            *(Fact("Note", note) for note in self.notes),
+            *list_facts({"Page": self.report_path or ""}),
+        ]
+        tables = (*summary.more_tables, list_slices(self))
+        more = [each.shorten(MAX_LISTED_ROWS).to_html() for each in tables if each.rows]
+        tone = BAD if self.missed else GOOD if summary.is_good else FAIR
+        return Outcome(format_headline(self), rows, tone, more)
 
 
 def shorten_scores(table: Table) -> Table:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,9 @@ from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import FORMATS
-from darkroom.runtime import cards, progress
+from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
+from darkroom.runtime.result import Fact, Outcome, Result, Row
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import copies, ledger
 from darkroom.targets.learned import Learned
@@ -72,7 +73,7 @@ class Export:
 
 
 @dataclass(frozen=True)
-class ExportResult:
+class ExportResult(Result):
     """The exported files.
 
     Attributes:
@@ -93,13 +94,19 @@ class ExportResult:
     exports: tuple[Export, ...]
     agree_on: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result as values that JSON knows."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        """Returns the formats with their differences as a notebook shows them."""
-        return cards.make_card(format_count(len(self.exports), "format"), self.to_dict())
+    def describe(self) -> Outcome:
+        """Returns the formats with their differences."""
+        height, width = self.image_size
+        rows: list[Row] = [
+            Fact(
+                "Input",
+                f"uint8 [N, {height}, {width}, 3], RGB, resized by {self.resize!r}: "
+                "bilinear, without antialiasing",
+            ),
+            Fact("Compared", f"on {format_count(self.images, 'image')} of the eval split"),
+            *_list_lines(self),
+        ]
+        return Outcome(format_count(len(self.exports), "format"), rows)
 
 
 @begin_at_call
@@ -198,8 +205,7 @@ def _load(local: str, folder: str) -> Any:
     return served
 
 
-def format_export(result: ExportResult) -> str:
-    """Returns the result as lines for a person."""
+def _list_lines(result: ExportResult) -> list[str]:
     same_title = f"{result.agree_on or '-':>10}"
     head = f"{'format':15} {'size':>10}  {'difference':>10}  {same_title}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
@@ -212,13 +218,7 @@ def format_export(result: ExportResult) -> str:
         f"{name:15} {size:>10}  {difference:>10}  {same:>{len(same_title)}}  {path}"
         for name, size, difference, same, path in rows
     ]
-    height, width = result.image_size
-    takes = (
-        f"Input      uint8 [N, {height}, {width}, 3], RGB, resized by {result.resize!r}: "
-        "bilinear, without antialiasing"
-    )
-    on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
-    return "\n".join([takes, on, head, *lines])
+    return [head, *lines]
 
 
 def _check_formats(formats: Sequence[str]) -> None:

@@ -70,11 +70,6 @@ def name_other_folder(hint: str) -> str:
     return f"{hint} with another --checkpoint-dir" if is_other else hint
 
 
-def format_hints(hints: Sequence[str]) -> str:
-    """Returns hints as lines to put below the result of a training."""
-    return "".join(f"\n{'' if n else 'Next':<11}{hint}" for n, hint in enumerate(hints))
-
-
 def format_for_python(hint: str) -> str:
     """Returns a hint with its option as an argument: `epochs=60` for "--epochs 60"."""
     return _OPTION.sub(_format_argument, hint)

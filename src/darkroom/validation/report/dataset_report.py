@@ -10,13 +10,16 @@ from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.read_as import ReadAs, format_doubts
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
-from darkroom.runtime.class_table import format_class_table
+from darkroom.runtime.class_table import describe_classes
 from darkroom.runtime.json_values import build_value
+from darkroom.runtime.result import Row as ResultRow
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_more, format_row
 
 REPORT_FORMAT_VERSION = 1
+# What the report on changes is about.
+DIFF_TITLE = "Changes"
 _EQUAL = ("leakage", "label_conflicts", "duplicates")
 NEAR_CHECKS = ("near_leakage", "near_conflicts", "near_duplicates")
 
@@ -234,18 +237,14 @@ def round_summary(counts: DatasetCounts) -> list[Row]:
     ]
 
 
-def format_contents(counts: DatasetCounts, *, bars: bool = False) -> list[str]:
-    """Returns what records are labelled with, as lines for a terminal.
-
-    Args:
-        counts: The counts.
-        bars: Whether each class gets a bar.
-    """
-    lines = format_class_table(counts.classes, counts.labels, counts.numbers, bars=bars)
-    if rows := round_summary(counts):
-        cells = [["" if cell is None else f"{cell}" for cell in row.values()] for row in rows]
-        lines += Table("", ["", *list(rows[0])[1:]], cells).to_lines()
-    return [*lines, *filter(None, [format_unannotated(counts.unannotated)])]
+def describe_contents(counts: DatasetCounts) -> list[ResultRow]:
+    """Returns what records are labelled with."""
+    rows: list[ResultRow] = [describe_classes(counts.classes, counts.labels, counts.numbers)]
+    if summary := round_summary(counts):
+        cells = [["" if cell is None else f"{cell}" for cell in row.values()] for row in summary]
+        rows.append(Table("", ["", *list(summary[0])[1:]], cells))
+    unknown = format_unannotated(counts.unannotated)
+    return [*rows, unknown] if unknown else rows
 
 
 def format_table(report: DatasetReport) -> str:

@@ -1,4 +1,4 @@
-"""The HTML form of results: what they say, safe against the text of the user, and short."""
+"""How results print themselves: cards that are safe against the text of the user, and short."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.input.loading import LoadedSplits
+from darkroom.runtime.markup import element
+from darkroom.runtime.result import Fact, Outcome, format_rows
+from darkroom.runtime.table import Drawn, Table, make_bar
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.validate import ValidationResult
@@ -118,14 +121,21 @@ def test_a_conversion_shows_counts_classes_and_paths():
         read_as=ReadAs("CSV", doubts=(Doubt("one", "This.", "Do."), Doubt("two", "That.", "Do."))),
     )
     text = Page(result._repr_html_()).text
-    assert "doubt: one: This. Do. doubt: two: That. Do." in text
-    assert text.startswith(
-        "Converted: 4 records in 1 shard No records in eval. "
-        "output dir out rows 11 written 4 rejected missing 7 deduplicated 0 "
-        "splits train 4 shards 1 labels cat, dog fingerprint "
+    assert text.startswith("Converted: 4 records in 1 shard Read as CSV ")
+    assert "doubt one: This. doubt two: That. Rows in 11 " in text
+    assert text.endswith(
+        "Rows in 11 Written 4 (train 4) in 1 shard Rejected 7 (missing 7) Duplicates 0 Labels 2 "
+        "Dataset out Rejects out/rejects.jsonl Missing No records in eval. train cat 3 dog 1"
     )
-    assert "rejects path out/rejects.jsonl" in text
-    assert text.endswith("classes train cat 3 dog 1")
+    assert result.to_text().splitlines()[-7:] == [
+        "Duplicates 0",
+        "Labels     2  train",
+        "  cat             3",
+        "  dog             1",
+        "Dataset    out",
+        "Rejects    out/rejects.jsonl",
+        "Missing    No records in eval.",
+    ]
     assert repr(result) == (
         "ConversionResult('out', rows=11, written=4, rejected=7, deduplicated=0, train=4, labels=2)"
     )
@@ -133,16 +143,16 @@ def test_a_conversion_shows_counts_classes_and_paths():
 
 def test_a_verification_shows_its_verdict_and_its_findings():
     good = VerificationResult("data", (), "f" * 64, 4321, 7, 10_000)
-    assert Page(good._repr_html_()).text.startswith(
-        "The dataset is sound sound yes directory data fingerprint ffff"
+    assert Page(good._repr_html_()).text == (
+        "The dataset is sound Read 7 shards, 10,000 bytes in 0.0 s Records 4,321 "
+        "Index not here Rejects not here Dataset data is sound"
     )
-    assert "records 4,321 files 7 bytes 10,000" in Page(good._repr_html_()).text
     assert 'class="good"' in good._repr_html_()
     finding = FileFinding("Split-train/x", EXTRA, "is not named by dataset.json", "Move it.")
     bad = VerificationResult("data", (finding,) * 12, "f" * 64, 4321, 7, 10_000)._repr_html_()
     assert "The dataset is DAMAGED" in bad
     assert 'class="bad"' in bad
-    assert "Split-train/x extra is not named by dataset.json Move it." in Page(bad).text
+    assert "extra Split-train/x is not named by dataset.json. Move it." in Page(bad).text
     assert "and 2 more" in bad
 
 
@@ -154,9 +164,8 @@ def test_a_validation_shows_the_first_rows_of_each_finding():
     )
     html = ValidationResult("data", make_report(findings=findings))._repr_html_()
     assert (
-        "rejects fail 20 20 of 23 rows. Fix them. row 1, uri <b>1.png, split train "
-        "row 2, uri <b>2.png, split train row 3, uri <b>3.png, split train and 2 more "
-        "small_classes"
+        "rejects 20 of 23 rows. Fix them. row 1 <b>1.png (train) "
+        "row 2 <b>2.png (train) row 3 <b>3.png (train) and 17 more small_classes"
     ) in Page(html).text
     assert "<b>1" not in html
 
@@ -172,18 +181,18 @@ def test_duplicates_show_the_images_of_the_first_groups(tmp_path: Path):
     assert (
         "same images of a group bytes /a<b>1.png (train, cat) /a2.png (train, cat) "
         "bytes /b0.png (train) /b1.png (train) /b2.png (train) and others "
-        "bytes /c1.png (train) /c2.png (train) and 1 more path"
+        "bytes /c1.png (train) /c2.png (train) and 1 more"
     ) in Page(found._repr_html_()).text
     path.write_bytes(b"other")
     assert "images of a group" not in found._repr_html_()
 
 
-def test_of_many_classes_the_first_are_shown():
+def test_of_many_classes_the_largest_and_the_smallest_are_shown():
     counts = {label: number for number, label in enumerate(MANY)}
     result = ConversionResult("out", 9, 9, labels=MANY, classes={"train": counts, "eval": {}})
     text = Page(result._repr_html_()).text
-    assert "classes train eval class 0000 0 class 0001 1 " in text
-    assert text.endswith("class 0009 9 and 990 more")
+    assert "train eval class 0999 999 0 class 0998 998 0 " in text
+    assert text.endswith("class 0000 0 0 and 991 more between these")
 
 
 def test_an_inspection_shows_its_contact_sheet(tmp_path: Path):
@@ -197,3 +206,41 @@ def test_an_inspection_shows_its_contact_sheet(tmp_path: Path):
         assert (shown.size, shown.getpixel((3, 3))) == ((30, 20), (255, 0, 0))
     sheet.unlink()
     assert Page(result._repr_html_()).sources == []
+
+
+def test_facts_have_their_values_below_each_other_and_a_card_shows_the_first_of_a_list():
+    table = Table("", ("", "train"), [("cat", 1_200), ("dog", 9)], shares=[1, 0.1])
+    rows = [
+        "A sentence.",
+        Fact("Labels", "2", table),
+        [Fact("damaged", f"{number}\nWhat to do.") for number in range(12)],
+        Fact("A longer name", "b"),
+    ]
+    lines = format_rows(rows, bars=True)
+    assert lines[:6] == [
+        "A sentence.",
+        "Labels        2  train",
+        "  cat            1,200  " + "█" * 20,
+        "  dog                9  ██",
+        "damaged       0",
+        "              What to do.",
+    ]
+    assert (len(lines), lines[-1]) == (29, "A longer name b")
+    text = Page(Outcome("Title", rows).to_card()).text
+    assert text.startswith("Title A sentence. Labels 2 train cat 1,200 dog 9 damaged 0 What to do.")
+    assert text.endswith("damaged 9 What to do. and 2 more A longer name b")
+
+
+def test_a_table_has_the_same_cells_in_each_form():
+    bar = make_bar(5, 0.5)
+    picture = Drawn("", element("img", src="data:image/png;base64,AAAA"))
+    table = Table("", ("", "label", "score", "images"), [(picture, EVIL, None, bar)] * 4)
+    shown = table.shorten(3, ": see --json")
+    text = Page(shown.to_html()).text
+    assert text.startswith("label score images <script>")
+    assert text.endswith("- 5 and 1 more: see --json")
+    header, _, row, *_, more = shown.to_markdown().splitlines()
+    assert header == "| label | score | images |"
+    assert row.startswith("| &lt;script&gt;alert")
+    assert row.endswith(" | - | 5 |")
+    assert more == "… and 1 more: see --json"
