@@ -6,7 +6,6 @@ registered when a component is imported where IPython runs.
 
 from __future__ import annotations
 
-import html
 from functools import cache
 from typing import Any
 
@@ -17,7 +16,7 @@ from darkroom import storage
 from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.system_artifacts import HTML
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.runtime.markup import Html, element, join_html
+from darkroom.runtime.markup import Html, element, escape_page, join_html
 from darkroom.validation.report.write import REPORT_HTML
 
 _MAX_PAGE_BYTES = 16 << 20
@@ -51,7 +50,7 @@ def render_page(path: str) -> Html:
     if storage.stat_file(path).size_bytes > _MAX_PAGE_BYTES:
         shown = element("p", "The page is too large for a notebook; open the file.")
     else:
-        page = html.escape(storage.read_bytes(path).decode())
+        page = escape_page(storage.read_bytes(path).decode())
         # The page has no scripts; without `allow-scripts` none would run.
-        shown = Html(f'<iframe sandbox srcdoc="{page}" style="{_STYLE}"></iframe>')
+        shown = element("iframe", sandbox="", srcdoc=page, style=_STYLE)
     return join_html(shown, element("p", element("code", path)))

@@ -20,7 +20,7 @@ def test_a_page_is_shown_in_a_frame_without_scripts(tmp_path: Path, monkeypatch)
     page = '<!doctype html><p class="a">Passed &amp; more</p><script>evil()</script>'
     path.write_text(page)
     text = notebook.render_page(str(path))
-    assert f'<iframe sandbox srcdoc="{html.escape(page)}"' in text
+    assert f'<iframe sandbox="" srcdoc="{html.escape(page)}"' in text
     assert f"<code>{path}</code>" in text
     monkeypatch.setattr(notebook, "_MAX_PAGE_BYTES", 10)
     assert "<iframe" not in notebook.render_page(str(path))

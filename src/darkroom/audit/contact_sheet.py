@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import os
@@ -30,7 +29,7 @@ from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
-from darkroom.runtime.markup import Html, element
+from darkroom.runtime.markup import Html, element, encode_picture
 from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
@@ -81,10 +80,9 @@ class Inspection(Result):
 def _make_picture(path: str) -> Html | None:
     """Returns a PNG as part of a page; None if it is not there any more, or too large."""
     try:
-        data = storage.read_bytes(path, _MAX_SHOWN_BYTES)
+        source = encode_picture(storage.read_bytes(path, _MAX_SHOWN_BYTES))
     except OSError:
         return None
-    source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
     return element("img", src=source, alt="contact sheet")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 from typing import Any
@@ -13,7 +12,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
 from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
-from darkroom.runtime.markup import Html, element
+from darkroom.runtime.markup import Html, element, encode_picture
 from darkroom.runtime.page import Page, Part, make_section, make_table, make_text
 from darkroom.runtime.table import Cell, Table
 from darkroom.runtime.text import format_count
@@ -38,8 +37,7 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
     header, *rows = csv.reader(io.StringIO(table))
     parts = [Part(element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"))]
     if sheet:
-        source = f"data:image/png;base64,{base64.b64encode(sheet).decode()}"
-        parts.append(Part(element("img", src=source, alt="contact sheet", style="max-width:100%")))
+        parts.append(Part(element("img", src=encode_picture(sheet), alt="contact sheet")))
     return Page(f"Records of {split}", [*parts, make_table(Table("", header, rows))]).to_html()
 
 

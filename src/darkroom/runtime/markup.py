@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 
@@ -60,6 +61,16 @@ def _escape_attribute(value: str) -> str:
         return value
     # A data URI is longer than any text that is shown to a person, so it is not cut.
     return html.escape(value if value.startswith(_PICTURES) else make_visible(value))
+
+
+def escape_page(text: str) -> Html:
+    """Returns a whole page as the value of an attribute, for a frame that shows it."""
+    return Html(html.escape(text))
+
+
+def encode_picture(data: bytes, kind: str = "png") -> str:
+    """Returns a picture as the source of an `img`: its bytes as text. `kind` is png or jpeg."""
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def escape_markdown(text: str) -> str:

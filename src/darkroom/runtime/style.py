@@ -19,6 +19,7 @@ PAGE_STYLE = (
     + """
 main{max-width:1040px;margin:0 auto;padding:40px 24px 64px}
 h1,h2,h3,p,figure{margin:0}
+main>img{max-width:100%}
 h2{font-size:19px;font-weight:600;margin:44px 0 14px}
 h3{font-size:15px;font-weight:600;margin:18px 0 8px}
 code{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;color:var(--soft)}

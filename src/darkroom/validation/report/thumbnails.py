@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Iterable
 from contextlib import closing
@@ -12,6 +11,7 @@ from PIL import Image
 from darkroom.errors import RejectError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
+from darkroom.runtime.markup import encode_picture
 
 THUMBNAIL_PIXELS = 96
 _JPEG_QUALITY = 82
@@ -43,7 +43,7 @@ def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL
     clean = Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
     buffer = io.BytesIO()
     clean.save(buffer, "JPEG", quality=_JPEG_QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return encode_picture(buffer.getvalue(), "jpeg")
 
 
 def _resize(image: Image.Image, pixels: int) -> Image.Image:
