@@ -13,7 +13,7 @@ from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import JSON_LINES_ENDINGS, find_form, read_evidence
+from darkroom.manifest.sources.forms import JSON_LINES_ENDINGS, find_form, name_form, read_evidence
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import parse_source_encoding
@@ -122,10 +122,10 @@ def _open(
     path: str, columns: Columns, encoding: str, subfolders: str, accept: Collection[str]
 ) -> Source:
     ending = os.path.splitext(path)[1].lower()
-    if ending == ".csv":
-        return CsvSource(path, columns, encoding)
-    if ending in JSON_LINES_ENDINGS:
-        return JsonlSource(path, columns, encoding)
+    if ending in (".csv", *JSON_LINES_ENDINGS):
+        with name_form(path):
+            opened = CsvSource if ending == ".csv" else JsonlSource
+            return opened(path, columns, encoding)
     if ending == ".parquet":
         return ParquetSource(path, columns)
     if storage.is_folder(path):

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from darkroom.dataset.read_as import Doubt, ReadAs
-from darkroom.dataset.schema import Columns, Schema
+from darkroom.dataset.schema import Columns
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.embedded import check_no_images
-from darkroom.manifest.sources.forms import Evidence, explain, find_form, read_evidence
+from darkroom.manifest.sources.forms import find_form, read_evidence
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
 from darkroom.runtime.text import format_count
@@ -69,7 +69,7 @@ class CsvSource(Source):
         # AutoML's rows end after their last label, so their length is the number of labels.
         self._is_open = not self._has_header and columns.schema is None
         named = [name for name in self._names if name]
-        self.schema = self._find_schema(columns, named)
+        self.schema = columns.find_schema(named, {})
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
         self._label = self._names.index(self.schema.label) if self.schema.label else None
         self._has_labels = self.schema.target_kind == "labels"
@@ -142,12 +142,6 @@ class CsvSource(Source):
                 f"{said}; it was {what}.",
                 f"{hint}: --accept {FIRST_LINE} (accept= in Python).",
             )
-
-    def _find_schema(self, columns: Columns, named: Sequence[str]) -> Schema:
-        try:
-            return columns.find_schema(named, {})
-        except DataError as error:
-            raise explain(error, self.name, Evidence(names=named)) from error
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields the records after the header."""
@@ -232,9 +226,8 @@ class CsvSource(Source):
                 is_plain = True
                 taken.clear()
         except csv.Error as error:
-            fault = DataError(
+            raise DataError(
                 f"{self.name}: the record that begins in line {end + 1} does not end correctly: "
                 f"{error}.",
                 "Check the quotes there: close every quoted cell, and double the quotes inside it.",
-            )
-            raise explain(fault, self.name, read_evidence(self.name)) from error
+            ) from error

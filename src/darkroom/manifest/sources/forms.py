@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -42,11 +42,9 @@ class Evidence:
 
     Attributes:
         text: The beginning and the end of its text.
-        names: The names of its columns, or the keys of its objects.
     """
 
-    text: str = ""
-    names: Collection[str] = ()
+    text: str
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -55,9 +53,9 @@ class Evidence:
 
     @property
     def row_keys(self) -> frozenset[str]:
-        """The names of its columns, or the keys of the object in its first line."""
+        """The keys of the object in its first line, or the cells there, as a CSV has them."""
         first = self.first_value
-        return frozenset((*self.names, *(first if isinstance(first, dict) else ())))
+        return frozenset(first if isinstance(first, dict) else ",".join(self.lines[:1]).split(","))
 
     @cached_property
     def lines(self) -> list[str]:
@@ -255,9 +253,18 @@ def read_evidence(path: str) -> Evidence:
     return Evidence(data.decode("utf-8-sig", errors="replace"))
 
 
-def explain(error: DataError, path: str, found: Evidence) -> DataError:
-    """Returns an error that names the form of its source, if that is known; else the error."""
-    form = find_form(found)
-    if form is None or (form is _JSON_LINES and path.lower().endswith(JSON_LINES_ENDINGS)):
-        return error
-    return DataError(f"{path} is {form.name}.", form.format_advice(path))
+@contextmanager
+def name_form(path: str) -> Iterator[None]:
+    """Turns the error of a source that cannot be read into one that names its form, if it is known.
+
+    Raises:
+        DataError: It cannot be read.
+        OSError: The same.
+    """
+    try:
+        yield
+    except DataError as error:
+        form = find_form(read_evidence(path))
+        if form is None or (form is _JSON_LINES and path.lower().endswith(JSON_LINES_ENDINGS)):
+            raise
+        raise DataError(f"{path} is {form.name}.", form.format_advice(path)) from error

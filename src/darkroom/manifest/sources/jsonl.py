@@ -15,7 +15,6 @@ from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.embedded import check_no_images
-from darkroom.manifest.sources.forms import explain, read_evidence
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
@@ -58,11 +57,7 @@ class JsonlSource(Source):
             columns = replace(columns, schema=schema)
             # The first rejects need not have all of them.
             names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named_targets)))
-        try:
-            self.schema = columns.find_schema(names, kinds)
-        except DataError as error:
-            evidence = replace(read_evidence(path), names=names)
-            raise explain(error, path, evidence) from error
+        self.schema = columns.find_schema(names, kinds)
         cells = {name: [each.get(name) for each in samples] for name in names}
         check_no_images(path, self.schema, cells, f"pandas.read_json({path!r}, lines=True)")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
@@ -77,22 +72,18 @@ class JsonlSource(Source):
         """
         samples: list[dict[str, Any]] = []
         fault = ""
-        try:
-            for line, found in self._objects():
-                if isinstance(found, dict):
-                    samples.append(found)
-                else:
-                    fault = fault or f" Line {line}: {found:.200}."
-                if len(samples) == _SAMPLE_LINES:
-                    break
-            if not samples:
-                raise DataError(
-                    f"{self.name} has no JSON object.{fault}",
-                    "Expected one on each line, such as "
-                    '{"split": "TRAIN", "image_uri": "a.jpg", ...}.',
-                )
-        except DataError as error:
-            raise explain(error, self.name, read_evidence(self.name)) from error
+        for line, found in self._objects():
+            if isinstance(found, dict):
+                samples.append(found)
+            else:
+                fault = fault or f" Line {line}: {found:.200}."
+            if len(samples) == _SAMPLE_LINES:
+                break
+        if not samples:
+            raise DataError(
+                f"{self.name} has no JSON object.{fault}",
+                'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
+            )
         return samples
 
     def rows(self) -> Iterator[Row | BadRow]:
