@@ -69,8 +69,8 @@ def test_the_function_and_the_command_leave_the_same(records, trained, capsys):
 def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, trained):
     text = re.sub(r"<style>.*?</style>", "", trained._repr_html_())
     text = re.sub(r"<[^>]+>", "\n", text)
-    assert f"Epoch {trained.best_epoch} of 2 (lowest val_loss)" in text
-    assert f"{trained.metrics['val_loss']:.4g}" in text
+    assert f"\nEpoch\n\n{trained.best_epoch} of 2 (lowest val_loss)\n" in text
+    assert f"val_loss {trained.metrics['val_loss']:.4f}" in text
     assert f"{trained.evaluation.accuracy:.4f} on the test split of 10 records" in text
     assert f"{trained.checkpoint_dir}/model.html" in text
     assert "Already complete" not in text
