@@ -177,7 +177,6 @@ _EXTRAS = {
     "cv2": "reader",
     "tensorflow": "tf",
     "keras": "tf",
-    "keras_tuner": "tune",
     "kfp": "kfp",
     "tfx": "tfx",
     "ml_metadata": "tfx",

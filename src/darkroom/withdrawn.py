@@ -14,6 +14,7 @@ COMMANDS: dict[str, str] = {}
 OPTIONS: dict[str, str] = {
     "cron": "Start `darkroom submit` by a CronJob, or make a schedule in the service.",
     "persistent_resource": "Give the compiled file to the beta API of Vertex.",
+    "tune": "Run examples/search_options.py, which asks KerasTuner.",
     "resolve": "Give what the gallery's page saved to darkroom convert --decisions.",
 }
 FLAGS: dict[str, str] = dict.fromkeys(

@@ -235,48 +235,6 @@ class RichProgress(StepSink):
             self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
-class FoldedSteps(StepSink):
-    """Receives the progress of a part of the work, and passes on where it is.
-
-    Args:
-        outer: The sink where the running step is shown, in which that part is. Lines in a log could
-            not be taken back, so a display that is not live is told nothing.
-    """
-
-    def __init__(self, outer: StepSink) -> None:
-        self.is_live = outer.is_live
-        self._outer = outer
-        self._labels: list[str] = []
-
-    def start_step(self, label: str) -> None:
-        """Shows the label."""
-        self._labels.append(label)
-        self._tell("")
-
-    def advance(
-        self, done: int, total: int | None, unit: str, before: int, detail: str = ""
-    ) -> None:
-        """Shows how far the innermost step is."""
-        amount = f"{done:,}" if total is None else f"{done:,}/{total:,}"
-        self._tell(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
-
-    def remark(self, text: str) -> None:
-        """Nobody sees the end of a step."""
-
-    def finish_step(self, *, failed: bool) -> None:
-        """Forgets the step."""
-        if self._labels:
-            self._labels.pop()
-
-    def note(self, text: str) -> None:
-        """Nobody sees a note."""
-
-    def _tell(self, amount: str) -> None:
-        if self.is_live:
-            parts = filter(None, (*self._labels[-1:], amount))
-            self._outer.advance(0, None, "", 0, " ".join(parts))
-
-
 def format_seconds(seconds: float) -> str:
     """Returns a duration as text: "3.2 s", "2 min 10 s"."""
     if seconds < 60:

@@ -49,24 +49,6 @@ def use(sink: Sink) -> Iterator[Sink]:
 
 
 @contextmanager
-def fold() -> Iterator[None]:
-    """Shows the steps of the block only beside the running step, while they run.
-
-    A terminal and a notebook show which one runs and how far it is; nobody sees their ends, nor
-    their notes. For a part of the work of which one line is enough.
-    """
-    from darkroom.runtime.display import FoldedSteps
-
-    global _sink
-    outer = _sink
-    _sink = None if outer is None else FoldedSteps(outer)
-    try:
-        yield
-    finally:
-        _sink = outer
-
-
-@contextmanager
 def step(name: str, number: int | None = None, of: int | None = None) -> Iterator[None]:
     """Marks the block as a step, shown as `name [number/of]`.
 

@@ -35,7 +35,6 @@ from darkroom.training.state.folder import (
     delete_model,
 )
 from darkroom.training.state.history import PHASE
-from darkroom.training.tuning.job import choose_options
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
@@ -57,7 +56,6 @@ def train(
     learning_rate: float | None = None,
     augment: str | None = None,
     eval_records: Paths | Sequence[Paths] = (),
-    tune: int = 0,
     options: TrainingOptions | None = None,
 ) -> TrainingResult | None:
     """Trains a model, exports it and evaluates it; a training that was stopped resumes.
@@ -79,8 +77,6 @@ def train(
             default.
         eval_records: The same as `records`, to use its eval split instead; () for that of
             `records`.
-        tune: Number of trainings in which better options are searched for first, with KerasTuner; 0
-            for none. Each shows one line, and then the model is trained with the best options.
         options: All other options of `darkroom train`. The arguments above replace its values.
 
     Returns:
@@ -108,7 +104,7 @@ def train(
     check_weights(made.weights, made.model)
     load_tensorflow()
     data, eval_data = _list_paths(records), _list_paths(eval_records)
-    return train_datasets(data, made, os.fspath(checkpoint_dir), eval_data, tune=tune)
+    return train_datasets(data, made, os.fspath(checkpoint_dir), eval_data)
 
 
 def train_datasets(
@@ -116,8 +112,6 @@ def train_datasets(
     options: TrainingOptions,
     checkpoint_dir: str,
     eval_data: Sequence[str] = (),
-    *,
-    tune: int = 0,
 ) -> TrainingResult | None:
     """Trains on datasets or images and exports the model. It resumes where an earlier run stopped.
 
@@ -129,7 +123,6 @@ def train_datasets(
         checkpoint_dir: The folder for checkpoints, history, TensorBoard's files and the SavedModel,
             `model`.
         eval_data: The same, to use its eval splits instead.
-        tune: Number of trainings in which better options are searched for first; 0 for none.
 
     Returns:
         The result; None in a process that is not the chief.
@@ -140,24 +133,12 @@ def train_datasets(
         OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
             not write, or a training on different data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
-        MissingExtraError: KerasTuner is needed and not installed.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
     check_place(folder)
     found = find_data(data, eval_data)
     options = choose_augmentation(options, found.splits[TRAIN].target.kind)
-    if tune:
-        from darkroom.targets.head import find_head
-
-        options = choose_options(
-            options,
-            found.identity,
-            folder,
-            tune,
-            lambda tried, place: _train_model(found, tried, place).history,
-            find_head(found.splits[TRAIN].target.kind).metric,
-        )
     # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}
     is_chief = read_cluster().is_chief

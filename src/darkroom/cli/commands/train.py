@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import FlagGroups, add_command, parse_int, read_options
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
 from darkroom.cli.shared.models import start_tensorflow
 from darkroom.cli.shared.output import print_result
 from darkroom.options.training import TrainingFields
@@ -52,14 +52,6 @@ def add(commands: Any) -> None:
         required=True,
         help="Folder for checkpoints, history and the model",
     )
-    flags.add(
-        "training",
-        "--tune",
-        metavar="N",
-        type=parse_int,
-        default=0,
-        help="Search for the best options in N trials first (default: no search)",
-    )
     flags.add_options(TrainingFields)
     parser.set_defaults(image_size=TrainingFields.image_size)
 
@@ -74,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     values = read_options(arguments)
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
-    eval_data, tune = values.pop("eval_data"), values.pop("tune")
+    eval_data = values.pop("eval_data")
     is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
     start_tensorflow("darkroom.training.run")
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        result = train_datasets(data, options, folder, eval_data, tune=tune)
+        result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print_result(result, as_json=arguments.json)
     return 0

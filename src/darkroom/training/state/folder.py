@@ -13,8 +13,6 @@ from darkroom.storage import ledger
 from darkroom.training.state.history import BEST_FOLDER, HISTORY_FILE, TENSORBOARD_FOLDER
 
 CHECKPOINTS_FOLDER = "checkpoints"
-# The trials of a search for the best options.
-TUNING_FOLDER = "tuning"
 # The same model as in the SavedModel, for `keras.models.load_model`.
 KERAS_FILE = "model.keras"
 # The commit of a training. It is written last, after the model.
@@ -28,7 +26,7 @@ _FILES = (
     VERDICT_MARKDOWN,
     *REPORT_FILES,
 )
-_FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER, TUNING_FOLDER)
+_FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
 # Folders end with a slash.
 TRAINING_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
 # The files of a SavedModel with a label map.
@@ -88,14 +86,3 @@ def delete_model(folder: str) -> None:
         raise OutputError(f"{model} has a link that darkroom did not write: {links[0]}.", _HINT)
     names = filter(_MODEL_FILE.fullmatch, there)
     storage.delete_files(storage.join(model, name) for name in names)
-
-
-def delete_training(folder: str) -> None:
-    """Deletes the files an earlier training would resume from; its model stays until the next one.
-
-    The folder is claimed, so files with these names are darkroom's.
-    """
-    for name in (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER):
-        storage.delete(storage.join(folder, name))
-    for name in (RESULT_FILE, HISTORY_FILE):
-        storage.delete_file(storage.join(folder, name))

@@ -1,1 +1,0 @@
-"""`--tune`: trainings with other options, to find the best ones."""
