@@ -10,8 +10,7 @@ from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages, time_in_turn
-from darkroom.profiling.stored_forms import measure_forms
-from darkroom.profiling.verdict import STAGES, judge_input
+from darkroom.profiling.verdict import STAGES
 
 pytestmark = pytest.mark.tensorflow
 
@@ -142,18 +141,9 @@ def test_each_run_counts_with_the_fastest_of_rounds_in_turn():
 
 
 @pytest.mark.long
-def test_decoding_noise_is_the_slowest_stage_and_other_forms_gain(helpers, tmp_path):
+def test_decoding_noise_is_the_slowest_stage(helpers, tmp_path):
     source = _photographs(helpers, tmp_path)
     options = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=False)
     costs = measure_stages(source, options)
     assert costs.slowest == "decode"
     assert all(seconds >= 0 for seconds in costs.seconds.values())
-    smaller, pixels = forms = measure_forms(source, options)
-    assert smaller.advice == "store at 37 px (--resize-short-side 37)"
-    assert pixels.advice == "store pixels (--resize-short-side 37 --encoding raw)"
-    # A fortieth of the pixels is left, and an image of noise takes milliseconds.
-    assert 0 < smaller.left_share < 0.7
-    assert 0 < pixels.left_share < 0.7
-    verdict = judge_input(0.9, 100, costs, forms)
-    assert "decoding; store " in verdict.sentence
-    assert verdict.speedup > 1.4

@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.cli import main
 from darkroom.profiling.meter import InputTiming
-from darkroom.profiling.verdict import STAGES, StageCosts, StoredForm
+from darkroom.profiling.verdict import STAGES, StageCosts
 from darkroom.storage.locks import FolderLock
 
 from ..trees import read_files
@@ -170,35 +170,26 @@ def images(helpers, tmp_path):
 def test_images_are_trained_on_without_a_conversion_and_profiled(
     images, tmp_path, capsys, monkeypatch
 ):
-    measured = []
-
     def wait_for_decoding(source, _options):
         assert source.count_images() == 12
         return StageCosts({name: 1e-3 if name == "decode" else 1e-6 for name in STAGES})
 
-    def measure(*_arguments):
-        measured.append(StoredForm("store pixels (--encoding raw)", 0.25))
-        return measured
-
     monkeypatch.setattr("darkroom.training.run.measure_stages", wait_for_decoding)
-    monkeypatch.setattr("darkroom.training.run.measure_forms", measure)
     monkeypatch.setattr(InputTiming, "images_per_second", 50.0)
     folder = tmp_path / "run"
     command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *QUICK]
     command += ["--profile-input", "--json", "--epochs"]
     for epochs, share in ((1, 0.5), (2, 0.01)):
-        # Other forms are measured only for a training that waits.
         waits = share == 0.5
         monkeypatch.setattr(InputTiming, "waiting_share", property(lambda timing, of=share: of))
         assert main([*command, str(epochs)]) == 0
         result = json.loads(capsys.readouterr().out)
         assert result["epochs"] == epochs
-        assert len(measured) == 1
         found = json.loads((folder / "input.json").read_text())
         assert found["verdict"] == result["verdict"]
         assert found["verdict"] in (folder / "input.md").read_text()
         assert found["verdict"].startswith("Input-bound 50%" if waits else "Not input-bound")
-        assert ("decoding; store pixels" in found["verdict"]) == waits
+        assert ("decoding; store smaller" in found["verdict"]) == waits
         assert tuple(found["microseconds_an_image"]) == STAGES
     assert (folder / "model" / "assets" / "labels.txt").read_text() == "dark\nlight\n"
 

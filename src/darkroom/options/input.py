@@ -259,12 +259,3 @@ def choose_augmentation(options: _Options, kind: str) -> _Options:
     if options.augment is not None:
         return options
     return replace(options, augment=find_kind(kind).augmentation)
-
-
-def choose_short_side(image_size: tuple[int, int]) -> int:
-    """Returns the short side, in pixels, of which a center crop leaves the longer one of a view.
-
-    Rounded as the crop is: a pixel more, and the cut-out of a square has to be resized.
-    """
-    share, parts = CENTER_SHARE
-    return (2 * parts * max(image_size) + share) // (2 * share)

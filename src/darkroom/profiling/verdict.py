@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ from darkroom.runtime.table import Table
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 # A training that waits less than this would not become noticeably faster.
 BOUND_SHARE = 0.05
-# A form that saves less is not worth a new conversion.
-_WORTHWHILE_SHARE = 0.9
-_READ, _PARSE, DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
+_READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
     "read",
     "parse",
     "decode",
@@ -26,24 +24,11 @@ _READ, _PARSE, DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
 _ACTIVITIES = {
     _READ: "reading",
     _PARSE: "parsing",
-    DECODE: "decoding",
+    _DECODE: "decoding",
     _RESIZE: "resizing",
     _BATCH: "batching",
     _AUGMENT: "augmenting",
 }
-
-
-@dataclass(frozen=True)
-class StoredForm:
-    """Another form in which images could be stored.
-
-    Attributes:
-        advice: What to do, with the options of a conversion.
-        left_share: The measured share of its time that input would then take; it may be above 1.
-    """
-
-    advice: str
-    left_share: float
 
 
 @dataclass(frozen=True)
@@ -101,7 +86,6 @@ def judge_input(
     waiting_share: float,
     images_per_second: float,
     costs: StageCosts | None = None,
-    forms: Sequence[StoredForm] = (),
 ) -> InputVerdict:
     """Says whether input slows down a training, which stage of it, and what to change.
 
@@ -110,7 +94,6 @@ def judge_input(
         images_per_second: Images that the training takes per second; 0 if there were too few images
             to measure it.
         costs: The costs of the stages, if they were measured.
-        forms: Other forms of the images, the smallest first.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
     if not images_per_second:
@@ -124,7 +107,7 @@ def judge_input(
     if costs is None or not costs.total_seconds:
         sentence = f"{head}; use --profile-input to see which stage."
         return InputVerdict(sentence, waiting_share, images_per_second, stages, 1.0)
-    advice, left_share = _advise(costs, forms, 1 - waiting_share)
+    advice, left_share = _advise(costs)
     # While the training waits, input takes all the time. A step still has to be computed.
     speedup = 1 / max(1 - waiting_share, left_share)
     about = f" for about {speedup:.1f}x" if left_share < 1 else ""
@@ -132,23 +115,16 @@ def judge_input(
     return InputVerdict(sentence, waiting_share, images_per_second, stages, speedup)
 
 
-def _advise(
-    costs: StageCosts, forms: Sequence[StoredForm], computing_share: float
-) -> tuple[str, float]:
+def _advise(costs: StageCosts) -> tuple[str, float]:
     """Returns what to change, and the share of its time that input would then take."""
     slowest = costs.slowest
     left_share = 1 - costs.seconds[slowest] / costs.total_seconds
-    if slowest == DECODE:
-        # The first form that ends all waiting, because it is the smallest; else the fastest form.
-        enough = [form for form in forms if form.left_share <= computing_share]
-        best = min(forms, key=lambda form: form.left_share, default=None)
-        chosen = enough[0] if enough else best
-        if chosen and chosen.left_share < _WORTHWHILE_SHARE:
-            return chosen.advice, chosen.left_share
     if slowest == _READ:
         return "keep records in memory (--record-cache memory), or on a faster disk", left_share
     if slowest == _AUGMENT:
         return "augment less (crop and flip cost the least)", left_share
+    if slowest == _DECODE:
+        return "store smaller images (convert --resize-short-side), or give it more cores", 1.0
     return "give it more cores (tf.data service: darkroom dataservice)", 1.0
 
 

@@ -21,8 +21,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.training import LAST, TrainingOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
-from darkroom.profiling.stored_forms import measure_forms
-from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
+from darkroom.profiling.verdict import InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.targets.head import Head, find_head, make_head
@@ -348,7 +347,4 @@ def _judge(
     share, rate = timing.waiting_share, timing.images_per_second
     if not options.profile_input:
         return judge_input(share, rate)
-    costs = measure_stages(source, shared)
-    waits_for_decoding = share >= BOUND_SHARE and costs.slowest == DECODE
-    forms = measure_forms(source, shared) if waits_for_decoding else ()
-    return judge_input(share, rate, costs, forms)
+    return judge_input(share, rate, measure_stages(source, shared))

@@ -13,7 +13,6 @@ from darkroom.input.graph import decode
 from darkroom.input.graph.orientation import parse_orientation
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.image import ImageOptions
-from darkroom.options.input import choose_short_side
 
 from ...pictures import encode
 
@@ -261,19 +260,6 @@ def test_the_center_of_a_short_side_of_256_is_cut_and_not_resized(format_, heigh
     top, left = (height - 224) // 2, (width - 224) // 2
     got = decode.decode_image(tf.constant(data), (224, 224), "center_crop")
     np.testing.assert_array_equal(got, pixels[top : top + 224, left : left + 224])
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("view", [(96, 96), (128, 128), (160, 160), (128, 96), (100, 130)])
-def test_an_image_stored_for_a_view_is_cropped_but_not_resized(view, turned):
-    side = choose_short_side(view)
-    data = _encode(_photo(*((2 * side, side) if turned else (side, 2 * side))), "PNG")
-    center = decode.decode_image(tf.constant(data), view, "center_crop", resized=False)
-    height, width, _ = center.shape
-    assert height >= view[0]
-    assert width >= view[1]
-    # Of the stored shorter side exactly what the longer one of the view takes.
-    assert (width if turned else height) == max(view)
 
 
 @pytest.mark.parametrize(
