@@ -110,4 +110,4 @@ def test_a_small_index_of_many_rows_is_not_decoded(root: Path):
     write_sums(str(root), {**sums, f"index/{path.name}": sum_bytes(path.read_bytes())})
     [[finding]] = _verify_in_little_memory([root])
     assert finding["path"] == f"index/{path.name}"
-    assert "has 10000000 rows, but its shard has" in finding["what"]
+    assert "has 10,000,000 rows, expected " in finding["what"]

@@ -518,6 +518,14 @@ def test_index_and_rejects_may_be_elsewhere_as_in_tfx(root):
     assert (result.has_index, result.has_rejects) == (False, False)
 
 
+def test_without_a_valid_list_of_hashes_rejects_are_not_said_to_be_checked(root):
+    (root / "SHA256SUMS").write_bytes(b"")
+    (root / "rejects.jsonl").write_bytes(b"")
+    result = verify(root)
+    assert [finding.path for finding in result.findings] == ["SHA256SUMS"]
+    assert (result.has_index, result.has_rejects) == (True, False)
+
+
 def test_an_index_of_other_records_is_found_whatever_its_hashes(root, runs):
     """The index of another run has the right counts, but lists other records."""
     sums = read_sums(str(root))

@@ -145,7 +145,7 @@ def test_a_verification_shows_its_verdict_and_its_findings():
     good = VerificationResult("data", (), "f" * 64, 4321, 7, 10_000)
     assert Page(good._repr_html_()).text == (
         "The dataset is sound Read 7 shards, 10,000 bytes in 0.0 s Records 4,321 "
-        "Index not here Rejects not here Dataset data is sound"
+        "Index not checked Rejects not checked Dataset data is sound"
     )
     assert 'class="good"' in good._repr_html_()
     finding = FileFinding("Split-train/x", EXTRA, "is not named by dataset.json", "Move it.")

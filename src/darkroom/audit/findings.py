@@ -53,15 +53,6 @@ class FileFinding:
         return f"{self.path} {self.what}."
 
 
-class TableError(Exception):
-    """A file does not fit the dataset. Its text is a sentence when it follows the path."""
-
-
-def format_cause(error: Exception) -> str:
-    """Returns the type and the first line of an error of another library."""
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
-
-
 def format_findings(findings: Sequence[FileFinding]) -> str:
     """Returns the first ten findings for a message, each on its own line."""
     lines = [f"\n  {finding}" for finding in findings[:MAX_LISTED_ROWS]]
@@ -125,12 +116,11 @@ def is_missing_commit(finding: FileFinding) -> bool:
     return finding.path == DATASET_FILE and finding.what.startswith(IS_MISSING)
 
 
-def explain_change(file: str, what: str) -> FileFinding:
+def explain_change(file: str, what: str, hint: str = "") -> FileFinding:
     """Returns the finding for a file beside the shards that is not as it was committed."""
-    is_missing = what == IS_MISSING
-    return FileFinding(
-        file, MISSING if is_missing else TABLE, what, RESTORE if is_missing else REWRITE
-    )
+    if what == IS_MISSING:
+        return FileFinding(file, MISSING, what, hint or RESTORE)
+    return FileFinding(file, TABLE, what, hint or REWRITE)
 
 
 def explain_error(file: str, error: OSError) -> FileFinding:

@@ -30,7 +30,7 @@ from darkroom.audit.findings import (
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
-from darkroom.audit.tables import check_labels, check_reject_files, check_sidecars, has_rejects
+from darkroom.audit.tables import check_labels, check_tables, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.dataset.named import find_named
@@ -61,7 +61,7 @@ class VerificationResult(Result):
         bytes: Size of these shards.
         seconds: Duration.
         has_index: Whether the record index is in the folder, and was checked.
-        has_rejects: Whether the rejects are in the folder, and were checked.
+        has_rejects: Whether the rejects are listed, and were checked.
     """
 
     directory: str
@@ -113,8 +113,8 @@ class VerificationResult(Result):
             facts = {
                 "Read": f"{shards}, {self.bytes:,} bytes in {self.seconds:.1f} s{speed}",
                 "Records": f"{self.records:,}",
-                "Index": "checked" if self.has_index else "not here",
-                "Rejects": "checked" if self.has_rejects else "not here",
+                "Index": "checked" if self.has_index else "not checked",
+                "Rejects": "checked" if self.has_rejects else "not checked",
                 "Dataset": f"{self.directory} is {state}",
             }
             rows.append(list_facts(facts))
@@ -170,8 +170,7 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
             *shards,
             *check_labels(root, dataset),
             *index.find_all(digests, {finding.path for finding in shards}),
-            *check_reject_files(root, dataset, sums),
-            *check_sidecars(root, sums),
+            *check_tables(root, sums),
         ]
     found = (digests[file] for file in named if file in digests)
     read = [digest for digest in found if isinstance(digest, ShardDigest)]
@@ -184,7 +183,7 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
         sum(digest.size_bytes for digest in read),
         time.perf_counter() - started,
         index.is_here,
-        has_rejects(root, sums),
+        has_rejects(sums),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -90,9 +90,6 @@ class Kind(Protocol):
             size: (height, width) of the image then.
         """
         return value
-
-    def fits(self, value: Any, labels: Collection[str], names: Collection[str]) -> bool:
-        """Tells whether a dataset with a label map, or with names of numbers, can have a target."""
 
     def show(self, value: Any) -> str:
         """Returns the target as text for people."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,6 @@ class LabelKind(Kind):
         """Returns the text of a record."""
         texts = features.get(LABEL_TEXT)
         return texts[0].decode() if texts else None
-
-    def fits(self, value: str | None, labels: Collection[str], names: Collection[str]) -> bool:
-        """Tells whether it is in the label map; None only if that is empty."""
-        return value in labels if labels else value is None
 
     def show(self, value: str | None) -> str:
         """Returns the label."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,6 @@ class LabelsKind(Kind):
         if not features.get(LABELS_KNOWN, [0])[0]:
             return None
         return [text.decode() for text in features.get(LABEL_TEXT, ())]
-
-    def fits(
-        self, value: Sequence[str] | None, labels: Collection[str], names: Collection[str]
-    ) -> bool:
-        """Tells whether all are in the label map, and none is there twice."""
-        return value is None or (set(value) <= {*labels} and len(set(value)) == len(value))
 
     def show(self, value: Sequence[str] | None) -> str:
         """Returns the labels, separated by commas."""

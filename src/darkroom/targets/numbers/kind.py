@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,12 +72,6 @@ class NumbersKind(Kind):
         """Returns the numbers of a record."""
         found = features.get(TARGET)
         return list(found) if found else None
-
-    def fits(
-        self, value: Sequence[float] | None, labels: Collection[str], names: Collection[str]
-    ) -> bool:
-        """Tells whether there is one for each name."""
-        return value is None or len(value) == len(names)
 
     def show(self, value: Sequence[float] | None) -> str:
         """Returns the numbers, separated by commas."""
