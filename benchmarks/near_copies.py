@@ -33,9 +33,7 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 import darkroom
-from darkroom.audit.duplicates import _COLUMNS
-from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
-from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.dataset.index_queries import create_index_view, match_decoded_copies
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.table import find_features_file, read_features
 from darkroom.images import near_pairs
@@ -44,7 +42,7 @@ from darkroom.images.near_records import create_near_pairs
 from darkroom.images.perceptual_hash import HASH_BYTES
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
-from darkroom.storage.database import create_view, open_database
+from darkroom.storage.database import open_database
 
 _COPY_BITS = 20
 
@@ -154,8 +152,7 @@ def find_by_darkroom(records: Path, scratch: str) -> Pairs:
     features = read_features(features_file, index) if features_file else None
     neighbours = None if features is None else find_neighbours(features)
     with open_database(scratch) as connection:
-        paths = find_index_files(index)
-        create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
+        create_index_view(connection, "records", index, scratch)
         match_decoded_copies(connection)
         create_near_pairs(connection, (str(records), index), neighbours)
         shown = connection.execute(_SHOWN).fetchall()

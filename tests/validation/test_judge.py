@@ -534,7 +534,7 @@ def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_pat
         sha256('bytes ' || i) AS sha256,
         md5(if(i % 2 = 0, 'first ' || i, 'pixels ' || (i // 2))) AS pixel_hash,
         if(i % 2 = 0, md5('pixels ' || (i // 2)), NULL) AS decoded_hash,
-        20 AS height, 20 AS width, 100.5 AS luminance FROM range(300000) rows(i)"""
+        20 AS height, 20 AS width, 100.5 AS luminance, '' AS changes FROM range(300000) rows(i)"""
     for part in range(2):
         path = f"{index}/index-0000{part}-of-00002.parquet"
         duckdb.sql(f"COPY ({rows} WHERE i % 1000 > 0 AND i % 2 = {part}) TO '{path}'")

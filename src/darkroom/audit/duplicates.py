@@ -30,8 +30,11 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
-from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.dataset.index_queries import (
+    create_index_view,
+    match_decoded_copies,
+    select_twins,
+)
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside
@@ -53,27 +56,9 @@ from darkroom.storage.parquet import BATCH_ROWS, read_batches
 _MAX_GROUPS = _MAX_IMAGES = 3
 BYTES, PIXELS, NEAR = "bytes", "pixels", "near"
 
-# Types are given because a column without any value may come back from Parquet with another one.
-_COLUMNS = {
-    "key": "VARCHAR",
-    "row": "BIGINT",
-    "uri": "VARCHAR",
-    "split": "VARCHAR",
-    "label": "VARCHAR",
-    "sha256": "VARCHAR",
-    "pixel_hash": "VARCHAR",
-    "decoded_hash": "VARCHAR",
-    "perceptual_hash": "VARCHAR",
-}
-# Comparing 64-bit hashes takes a fraction of the memory that texts of 64 digits take. Hashes that
-# are equal by chance are sorted out later.
+_MEMBER = "key, row, uri, split, label, sha256, pixels"
 _CANDIDATES = """
-SELECT '{kind}' AS kind, {column} AS content, key, row, uri, split, label, sha256, pixels
-FROM matched
-WHERE content IS NOT NULL AND hash(content) IN (
-    SELECT hash({column}) FROM matched WHERE {column} IS NOT NULL
-    GROUP BY ALL HAVING count(*) > 1
-)
+SELECT '{kind}' AS kind, {column} AS content, * FROM ({twins}) WHERE {column} IS NOT NULL
 """
 _NEAR_CANDIDATES = """
 SELECT 'near' AS kind, number::VARCHAR AS content, key, row, uri, split, label, sha256,
@@ -181,13 +166,12 @@ def find_duplicates(
     ledger.check_output_file(path, overwrite=overwrite)
     check_index_files(root, dataset)
     index_dir = storage.join(root, layout.INDEX_FOLDER)
-    paths = find_index_files(index_dir)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch, _COLUMNS, NEWER_COLUMNS)
+        create_index_view(connection, "records", index_dir, scratch)
         records = (root, index_dir) if near else None
         return _write_groups(connection, path, dataset.checks == "full", scratch, near=records)
 
@@ -243,7 +227,8 @@ def _find_groups(
 ) -> Iterator[dict[str, Any]]:
     """Yields the images of all groups, and counts the groups."""
     kinds = {BYTES: "sha256", PIXELS: "pixels"}
-    queries = [_CANDIDATES.format(kind=kind, column=column) for kind, column in kinds.items()]
+    twins = select_twins(_MEMBER)
+    queries = [_CANDIDATES.format(kind=kind, column=kinds[kind], twins=twins) for kind in kinds]
     queries += [_NEAR_CANDIDATES] if near else []
     query = _SORTED.format(candidates=" UNION ALL ".join(queries))
     batches = connection.sql(query).to_arrow_reader(BATCH_ROWS)

@@ -11,12 +11,29 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import NEWER_COLUMNS, find_index_files, list_index_files
 from darkroom.dataset.splits import SPLITS
 
 if TYPE_CHECKING:
     import duckdb
 
+# Types are given because a column without any value may come back from Parquet with another one.
+ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
+_COLUMNS = {
+    **ROW_COLUMNS,
+    "key": "VARCHAR",
+    "sha256": "VARCHAR",
+    "pixel_hash": "VARCHAR",
+    "decoded_hash": "VARCHAR",
+    "perceptual_hash": "VARCHAR",
+    "private": "VARCHAR",
+    "height": "BIGINT",
+    "width": "BIGINT",
+    "luminance": "DOUBLE",
+    "changes": "VARCHAR",
+    "ignored": "VARCHAR",
+    "group": "VARCHAR",
+}
 # A JPEG's second hash is that of its pixels where another record has it, too. Comparing 64-bit
 # hashes takes a fraction of the memory; those that are equal by chance change no group. Of JPEGs
 # with one first and several second hashes, which are tiny images, the smallest counts.
@@ -36,6 +53,35 @@ SELECT records.*, coalesce(copies.pixels, pixel_hash) AS pixels
 FROM records LEFT JOIN copies ON pixel_hash = copies.first
 """
 _CREATE_PLAIN = "CREATE TEMP VIEW {view} AS SELECT *, pixel_hash AS pixels FROM records"
+_TWINS = """
+SELECT {columns} FROM matched
+WHERE hash(coalesce(pixels, sha256)) IN (
+    SELECT hash(coalesce(pixels, sha256)) FROM matched
+    WHERE coalesce(pixels, sha256) IS NOT NULL GROUP BY ALL HAVING count(*) > 1
+)
+"""
+
+
+def create_index_view(
+    connection: duckdb.DuckDBPyConnection, view: str, index_dir: str, scratch: str
+) -> None:
+    """Makes the index of a dataset a view with the columns that checks and comparisons need.
+
+    Args:
+        connection: From `open_database`.
+        view: Its name.
+        index_dir: The folder of the index.
+        scratch: A local folder, for the files of a store.
+
+    Raises:
+        DataError: The index is missing, or does not have these columns.
+        OSError: It cannot be read.
+    """
+    # Readers that only count do not load DuckDB.
+    from darkroom.storage.database import create_view
+
+    files = find_index_files(index_dir)
+    create_view(connection, view, files, scratch, _COLUMNS, NEWER_COLUMNS)
 
 
 def match_decoded_copies(connection: duckdb.DuckDBPyConnection, view: str = "matched") -> None:
@@ -47,6 +93,15 @@ def match_decoded_copies(connection: duckdb.DuckDBPyConnection, view: str = "mat
     if has_second:
         connection.execute(_CREATE_COPIES)
     connection.execute((_CREATE_MATCHED if has_second else _CREATE_PLAIN).format(view=view))
+
+
+def select_twins(columns: str) -> str:
+    """Returns the SQL of the records of `matched` whose image is there more than once.
+
+    They have equal pixels, or equal bytes where the pixels are not known. It compares 64-bit
+    hashes, so a few others are among them.
+    """
+    return _TWINS.format(columns=columns)
 
 
 def _name_labels(table: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from darkroom.dataset.index_queries import select_twins
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
@@ -81,14 +82,9 @@ def _fetch_twins(
 
 
 # All records with content that occurs more than once. Usually this table is small.
-_CREATE_TWINS = """
-CREATE TEMP TABLE IF NOT EXISTS twins AS
-SELECT row, uri, split, label, coalesce(pixels, sha256) AS content FROM matched
-WHERE content IN (
-    SELECT coalesce(pixels, sha256) AS content FROM matched WHERE content IS NOT NULL
-    GROUP BY ALL HAVING count(*) > 1
+_CREATE_TWINS = "CREATE TEMP TABLE IF NOT EXISTS twins AS" + select_twins(
+    "row, uri, split, label, coalesce(pixels, sha256) AS content"
 )
-"""
 # The listed groups are chosen first, and only they are joined with their records: records of all
 # groups would not fit into memory. A record without a label conflicts with no other, because min,
 # max and <> leave nulls out.

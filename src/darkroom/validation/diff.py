@@ -15,7 +15,8 @@ import duckdb
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import check_index_rows, find_index_files
+from darkroom.dataset.index import check_index_rows
+from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside
@@ -36,18 +37,9 @@ from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 from darkroom.validation.validate import ValidationResult
 
-_COLUMNS = {
-    "key": "VARCHAR",
-    "row": "BIGINT",
-    "uri": "VARCHAR",
-    "split": "VARCHAR",
-    "label": "VARCHAR",
-    "sha256": "VARCHAR",
-    "pixel_hash": "VARCHAR",
-}
 # Each index has thousands of files, so they are opened once; hashes are shorter than texts.
 _COMPARED = """
-CREATE TABLE {name} AS SELECT * EXCLUDE (sha256, pixel_hash) REPLACE (key::UUID AS key),
+CREATE TABLE {name} AS SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'),
     hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels FROM {name}_index
 """
 # Only images that changed: no question is about the others.
@@ -201,8 +193,7 @@ def compare_datasets(
 def _open_index(
     connection: duckdb.DuckDBPyConnection, name: str, files: JudgedFiles, scratch: str
 ) -> None:
-    index = find_index_files(files.index_dir)
-    create_view(connection, f"{name}_index", index, scratch, _COLUMNS)
+    create_index_view(connection, f"{name}_index", files.index_dir, scratch)
     connection.execute(_COMPARED.format(name=name))
     kind = find_kind(files.read_source().target.kind)
     view = "named" if name == "new" else "old_named"

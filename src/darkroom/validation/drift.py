@@ -13,13 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from darkroom import storage
-from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
+from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.features.table import find_features_file, read_features
-from darkroom.storage.database import create_view
 from darkroom.targets.suspects import Array, find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
 from darkroom.validation.foretold import Looks, compare_looks, foretell
@@ -30,17 +29,6 @@ _NUMBERS = {
     "size": "sqrt(height * width)",
     "aspect": "width / height",
     "brightness": "luminance",
-}
-_COLUMNS = {
-    "row": "BIGINT",
-    "key": "VARCHAR",
-    "split": "VARCHAR",
-    "label": "VARCHAR",
-    "sha256": "VARCHAR",
-    "pixel_hash": "VARCHAR",
-    "height": "BIGINT",
-    "width": "BIGINT",
-    "luminance": "DOUBLE",
 }
 # A difference counts from here on, however many images there are, and only if it also is far from
 # what random splits have: chance passes that in one of 8,000 comparisons (decision 40).
@@ -192,8 +180,7 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     path = find_features_file(index_dir)
     old = None if path is None else read_features(path, index_dir)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-        index = find_index_files(index_dir)
-        create_view(connection, "baseline", index, scratch, _COLUMNS, NEWER_COLUMNS)
+        create_index_view(connection, "baseline", index_dir, scratch)
         yield from compare_sides(_read_side(context, "records"), _read_side(context, "baseline"))
         new, seen = context.features, context.seen
         if old is None or new is None or seen is None:

@@ -16,8 +16,11 @@ import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, Target
-from darkroom.dataset.index import NEWER_COLUMNS, find_index_files
-from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.dataset.index_queries import (
+    ROW_COLUMNS,
+    create_index_view,
+    match_decoded_copies,
+)
 from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.errors import DataError
 from darkroom.manifest import table
@@ -138,10 +141,9 @@ def _open_views(
     files: JudgedFiles, target: Target, scratch: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database with `records`, `matched`, `named`, `fields`, `rejects` and `manifest`."""
-    index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
-        create_view(connection, "records", index, scratch, _RECORD_COLUMNS, NEWER_COLUMNS)
+        create_index_view(connection, "records", files.index_dir, scratch)
         connection.execute(name_labels(find_kind(target.kind), "records", "named"))
         create_fields(connection, target.names)
         create_view(connection, "rejects", [files.rejects_path], scratch, REJECT_COLUMNS)
@@ -180,25 +182,8 @@ def name_labels(kind: Kind, records: str, view: str) -> str:
     return f"CREATE VIEW {view} AS SELECT {columns} FROM {records} WHERE {kind.names is not None}"
 
 
-# Types are given because a column without any value may come back from Parquet with another one.
-_ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
-_MANIFEST_COLUMNS = {**_ROW_COLUMNS, "key": "VARCHAR"}
-REJECT_COLUMNS = {**_ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
-_RECORD_COLUMNS = {
-    **_ROW_COLUMNS,
-    "key": "VARCHAR",
-    "sha256": "VARCHAR",
-    "pixel_hash": "VARCHAR",
-    "decoded_hash": "VARCHAR",
-    "perceptual_hash": "VARCHAR",
-    "private": "VARCHAR",
-    "height": "BIGINT",
-    "width": "BIGINT",
-    "luminance": "DOUBLE",
-    "changes": "VARCHAR",
-    "ignored": "VARCHAR",
-    "group": "VARCHAR",
-}
+_MANIFEST_COLUMNS = {**ROW_COLUMNS, "key": "VARCHAR"}
+REJECT_COLUMNS = {**ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
 
 _CREATE_FIELDS = """
 CREATE TABLE fields AS SELECT unnest(range(1, len(names) + 1)) AS number, unnest(names) AS name
