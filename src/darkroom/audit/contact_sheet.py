@@ -8,6 +8,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
@@ -25,9 +26,11 @@ from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_some_records
-from darkroom.errors import DataError, RejectError, UsageError
-from darkroom.images.pillow import open_stored
+from darkroom.errors import DataError, UsageError
+from darkroom.images.decoders import ImagePreparer
 from darkroom.images.pixels import encode_stored
+from darkroom.images.thumbnails import draw_thumbnail
+from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element, encode_picture
 from darkroom.runtime.result import Outcome, Result
@@ -190,8 +193,9 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     size = (columns * step_x + _MARGIN_PIXELS, rows * step_y + _MARGIN_PIXELS)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    for place, (record, lines) in enumerate(zip(records, captions, strict=True)):
-        tile = _make_tile(record)
+    with closing(ImagePreparer(ImageOptions())) as preparer:
+        tiles = [_draw_tile(record, preparer) for record in records]
+    for place, (tile, lines) in enumerate(zip(tiles, captions, strict=True)):
         x = place % columns * step_x + _MARGIN_PIXELS
         y = place // columns * step_y + _MARGIN_PIXELS
         left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2
@@ -205,17 +209,11 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     return buffer.getvalue()
 
 
-def _make_tile(record: Features) -> Image.Image:
+def _draw_tile(record: Features, preparer: ImagePreparer) -> Image.Image:
     try:
-        with open_stored(encode_stored(record)) as image:
-            tile: Image.Image = image.convert("RGB")
-    except (RejectError, ValueError, LookupError) as error:
+        return draw_thumbnail(encode_stored(record), preparer, _TILE_PIXELS)
+    except (ValueError, LookupError) as error:
         raise DataError(
             f"The image of the record {example.name_image(record)} cannot be decoded: {error}.",
             "Convert the source again with full checks of images.",
         ) from error
-    scale = _TILE_PIXELS / max(tile.size)
-    size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
-    # Small images are enlarged without smoothing, which would blur them.
-    resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
-    return tile.resize(size, resample)

@@ -12,6 +12,7 @@ from PIL import Image
 
 from darkroom.errors import OutputError
 from darkroom.images.decoders import ImagePreparer
+from darkroom.images.thumbnails import make_thumbnail as make_prepared_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
@@ -25,7 +26,6 @@ from darkroom.validation.report.dataset_report import (
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.page import make_report_page
 from darkroom.validation.report.sources import SourceImages
-from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
 from darkroom.validation.report.write import write_report
 from darkroom.validation.validate import ValidationResult
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from darkroom.errors import DarkroomError
 from darkroom.evaluation.scores.scoring import Scored, read_images
 from darkroom.images.decoders import ImagePreparer
+from darkroom.images.thumbnails import make_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.targets.description import View
 from darkroom.targets.scoring import find_scoring
-from darkroom.validation.report.thumbnails import make_thumbnail
 
 
 @dataclass(frozen=True)

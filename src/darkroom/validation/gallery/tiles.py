@@ -13,12 +13,12 @@ from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.records import find_records, read_record_images
+from darkroom.images.thumbnails import make_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
 from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Rows
 from darkroom.validation.report.pictures import Records
-from darkroom.validation.report.thumbnails import make_thumbnail
 
 MAX_TILES = 2_000
 MAX_FINDING_TILES = 1_200

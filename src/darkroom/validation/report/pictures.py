@@ -10,9 +10,9 @@ from typing import NamedTuple
 from darkroom import storage
 from darkroom.errors import DarkroomError
 from darkroom.images.records import find_records, read_record_images
+from darkroom.images.thumbnails import make_thumbnails
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
-from darkroom.validation.report.thumbnails import make_thumbnails
 
 MAX_THUMBNAILS = 40
 

@@ -1,4 +1,4 @@
-"""Thumbnails for reports, encoded again so that no byte of a user's file gets into a page."""
+"""Thumbnails for pages and contact sheets, of which no byte is one of a user's file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ THUMBNAIL_PIXELS = 96
 _JPEG_QUALITY = 82
 
 
-def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
-    """Makes a thumbnail of an image as conversion stores it: upright, in sRGB, on white.
+def draw_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int) -> Image.Image:
+    """Draws a thumbnail of an image as conversion stores it: upright, in sRGB, on white.
 
     Args:
         data: An image file in any format that conversion takes.
@@ -26,8 +26,8 @@ def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL
         pixels: Most pixels on its longer side.
 
     Returns:
-        A `data:image/jpeg` URI of an RGB JPEG with at most so many pixels. Images
-        with less than half of that are enlarged by a whole factor, without smoothing.
+        An RGB image without metadata, with at most so many pixels. One with less than half of that
+        is enlarged by a whole factor, without smoothing.
 
     Raises:
         ValueError: The bytes are not such an image, are damaged, or have too many pixels.
@@ -40,9 +40,17 @@ def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL
             small = _resize(image.convert("RGB"), pixels)
     except (RejectError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"No thumbnail: {error}") from error
-    clean = Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
+    return Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
+
+
+def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
+    """Returns what `draw_thumbnail` draws as the `data:image/jpeg` URI of a page.
+
+    Raises:
+        ValueError: The bytes are not such an image, are damaged, or have too many pixels.
+    """
     buffer = io.BytesIO()
-    clean.save(buffer, "JPEG", quality=_JPEG_QUALITY)
+    draw_thumbnail(data, preparer, pixels).save(buffer, "JPEG", quality=_JPEG_QUALITY)
     return encode_picture(buffer.getvalue(), "jpeg")
 
 
