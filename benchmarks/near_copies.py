@@ -35,7 +35,7 @@ from PIL import Image, ImageEnhance, ImageOps
 import darkroom
 from darkroom.dataset.index_queries import create_index_view, match_decoded_copies
 from darkroom.features.neighbours import find_neighbours
-from darkroom.features.table import find_features_file, read_features
+from darkroom.features.opening import open_features
 from darkroom.images import near_pairs
 from darkroom.images.near_pairs import find_near_pairs, list_groups
 from darkroom.images.near_records import create_near_pairs
@@ -148,8 +148,7 @@ def find_by_darkroom(records: Path, scratch: str) -> Pairs:
     It is None where the pixels of a pair were not compared.
     """
     index = str(records / "index")
-    features_file = find_features_file(index)
-    features = read_features(features_file, index) if features_file else None
+    features = open_features(index, uses_cache=False)
     neighbours = None if features is None else find_neighbours(features)
     with open_database(scratch) as connection:
         create_index_view(connection, "records", index, scratch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from darkroom.features import neighbours
@@ -14,7 +15,8 @@ def make_features(count: int) -> Features:
     # A large mean that all share, and pairs that are nearly equal.
     values = np.random.default_rng(1).normal(size=(count, 96)).astype(np.float32)
     values[1::2] = values[: count // 2 * 2 : 2] + 0.3 * values[1::2]
-    return Features("model", np.arange(count) * 3 + 1, values + 50)
+    contents = pa.chunked_array([pa.nulls(count, pa.string())])
+    return Features("model", np.arange(count) * 3 + 1, values + 50, contents)
 
 
 def test_the_nearest_come_first_and_are_those_by_all_numbers():

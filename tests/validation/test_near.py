@@ -19,11 +19,12 @@ from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import list_index_files, read_index
 from darkroom.features.cache import FeatureCache
-from darkroom.features.kept import IDENTITY
+from darkroom.features.opening import IDENTITY
 from darkroom.features.table import read_features, write_features
 from darkroom.images import near_pairs
 from darkroom.images.alignment import can_align
 from darkroom.options import ConversionOptions, ValidationOptions
+from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.pictures import Records
@@ -233,13 +234,15 @@ def test_features_find_crops_and_turned_copies_and_pixels_decide(embedded, monke
 
 
 @needs_opencv
-def test_features_that_the_cache_has_are_used_by_validate_alone(embedded, tmp_path, monkeypatch):
+def test_features_that_the_cache_has_are_used_where_the_dataset_has_none(
+    embedded, tmp_path, monkeypatch
+):
     records, policies = tmp_path / "records", {**MILD, "missing_classes": "off"}
     shutil.copytree(embedded, records)
     index = str(records / "index")
     values = read_features(str(records / "features.parquet"), index).values
     (records / "features.parquet").unlink()
-    monkeypatch.setattr("darkroom.features.kept.WIDTH", 64)
+    monkeypatch.setattr("darkroom.features.opening.WIDTH", 64)
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
     cache = FeatureCache(f"{tmp_path}/cache/features/{IDENTITY}-stretch")
     cache.add([bytes.fromhex(each) for each in read_index(index)["sha256"].to_pylist()], values)
@@ -247,14 +250,21 @@ def test_features_that_the_cache_has_are_used_by_validate_alone(embedded, tmp_pa
     assert result.findings == darkroom.validate(embedded, policies=policies).findings
     scope = "crops and turned copies (by features that the cache has of 13 images)."
     assert scope in result.to_text()
-    # A pipeline gives the same report on every machine.
+    lists = [tmp_path / f"{n}.parquet" for n in range(2)]
+    for folder, path in zip((records, embedded), lists, strict=True):
+        darkroom.find_duplicates(folder, path, near=True)
+    assert pq.read_table(lists[0]).equals(pq.read_table(lists[1]))
+    assert 'id="rows-map"' in encode_gallery(result.report, Records(str(records), index))
+    # A pipeline gives the same report and the same page on every machine.
     files = JudgedFiles(
         index,
         str(records / "rejects.parquet"),
         read_dataset(str(records)),
         records=Records(str(records), index),
     )
-    assert not judge_dataset(files, ValidationOptions(policies=policies)).has_features
+    report = judge_dataset(files, ValidationOptions(policies=policies))
+    assert not report.has_features
+    assert 'id="rows-map"' not in encode_gallery(report, files.records)
 
 
 @needs_opencv

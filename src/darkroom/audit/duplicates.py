@@ -41,7 +41,7 @@ from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
 from darkroom.features.alike import compare_once
 from darkroom.features.neighbours import find_neighbours
-from darkroom.features.table import find_features_file, read_features
+from darkroom.features.opening import open_features
 from darkroom.images.near_records import MAX_COMPARED, create_near_groups
 from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element, join_html
@@ -210,8 +210,7 @@ def _write_groups(
 
 def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, str]) -> None:
     """Creates the groups of images that look alike, from the folders of dataset and index."""
-    table = find_features_file(records[1])
-    features = None if table is None else read_features(table, records[1])
+    features = open_features(records[1])
     neighbours = None if features is None else find_neighbours(features)
     compared = create_near_groups(connection, records, neighbours, compare_once)
     if not compared.has_all_hashes:

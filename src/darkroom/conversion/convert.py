@@ -20,7 +20,7 @@ from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.features.networks.opening import check_pretrained
-from darkroom.features.table import find_features_file, read_features
+from darkroom.features.opening import open_features
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
@@ -117,9 +117,8 @@ def convert(
     had = FEATURES_FILE in list_sidecars(find_data(folder))
     with storage.be_patient(made.store_patience_seconds):
         base = job.find_base() if made.embed else None
-        table = base and find_features_file(base.index)
-        # Read now: an update takes the table out of its folder.
-        earlier = read_features(table, base.index) if base and table else None
+        # Opened now: an update takes the table out of its folder.
+        earlier = open_features(base.index, uses_cache=False) if base else None
         result = _start(job, runner, project, region, made)
         if result.already_complete and result.read_as and made.accept:
             keep_accepted(folder, result.read_as)

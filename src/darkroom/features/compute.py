@@ -31,7 +31,7 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.features.cache import Array, FeatureCache, choose_folder, make_key
+from darkroom.features.cache import Array, FeatureCache, find_kept, make_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, write_features
 from darkroom.features.values import make_values
@@ -91,13 +91,13 @@ def write_dataset_features(
     files = [storage.join(folders.index, file) for file in dataset.index_files]
     rows = number_contents(files)
     values = make_values((dataset.written, network.width), np.float16)
-    kept = choose_folder(None)
-    cache = FeatureCache(kept and storage.join(kept, f"{network.identity}-{STRETCH}"))
+    kept = find_kept(f"{network.identity}-{STRETCH}")
+    cache = FeatureCache(kept)
     known = cache.load(rows, values)
     if known:
         progress.note(f"The features of {format_count(len(known), 'image')} are known from {kept}.")
     if earlier and earlier.model == network.model:
-        for sha256, each in zip(earlier.contents, earlier.values, strict=True):
+        for sha256, each in zip(earlier.contents.to_pylist(), earlier.values, strict=True):
             # Raw pixels have other keys.
             if (key := bytes.fromhex(sha256)) in rows and key not in known:
                 values[rows[key]] = each

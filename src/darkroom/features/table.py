@@ -8,7 +8,7 @@ in TFX, it is in the folder of the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -36,15 +36,15 @@ class Features(NamedTuple):
         model: Name and hash of the model that made them; only those of one model are comparable.
         rows: The column `row` of the index for each, int64 [N], in the order of the index.
         values: float32 [N, D].
+        contents: SHA-256 of the image of each, as in the index: a column of texts.
         is_kept: Whether they come from the cache, and not from a table of the dataset.
-        contents: SHA-256 of the image of each, as in the index; none of those of the cache.
     """
 
     model: str
     rows: Array
     values: Array
+    contents: pa.ChunkedArray
     is_kept: bool = False
-    contents: Sequence[str] = ()
 
 
 def write_features(
@@ -79,7 +79,7 @@ def find_features_file(index_dir: str) -> str | None:
     return next(filter(storage.exists, paths), None)
 
 
-def read_features(path: str, index_dir: str) -> Features | None:
+def read_features(path: str, index_dir: str) -> Features:
     """Reads the features of a dataset.
 
     The values are in a temporary file, so that the system can take their memory back: those of a
@@ -89,15 +89,10 @@ def read_features(path: str, index_dir: str) -> Features | None:
         path: The table.
         index_dir: The folder of the index.
 
-    Returns:
-        The features; None when there is no such file.
-
     Raises:
         DataError: It is damaged, or belongs to another dataset.
         OSError: It cannot be read.
     """
-    if not storage.exists(path):
-        return None
     index = read_index(index_dir, [*_NAMES, "row"])
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _AGAIN):
         parquet = pq.ParquetFile(file)
@@ -126,7 +121,7 @@ def read_features(path: str, index_dir: str) -> Features | None:
                 raise DataError(f"{path} is damaged: it has numbers that are not finite.", _AGAIN)
     images = pa.concat_tables(parts)
     rows = index["row"].take(_find_places(path, index_dir, images, index)).to_numpy()
-    return Features(model, rows, values[:end], contents=images["sha256"].to_pylist())
+    return Features(model, rows, values[:end], images["sha256"])
 
 
 def _find_places(path: str, index_dir: str, images: pa.Table, index: pa.Table) -> pa.Array:

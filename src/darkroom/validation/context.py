@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from darkroom.features.alike import compare_once
-from darkroom.features.kept import find_kept_features
 from darkroom.features.neighbours import find_neighbours
-from darkroom.features.table import Features, find_features_file, read_features
+from darkroom.features.opening import open_features
+from darkroom.features.table import Features
 from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.storage.parquet import BATCH_ROWS
@@ -84,10 +84,7 @@ class Context:
         Raises:
             DataError: The table is damaged, or belongs to another dataset.
         """
-        path = find_features_file(self.index_dir)
-        if path is not None:
-            return read_features(path, self.index_dir)
-        return find_kept_features(self.index_dir) if self.uses_cache else None
+        return open_features(self.index_dir, uses_cache=self.uses_cache)
 
     @cached_property
     def seen(self) -> Seen | None:

@@ -18,7 +18,7 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
-from darkroom.features.table import find_features_file, read_features
+from darkroom.features.opening import open_features
 from darkroom.targets.suspects import Array, find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
 from darkroom.validation.foretold import Looks, compare_looks, foretell
@@ -177,8 +177,7 @@ def _read_side(context: Context, records: str, split: str | None = None) -> Side
 def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     """Yields what differs from an earlier dataset."""
     index_dir, connection = storage.join(root, INDEX_FOLDER), context.connection
-    path = find_features_file(index_dir)
-    old = None if path is None else read_features(path, index_dir)
+    old = open_features(index_dir, uses_cache=context.uses_cache)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         create_index_view(connection, "baseline", index_dir, scratch)
         yield from compare_sides(_read_side(context, "records"), _read_side(context, "baseline"))

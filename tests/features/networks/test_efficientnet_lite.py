@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from darkroom.errors import MissingExtraError, StorageError
-from darkroom.features.kept import IDENTITY
 from darkroom.features.networks import efficientnet_lite, torch_file
 from darkroom.features.networks.efficientnet_lite import build_network, find_weights, load_weights
 from darkroom.features.networks.network import DEFAULT_SIZE, identify_network, name_base
+from darkroom.features.opening import IDENTITY
 from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model, check_model
 

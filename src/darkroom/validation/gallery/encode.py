@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.pointer import find_output
-from darkroom.features.table import find_features_file, read_features
+from darkroom.features.opening import open_features
 from darkroom.runtime import progress
 from darkroom.validation.gallery.page import encode_findings, encode_page
 from darkroom.validation.gallery.predictions import read_predictions
@@ -44,8 +44,8 @@ def encode_gallery(
     dataset = read_dataset(records.examples)
     rows = read_rows(records.index_dir)
     arrays = {"group": rows.group, "side": rows.side, "brightness": rows.brightness}
-    path = find_features_file(records.index_dir)
-    if path and (features := read_features(path, records.index_dir)):
+    # As for the report: that of a pipeline does not depend on the machine.
+    if features := open_features(records.index_dir, uses_cache=report.num_kept > 0):
         points = place_on_map(len(rows.row), rows.find_places(features.rows), features.values)
         arrays["map"] = pack_map(points)
     shown = [*report.findings]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from darkroom.dataset.index import read_index
-from darkroom.features import kept
+from darkroom.features import opening
 from darkroom.features.cache import FeatureCache
-from darkroom.features.kept import IDENTITY, find_kept_features
+from darkroom.features.opening import IDENTITY, open_features
 
 
 def keep(tmp_path, view, rows):
@@ -19,13 +19,13 @@ def keep(tmp_path, view, rows):
 
 def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path, monkeypatch):
     rows = read_index(index, ["row", "sha256"]).to_pylist()
-    monkeypatch.setattr(kept, "WIDTH", 4)
+    monkeypatch.setattr(opening, "WIDTH", 4)
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path))
-    assert find_kept_features(index) is None
+    assert open_features(index) is None
     keep(tmp_path, "stretch", rows[:7])
-    assert find_kept_features(index) is None
+    assert open_features(index) is None
     keep(tmp_path, "center_crop", [*rows[:2], *rows[3:]])
-    found = find_kept_features(index)
+    found = open_features(index)
     assert found.model == f"efficientnet-lite0 {IDENTITY}-center_crop"
     assert found.is_kept
     expected = [row["row"] for row in (*rows[:2], *rows[3:])]
@@ -33,6 +33,6 @@ def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path,
     np.testing.assert_array_equal(found.values[:, 3], expected)
     # Those of embed come first.
     keep(tmp_path, "stretch", rows)
-    found = find_kept_features(index)
+    found = open_features(index)
     assert found.model == f"efficientnet-lite0 {IDENTITY}"
     assert found.rows.tolist() == [row["row"] for row in rows]
