@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
 from darkroom.validation import statistics
 
+from ..html_page import Page
 from ..pictures import encode, make_scene
 from .tasks import ROOT, Artifact, list_files
 
@@ -106,8 +106,8 @@ def test_decisions_of_a_gallery_go_into_the_next_run_night_after_night(cluster, 
         judged = cluster.run(
             "validate_dataset", {"dataset": done.artifacts["dataset"]}, gallery=True
         )
-        page = cluster.find(judged.artifacts["gallery_page"]).read_text()
-        facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])
+        page = Page(cluster.find(judged.artifacts["gallery_page"]).read_text())
+        facts = page.blocks["facts"]
         assert facts["place"] == {"records": str(tmp_path / "photos")}
         # As the page makes it in a frame, to be added to the file.
         line = {"form": FORM, "dataset": facts["fingerprint"], **facts["place"]}

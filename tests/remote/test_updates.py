@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -18,6 +17,7 @@ from darkroom.options import ConversionOptions
 from darkroom.runtime import progress
 from darkroom.validation.browse import write_gallery
 
+from ..html_page import Page
 from ..pictures import encode, make_noise
 
 
@@ -101,8 +101,7 @@ def test_what_the_gallery_saved_is_kept_beside_its_file_and_in_the_dataset(
     options = ConversionOptions(update=True, allow_removals=True, split_ratios="1,0,0")
     darkroom.convert(source, f"{root}/records", options=options)
     write_gallery(f"{root}/records", tmp_path / "gallery.html")
-    page = (tmp_path / "gallery.html").read_text()
-    facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])
+    facts = Page((tmp_path / "gallery.html").read_text()).blocks["facts"]
     # Not the folder that the next run replaces.
     assert facts["place"] == {"records": f"{root}/records"}
     drop = {"action": "drop", "places": [1]}

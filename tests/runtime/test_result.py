@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,36 +27,10 @@ from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.validate import ValidationResult
 
+from ..html_page import Page
+
 EVIL = '<script>alert("x")</script>\u202egpj.\x1b[31m\u200b'
 MANY = tuple(f"class {number:04d}" for number in range(1000))
-
-
-class Page(HTMLParser):
-    """The elements and the text of HTML; fails where elements are not closed in order."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.sources: list[str] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self._open == []
-        self.text = " ".join(self.text.split())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
-        if tag not in ("img", "br"):
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
-            self.text += f" {data}"
 
 
 def make_report(**values) -> DatasetReport:
@@ -102,7 +75,7 @@ def make_results(text: str, labels: tuple[str, ...]) -> list[object]:
 def test_text_of_the_user_is_never_markup_and_nothing_is_loaded(result):
     html = result._repr_html_()
     page = Page(html)
-    assert not {"script", "iframe", "link", "a"} & set(page.tags)
+    assert not {"script", "iframe", "link", "a"} & page.tags
     assert page.sources == []
     assert not re.search(r"https?:|url\(|@import", html)
     assert not set("\u202e\x1b\u200b") & set(html)

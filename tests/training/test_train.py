@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -13,6 +12,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.training import train
 
+from ..html_page import Page
 from ..records import make_rows, write_records
 from ..signatures import call, find_differences
 from .conftest import use_quick_loop
@@ -67,9 +67,8 @@ def test_the_function_and_the_command_leave_the_same(records, trained, capsys):
 
 
 def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, trained):
-    text = re.sub(r"<style>.*?</style>", "", trained._repr_html_())
-    text = re.sub(r"<[^>]+>", "\n", text)
-    assert f"\nEpoch\n\n{trained.best_epoch} of 2 (lowest val_loss)\n" in text
+    text = Page(trained._repr_html_()).text
+    assert f" Epoch {trained.best_epoch} of 2 (lowest val_loss) " in text
     assert f"val_loss {trained.metrics['val_loss']:.4f}" in text
     assert f"{trained.evaluation.accuracy:.4f} on the test split of 10 records" in text
     assert f"{trained.checkpoint_dir}/model.html" in text

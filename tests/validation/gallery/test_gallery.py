@@ -5,7 +5,6 @@ import csv
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from darkroom.validation.gallery.rows import MAP_SIDE, Rows, pack_map, place_on_
 from darkroom.validation.gallery.tiles import CLASS_TILES, MAX_TILES, choose_tiles
 from darkroom.validation.report.findings import Finding
 
+from ...html_page import Page
 from ...pictures import encode, make_noise, make_scene
 
 SCRIPT = "</script><script>alert(1)</script>"
@@ -53,34 +53,6 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "records"
 
 
-class Page(HTMLParser):
-    """The blocks of data, and the elements that a browser would run or load."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.blocks, self.scripts, self.styles, self.active = {}, [], [], []
-        self._id = self._tag = None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
-        self._tag, self._id = tag, values.get("id")
-        self.policy = values.get("content") if "http-equiv" in values else vars(self).get("policy")
-        self.active += [name for name in values if name in ("src", "style") or name[:2] == "on"]
-        self._is_data = values.get("type") == "application/json"
-
-    def handle_data(self, data):
-        if self._tag == "script" and self._is_data:
-            self.blocks[self._id] = json.loads(data)
-        elif self._tag in ("script", "style"):
-            (self.scripts if self._tag == "script" else self.styles).append(data)
-        self._tag = None
-
-    def read_rows(self, name):
-        block = self.blocks[f"rows-{name}"]
-        return np.frombuffer(base64.b64decode(block["data"]), block["type"])
-
-
 @pytest.fixture(scope="module")
 def page(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     path = tmp_path_factory.mktemp("page") / "gallery.html"
@@ -96,13 +68,14 @@ def page(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     "text in the gallery; nothing runs",
 )
 def test_hostile_names_and_labels_are_data(page: Page):
-    [script], [style] = page.scripts, page.styles
+    [script], [style] = page.code["script"], page.code["style"]
     assert script == join_scripts()
     for kind, text in (("script", script), ("style", style)):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in page.policy
     assert page.policy.startswith("default-src 'none'; img-src data:;")
-    assert page.active == []
+    attributes = {name for _, each in page.elements for name in each}
+    assert not [name for name in attributes if name in ("src", "style") or name[:2] == "on"]
     assert page.blocks["facts"]["labels"] == sorted(["cat", SCRIPT])
     names = {tile["uri"].rpartition("/")[2] for tile in page.blocks["tiles"]}
     assert names >= {name.replace("/", "\u2215") for name in HOSTILE_FILES}
@@ -113,12 +86,14 @@ def test_rows_and_tiles_are_those_of_the_index(page: Page, records: Path):
     facts, index = page.blocks["facts"], read_index(str(records / "index")).to_pylist()
     assert facts["fingerprint"] == read_dataset(str(records)).fingerprint
     assert facts["count"] == len(index) == len(page.blocks["tiles"]) == 26
-    group = page.read_rows("group").tolist()
+    group = page.read_array("rows-group").tolist()
     assert [facts["splits"][each % 3] for each in group] == [row["split"] for row in index]
     sets = [[facts["labels"][number] for number in each] for each in facts["sets"]]
     assert [sets[each // 3] for each in group] == [[row["label"]] for row in index]
-    assert page.read_rows("side").tolist() == [min(r["height"], r["width"]) for r in index]
-    assert page.read_rows("brightness").tolist() == [min(round(r["luminance"]), 254) for r in index]
+    assert page.read_array("rows-side").tolist() == [min(r["height"], r["width"]) for r in index]
+    assert page.read_array("rows-brightness").tolist() == [
+        min(round(r["luminance"]), 254) for r in index
+    ]
     for tile in page.blocks["tiles"]:
         row = index[tile["place"]]
         assert (tile["uri"], tile["label"], tile["row"]) == (row["uri"], row["label"], row["row"])

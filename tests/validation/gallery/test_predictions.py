@@ -18,8 +18,8 @@ from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.predictions import read_predictions
 from darkroom.validation.gallery.rows import read_rows
 
+from ...html_page import Page
 from ...pictures import encode, make_noise
-from .test_gallery import Page
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_page_has_what_a_model_says_and_its_most_certain_mistakes(folder: Pa
     path = predict(folder, name, *said)
     page = Page(write_page(folder, path))
     names = [Path(uri).stem for uri in read_index(str(folder / "records/index"))["uri"].to_pylist()]
-    told = dict(zip(names, page.read_rows("told").tolist(), strict=True))
+    told = dict(zip(names, page.read_array("rows-told").tolist(), strict=True))
     labels = ["", *page.blocks["facts"]["labels"]]
     expected = {str(number): label for number, label, _ in said}
     assert {stem: labels[number] for stem, number in told.items() if number} == expected

@@ -4,7 +4,6 @@ import json
 import re
 from contextlib import closing
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.write import write_report
 from darkroom.validation.validate import ValidationResult
 
+from ...html_page import Page
 from ...pictures import encode
 
 
@@ -95,20 +95,6 @@ def make_report(text="plain", **changes):
     return DatasetReport(**{**fields, **changes})
 
 
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes, self.text = set(), [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes += [(tag, *pair) for pair in attrs]
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def read_fake(uri):
     if uri == "/gone.png":
         raise FileNotFoundError(uri)
@@ -155,18 +141,16 @@ def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbn
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
     assert page.tags <= set(allowed.split())
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    assert ("meta", "content", policy) in page.attributes
-    for tag, name, value in page.attributes:
-        assert not name.startswith("on")
-        assert name != "href"
-        if name == "src":
-            assert tag == "img"
-            assert value.startswith("data:image/jpeg;base64,")
+    assert page.policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    for tag, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert tag == "img" or "src" not in attributes
+    (picture,) = page.sources
+    assert picture.startswith("data:image/jpeg;base64,")
     assert "<script>alert(1)</script>" in page.text
     assert "<U+202E>gpj.exe<U+001B>" in page.text
     assert not re.search("[\u202e\x1b\udcff]", encode_html(make_report(EVIL), {}))
-    style = re.search("<style>(.*)</style>", encode_html(make_report(), {}), re.DOTALL)[1]
+    (style,) = page.code["style"]
     assert "url(" not in style
     assert "@import" not in style
 
