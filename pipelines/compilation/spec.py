@@ -73,6 +73,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     job = make_job(pipeline, config, target, is_cached=lambda node: cached.get(node.id, True))
     spec = job["pipelineSpec"]
     container = spec["deploymentSpec"]["executors"]["ImageToTFRecord_executor"]["container"]
+    # TFX puts Beam's arguments at the end of the command.
     container["args"][-len(others) :] = converting
     spec["pipelineInfo"]["description"] = _DESCRIPTION
     _add_parameters(spec, config)

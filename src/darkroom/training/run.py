@@ -303,12 +303,18 @@ def _train_epoch(
 
 
 def _restore_exported(parts: Parts, run: TrainingRun, initial: Any) -> Exported:
-    """Gives the whole model the weights that are exported.
+    """Gives the whole model the weights that its options export: of the best or the last epoch.
+
+    They are in the run's files. Where the best epoch was one of the head alone, the base gets back
+    what it had before fine-tuning.
 
     Args:
-        parts: The model.
+        parts: The model; it is changed.
         run: The run of the last phase.
         initial: The weights of the base before its fine-tuning.
+
+    Returns:
+        The epoch that was taken, among the numbers of epochs.
 
     Raises:
         DataError: There are none with a finite loss on the eval split.

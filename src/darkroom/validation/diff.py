@@ -239,6 +239,7 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
 
 
 def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
+    """Yields a finding for each kind of change, with counts by split and label, and examples."""
     for change, (title, side) in CHANGES.items():
         prefix = _SIDES[side]
         counts = fetch_rows(connection, _COUNT.format(change=change, prefix=prefix))

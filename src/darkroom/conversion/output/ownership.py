@@ -189,6 +189,7 @@ def _list_files(folders: Folders, names: Iterable[str], whole: bool) -> dict[str
 
 
 def _list_below(path: str) -> dict[str, int]:
+    """Returns the lengths of the files in a folder by path; of a file, its own."""
     files = storage.list_everything(path).items()
     return {storage.join(path, name) if name else path: length for name, length in files}
 

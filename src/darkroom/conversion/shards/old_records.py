@@ -158,6 +158,7 @@ class OldRecords:
     def _read_index(self, path: str) -> pa.Table:
         def load() -> pa.Table:
             batches = read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS)
+            # Columns that the index lacks, because an earlier version wrote it, come last.
             return pa.concat_tables(batches).select(IMAGE_COLUMNS)
 
         return self._tables.read(path, load)

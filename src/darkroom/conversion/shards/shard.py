@@ -245,7 +245,7 @@ def write_shard(
         storage.sync_file(file)
     _give_names(parts, finished)
     shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
-    return _keep_report(task, _report(task, shard, rejects.count, index.sum))
+    return _keep_report(task, _make_report(task, shard, rejects.count, index.sum))
 
 
 def _open_index(task: ShardTask, path: str) -> IndexWriter:
@@ -279,7 +279,7 @@ def _link_shard(
         index.add_table(pa.table(columns))
     _give_names((part,), (index_path,))
     storage.link_file(storage.join(dataset.folders.examples, shard.file), path)
-    return _report(task, shard, 0, index.sum)
+    return _make_report(task, shard, 0, index.sum)
 
 
 def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:
@@ -289,18 +289,19 @@ def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:
             storage.rename(part, path)
 
 
-def _report(task: ShardTask, shard: Shard, rejected: int, index: FileSum) -> ShardReport:
+def _make_report(task: ShardTask, shard: Shard, rejected: int, index: FileSum) -> ShardReport:
     """Returns the report of a shard, with the versions that its files have now."""
     report = ShardReport(
-        task.range.number,
-        task.range.split,
-        task.file,
-        shard.records,
-        shard.bytes,
-        shard.sha256,
-        task.work_file(_REJECTS),
-        rejected,
-        *index,
+        number=task.range.number,
+        split=task.range.split,
+        file=task.file,
+        records=shard.records,
+        size_bytes=shard.bytes,
+        sha256=shard.sha256,
+        rejects=task.work_file(_REJECTS),
+        rejected=rejected,
+        index_bytes=index.size_bytes,
+        index_sha256=index.sha256,
     )
     return _add_versions(task, report)
 

@@ -230,6 +230,7 @@ def find_problem(table: Table, file: str, first: int, lines: tf.Tensor) -> str:
 
 
 def _describe_line(table: Table, line: str) -> str:
+    """Returns a sentence that says what is wrong with a line, as far as it can be found."""
     try:
         [cells] = csv.reader([line], delimiter=table.options.delimiter, strict=True)
     except csv.Error as error:

@@ -94,6 +94,11 @@ class TextFile:
         self._state.check()
 
     def _check_wide(self) -> None:
+        """Refuses a file that begins with the mark of UTF-16 or UTF-32.
+
+        Raises:
+            DataError: It does; the hint names the encoding.
+        """
         with storage.open_read(self._path) as file:
             start = file.read(4)
         for name, beginning in _WIDE.items():
