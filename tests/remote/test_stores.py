@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 
 import pytest
@@ -28,11 +29,11 @@ def test_written_files_are_read(store):
 
 def test_names_with_odd_letters_are_taken_as_written(store):
     _, root = store
-    for name in ("a b", "a#1?x=2", "50%41", "*[1]", "größe/日本.jpg"):
+    for name in ("a b", "a#1?x=2", "50%41", "*[1]", "größe/日本.jpg", "d//e"):
         storage.write_bytes(f"{root}/{name}", name.encode())
         assert storage.read_bytes(f"{root}/{name}") == name.encode()
         assert storage.stat_file(f"{root}/{name}").size_bytes == len(name.encode())
-    assert len(list(storage.walk_files(root))) == 5
+    assert len(list(storage.walk_files(root))) == 6
 
 
 def test_names_are_listed_by_folder_by_tree_and_by_pattern(store):
@@ -245,6 +246,34 @@ def test_settings_that_cannot_be_used_are_named(s3, gs, monkeypatch):
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/none.json")
     with pytest.raises(CredentialsError, match=r"CREDENTIALS names \(/none.json\)"):
         storage.exists("gs://photos/a")
+
+
+def test_a_forked_process_reads_and_its_parent_goes_on(store):
+    # The workers of a DataLoader of PyTorch are forked from a process that has read from the store.
+    _, root = store
+    storage.write_bytes(f"{root}/a", b"data")
+    assert storage.read_bytes(f"{root}/a") == b"data"
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # ends a child that hangs
+        os._exit(0 if storage.read_bytes(f"{root}/a") == b"data" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert storage.read_bytes(f"{root}/a") == b"data"
+
+
+def test_a_bucket_in_another_region_is_read(s3, monkeypatch):
+    storage.write_bytes("s3://photos/a", b"data")
+    ask = s3.ask
+
+    def answer(method, path, headers, body):
+        if "eu-west-3" in headers["Authorization"]:
+            return ask(method, path, headers, body)
+        error = b"<Error><Code>PermanentRedirect</Code></Error>"
+        return 301, {"x-amz-bucket-region": "eu-west-3"}, error
+
+    monkeypatch.setattr(s3, "ask", answer)
+    assert storage.read_bytes("s3://photos/a") == b"data"
+    assert s3.count("GET") == 2
 
 
 def test_a_client_serves_all_calls_until_its_settings_change(s3, monkeypatch):
