@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,20 @@ def read(records: Path) -> Features:
     """Returns the features of a dataset, after all its files were checked."""
     assert darkroom.verify(records).findings == ()
     return read_features(f"{records}/features.parquet", f"{records}/index")
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_conversion_loads_what_computes_features_only_where_it_is_asked_to(tmp_path, embed):
+    script = (
+        "import sys, darkroom\n"
+        "try: darkroom.convert(*sys.argv[1:3], max_rejects=1, embed=bool(sys.argv[3]))\n"
+        "finally: print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", script, write_images(tmp_path / "in"), tmp_path / "records"]
+    done = subprocess.run([*command, "1" * embed], capture_output=True, text=True)
+    loaded = {name for name in done.stdout.split() if name.startswith("darkroom.features")}
+    assert ("darkroom.features.compute" in loaded) == embed, done.stderr
+    assert embed or not loaded
 
 
 def test_features_are_those_of_the_records_in_the_order_of_the_index(records, asked):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 from darkroom import storage
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, choose_runner
 from darkroom.conversion.describe import add_missing, keep_accepted
-from darkroom.conversion.embed import add_features, choose_run
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.checksums import list_sidecars
@@ -19,13 +19,10 @@ from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.features.networks.opening import check_pretrained
-from darkroom.features.opening import open_features
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
-from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
 
@@ -112,25 +109,24 @@ def convert(
         updates=made.updates,
         describe=made.describe,
     )
-    if made.embed:
-        check_pretrained()
     had = FEATURES_FILE in list_sidecars(find_data(folder))
-    with storage.be_patient(made.store_patience_seconds):
-        base = job.find_base() if made.embed else None
-        # Opened now: an update takes the table out of its folder.
-        earlier = open_features(base.index, uses_cache=False) if base else None
+    following: AbstractContextManager[None] = nullcontext()
+    if made.embed:
+        # A step of its own: only who asks for features loads what computes them.
+        from darkroom.conversion.embed import choose_run, follow_with_features
+
+        run = choose_run(folder, made, runner, project, region)
+        following = follow_with_features(job, run)
+    with storage.be_patient(made.store_patience_seconds), following:
         result = _start(job, runner, project, region, made)
         if result.already_complete and result.read_as and made.accept:
             keep_accepted(folder, result.read_as)
         # An earlier run may have written the dataset without them.
         if made.describe and not result.job_id:
             add_missing(folder, made.describe)
-        if made.embed and not result.job_id:
-            run = choose_run(folder, made, runner, project, region)
-            add_features(folder, EFFICIENTNET_LITE, run, earlier)
-        elif had and FEATURES_FILE not in list_sidecars(find_data(folder)):
+        if had and not made.embed and FEATURES_FILE not in list_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")
-        return result
+    return result
 
 
 def _start(

@@ -34,7 +34,8 @@ from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.features.compute import Counts, write_dataset_features
 from darkroom.features.networks.network import Network
-from darkroom.features.networks.opening import open_network
+from darkroom.features.networks.opening import check_pretrained, open_network
+from darkroom.features.opening import open_features
 from darkroom.features.table import Features
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.training import EFFICIENTNET_LITE
@@ -45,6 +46,8 @@ from darkroom.runtime.text import format_count
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
+
+    from darkroom.conversion.job import ConversionJob
 
 # Runs a transform by Beam, in a pipeline that has nothing else.
 Run = Callable[["beam.PTransform"], object]
@@ -119,10 +122,32 @@ def embed(
         OSError: A file cannot be read or written.
     """
     run = choose_run(directory, options or ConversionOptions(), runner, project, region)
-    return add_features(directory, model, run)
+    return _add_features(directory, model, run)
 
 
-def add_features(
+@contextmanager
+def follow_with_features(job: ConversionJob, run: Run | None) -> Iterator[None]:
+    """Adds features to the dataset that a conversion makes, after the block that runs it.
+
+    Those of unchanged images are taken from the dataset that an update starts from.
+
+    Args:
+        job: The conversion.
+        run: Runs a transform elsewhere; None computes in this process.
+
+    Raises:
+        MissingExtraError: What computes them is not installed; before a long conversion.
+        DataError: The features of the earlier dataset are damaged.
+    """
+    check_pretrained()
+    base = job.find_base()
+    # Opened now: an update takes the table out of its folder.
+    earlier = open_features(base.index, uses_cache=False) if base else None
+    yield
+    _add_features(job.output_dir, EFFICIENTNET_LITE, run, earlier)
+
+
+def _add_features(
     directory: str | os.PathLike[str],
     model: str,
     run: Run | None,
