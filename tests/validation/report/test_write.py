@@ -1,18 +1,12 @@
-import base64
-import io
 import json
 import re
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from darkroom.errors import OutputError
-from darkroom.images.decoders import ImagePreparer
-from darkroom.images.thumbnails import make_thumbnail as make_prepared_thumbnail
-from darkroom.options.image import ImageOptions
+from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.gate import GateError, check_blessed
@@ -31,14 +25,6 @@ from darkroom.validation.validate import ValidationResult
 from ...html_page import Page
 from ...pictures import encode
 
-
-@pytest.fixture(scope="module")
-def make_thumbnail():
-    """Makes thumbnails by one preparer: a process of a decoder of its own takes long to start."""
-    with closing(ImagePreparer(ImageOptions())) as preparer:
-        yield lambda data: make_prepared_thumbnail(data, preparer)
-
-
 EVIL = (
     "</td></script><script>alert(1)</script><img src=http://x/y onerror=z>"
     "'\" \u202egpj.exe\x1b|`*_[a](b)\udcff"
@@ -51,12 +37,6 @@ def encode_html(report, thumbnails):
 
 def encode_markdown(report):
     return make_report_page(report, {}).to_markdown()
-
-
-def decode(uri):
-    head, _, body = uri.partition(",")
-    assert head == "data:image/jpeg;base64"
-    return Image.open(io.BytesIO(base64.b64decode(body)), formats=["JPEG"])
 
 
 def side(row, uri, split="train", label="cat"):
@@ -136,8 +116,9 @@ def test_html_shows_the_most_important_first():
     assert "suspect_labels" not in make_report(has_features=True).unchecked
 
 
-def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbnail):
-    page = Page(encode_html(make_report(EVIL), {"/b.png": make_thumbnail(read_fake("/b.png"))}))
+def test_html_is_self_contained_and_text_of_the_user_is_never_markup():
+    thumbnails = make_thumbnails([("/b.png", read_fake("/b.png"))])
+    page = Page(encode_html(make_report(EVIL), thumbnails))
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
     assert page.tags <= set(allowed.split())
@@ -326,37 +307,3 @@ def test_thumbnail_of_a_missing_or_damaged_image_is_a_placeholder(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert text.count("no picture") == 2
     assert "<img" not in text
-
-
-def test_thumbnail_is_small_upright_and_without_metadata(make_thumbnail):
-    pixels = np.zeros((200, 400, 3), np.uint8)
-    pixels[:, :200] = (255, 0, 0)  # Left half red; turned clockwise it is the upper half.
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    exif[0x010E] = "secret"
-    made = decode(make_thumbnail(encode(pixels, "JPEG", quality=95, exif=exif.tobytes())))
-    assert made.size == (48, 96)
-    assert not made.getexif()
-    top, bottom = made.getpixel((24, 20)), made.getpixel((24, 76))
-    assert top[0] > 230
-    assert max(bottom) < 25
-
-
-def test_thumbnail_enlarges_tiny_images_without_smoothing(make_thumbnail):
-    pixels = np.kron([[0, 255], [255, 0]], np.ones((4, 4))).astype(np.uint8)
-    made = decode(make_thumbnail(encode(pixels)))
-    assert made.size == (96, 96)
-    assert max(made.getpixel((40, 10))) < 20
-    assert min(made.getpixel((56, 10))) > 235
-
-
-def test_thumbnail_of_transparency_is_on_white(make_thumbnail):
-    pixels = np.zeros((300, 300, 4), np.uint8)
-    made = decode(make_thumbnail(encode(pixels)))
-    assert made.getpixel((48, 48)) == (255, 255, 255)
-
-
-@pytest.mark.parametrize("data", [b"", b"<html>", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk"])
-def test_a_file_that_is_not_an_image_has_no_thumbnail(make_thumbnail, data):
-    with pytest.raises(ValueError, match="No thumbnail"):
-        make_thumbnail(data)
