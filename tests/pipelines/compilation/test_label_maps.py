@@ -98,15 +98,15 @@ def test_labels_of_a_file_here_are_compiled_in_and_arrive_whatever_they_hold(tmp
     assert labels == ODD
 
 
-def test_a_hundred_thousand_labels_are_read_by_the_task(tmp_path):
+def test_a_hundred_thousand_labels_are_read_by_the_task(mounted):
     labels = [*ODD, *(f"species {number}" for number in range(100_000 - len(ODD)))]
-    path = _write_labels(tmp_path, labels)
-    volumes = {str(tmp_path): "photos"}
+    path = _write_labels(mounted, labels)
+    volumes = {str(mounted): "photos"}
     config = PipelineConfig(**VALUES, label_map=str(path), volumes=volumes)
     spec = compile_pipeline(config, "kubeflow")
     assert json.loads(_find_options(spec))["label_map"] == str(path)
     assert len(json.dumps(spec["root"])) < LONGEST_ARGUMENT / 2
-    found, length = _run_manifest_gen(spec, tmp_path)
+    found, length = _run_manifest_gen(spec, mounted)
     assert found == labels
     assert length < LONGEST_ARGUMENT / 10
 

@@ -35,28 +35,23 @@ ROOT = "minio://mlpipeline/darkroom"
 AFTER_TRAINING = {"Trainer", "Evaluator", "Pusher"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("volume")
-
-
 @pytest.fixture
-def volume(folder: Path) -> Path:
+def volume(mounted: Path) -> Path:
     """A volume that is mounted here and in the containers, with a source on it."""
     for name in ("a", "b"):
-        (folder / f"{name}.png").write_bytes(name.encode())
-    (folder / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,dog\n")
-    (folder / "w.weights.h5").write_bytes(b"1")
-    return folder
+        (mounted / f"{name}.png").write_bytes(name.encode())
+    (mounted / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,dog\n")
+    (mounted / "w.weights.h5").write_bytes(b"1")
+    return mounted
 
 
 @pytest.fixture(scope="module")
-def values(folder: Path) -> dict[str, Any]:
+def values(mounted: Path) -> dict[str, Any]:
     return {
-        "data": f"{folder}/images.csv",
+        "data": f"{mounted}/images.csv",
         "root": ROOT,
         "image": "registry/darkroom:1",
-        "volumes": {str(folder): "images"},
+        "volumes": {str(mounted): "images"},
     }
 
 
