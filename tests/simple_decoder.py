@@ -29,7 +29,7 @@ def decode_simply() -> Iterator[None]:
 
     TensorFlow optimizes the whole graph that decodes for each iterator, and writes it twice into
     each model, which takes most of the time of such a test. Files of tests/input, as those of
-    graph/, and tests/training/test_served_*.py have the whole one.
+    graph/, and tests/training/test_served_forms.py have the whole one.
     """
     from darkroom.input.graph import decode
 

@@ -24,7 +24,7 @@ from ..image_forms import FORMS
 pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 _PAGE = Path(__file__).parents[2] / "docs/reference/stored-images.md"
-_SIZE = (24, 40)
+_SIZE, _RESIZE = (24, 40), "center_crop"
 # Of smooth pictures that were encoded twice as JPEGs.
 _MOST_APART = 12
 _DAMAGED = "damaged"
@@ -57,7 +57,7 @@ def model(tmp_path_factory):
     pixels = keras.layers.Flatten()(keras.layers.Rescaling(1.0)(inputs))
     folder = str(tmp_path_factory.mktemp("served") / "model")
     learned = Learned("numbers", tuple(f"{number}" for number in range(np.prod(_SIZE) * 3)))
-    export_model(keras.Model(inputs, pixels), learned, _SIZE, folder)
+    export_model(keras.Model(inputs, pixels), learned, _SIZE, folder, resize=_RESIZE)
     return folder
 
 
@@ -78,7 +78,8 @@ def trained(files, tmp_path_factory):
             [("split", "image_uri", "label", "name"), *(("train", n, "a", n) for n in IMAGES)]
         )
     darkroom.convert(files / "list.csv", records, max_rejects=1)
-    batches = darkroom.load(records, image_size=_SIZE, columns=["name"])["train"]
+    shown = {"image_size": _SIZE, "resize": _RESIZE}
+    batches = darkroom.load(records, **shown, columns=["name"])["train"]
     return {
         name.decode(): pixels.ravel().astype(np.float32)
         for images, _, columns in batches.as_numpy_iterator()
