@@ -214,30 +214,15 @@ def test_reading_a_rejected_form_names_file_and_form(tmp_path):
     assert "darkroom convert" in str(caught.value)
 
 
-def test_every_image_that_cannot_be_decoded_is_named(listed):
-    source = open_images(listed).splits["train"]
-    check_all_decodable([source])
-    folder = listed.parent
-    (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
-    (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
-    (folder / "15.jpg").unlink()
-    with pytest.raises(DataError) as caught:
-        check_all_decodable([source])
-    assert caught.value.message.startswith("3 of 6 images cannot be decoded: ")
-    found = caught.value.message.partition(": ")[2].rstrip(".").split("; ")
-    assert sorted(found) == [
-        f"{folder}/0.png (it is damaged)",
-        f"{folder}/15.jpg (it is missing)",
-        f"{folder}/3.jpg (it is damaged)",
-    ]
-
-
+@pytest.mark.usefixtures("small_graph")
 def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
     splits = open_images(listed).splits
     chosen = {name: splits[name] for name in ("train", "eval")}
+    check_all_decodable(chosen.values())
     folder = listed.parent
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
-    (second := next(folder.glob("1.*"))).write_bytes(b"")
+    (folder / "1.jpg").write_bytes(b"")
+    (folder / "3.jpg").unlink()
 
     def read() -> None:
         with explain_damage(*chosen.values()):
@@ -245,11 +230,13 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
 
     with pytest.raises(DataError) as caught:
         read()
-    assert caught.value.message == (
-        f"2 of 12 images cannot be decoded: {folder}/0.png (it is damaged); {second} (it is an "
-        "empty file)."
-    )
-    for number in (3, 4, 6, 7, 9, 10, 12, 13, 15, 16):
+    found = caught.value.message.removeprefix("3 of 12 images cannot be decoded: ")
+    assert sorted(found.rstrip(".").split("; ")) == [
+        f"{folder}/0.png (it is damaged)",
+        f"{folder}/1.jpg (it is an empty file)",
+        f"{folder}/3.jpg (it is missing)",
+    ]
+    for number in (4, 6, 7, 9, 10, 12, 13, 15, 16):
         next(folder.glob(f"{number}.*")).write_bytes(b"\x89PNG rubbish")
     with pytest.raises(DataError, match="12 of 12 images") as caught:
         read()
@@ -265,13 +252,6 @@ def test_an_error_of_the_training_itself_is_not_changed(listed):
         explain_damage(*splits.values()),
     ):
         raise error
-
-
-@pytest.mark.usefixtures("small_graph")
-def test_a_missing_file_is_named(listed):
-    os.remove(listed.parent / "0.png")
-    with pytest.raises(DataError, match=r"photos/0\.png \(it is missing\)"):
-        _read(listed)
 
 
 def test_too_many_rejected_rows_are_an_error_that_lists_them(listed):
