@@ -55,7 +55,7 @@ _LIKE_CSV = ("fuzz_jsonl", "fuzz_parquet")
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        *((name, 300) for name in _TARGETS if name not in _LIKE_CSV),
+        *((name, 100) for name in _TARGETS if name not in _LIKE_CSV),
         *(pytest.param(name, 5_000, marks=pytest.mark.long) for name in _TARGETS),
     ],
 )
