@@ -77,12 +77,11 @@ test-kfp: ## Try the components without TFX with a version of kfp (KFP=2.5.0 PYT
 test-torch: ## Read records in PyTorch, JAX and others, without TensorFlow (PYTHON=3.12 or 3.13)
 	@$(IN_TORCH) -m pytest tests/torch
 
-test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), containers (make image first)
+test-engines: ## Run what needs a real engine: Prism (Go), containers (make image first), other machines
 	@$(IN_TFX) -m pytest -m long tests/engines tests/input/test_service_hosts.py \
-		tests/kubernetes/test_beam_workers.py tests/conversion/test_same_bytes.py \
-		tests/pipelines/compilation/test_containers.py
+		tests/conversion/test_same_bytes.py tests/pipelines/compilation/test_containers.py
 
-test-flink: ## Convert on a Flink cluster of separate processes: needs Java 17 and Maven
+test-flink: ## Convert on a cluster of Flink, of separate processes: needs Java 17 and Maven
 	@$(IN_TFX) -m pytest -m flink tests/engines
 
 test-spark: ## Convert on a cluster of Spark, of separate processes: needs Java 17 and Maven

@@ -18,14 +18,7 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import FINGERPRINTS, ClusterFields, PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import (
-    KUBEFLOW,
-    VERTEX_BUCKETS,
-    EngineFields,
-    EngineOptions,
-    KubeflowFields,
-    VertexOptions,
-)
+from darkroom.options.targets import KUBEFLOW, VERTEX_BUCKETS, KubeflowFields, VertexOptions
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.resources import Resources, parse_resources
@@ -97,7 +90,6 @@ class PipelineConfig(
     SourceFields,
     ConversionFields,
     EmbedFields,
-    EngineFields,
     ValidationFields,
     TrainingFields,
 ):
@@ -133,7 +125,7 @@ class PipelineConfig(
                 "compiled in.",
                 f"Leave it out, and darkroom submit takes it; or give it a value: {idle[0]}.",
             )
-        for options in ("conversion", "engine_options", "validation", "training"):
+        for options in ("conversion", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
         object.__setattr__(self, "image_size", self.training.image_size)
@@ -147,11 +139,6 @@ class PipelineConfig(
     def conversion(self) -> RecordOptions:
         """How the manifest becomes records."""
         return RecordOptions(**pick_fields(self, RecordOptions))
-
-    @property
-    def engine_options(self) -> EngineOptions:
-        """The engine of the jobs of Beam."""
-        return EngineOptions(**pick_fields(self, EngineFields))
 
     @property
     def validation(self) -> ValidationOptions:

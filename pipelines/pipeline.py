@@ -32,7 +32,6 @@ from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields, EmbedFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
-from darkroom.pipelines.beam_arguments import find_engine_args, list_other_args
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig
 from darkroom.pipelines.evaluation import create_evaluation
 from darkroom.pipelines.model_state import MODEL
@@ -54,8 +53,7 @@ def create_pipeline(
         config: The options of the pipeline.
         labels: The label map itself, for runs that cannot see its file; when None, each run reads
             the file.
-        beam_args: Arguments of Beam in a cluster; when None, those of the configuration, and of
-            its engine for the component that writes the dataset.
+        beam_args: Arguments of Beam in a cluster; when None, those of the configuration.
         push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
             None.
 
@@ -76,8 +74,6 @@ def create_pipeline(
         **pick_fields(config, ConversionFields),
         **pick_fields(config, EmbedFields),
     )
-    if beam_args is None:
-        image_to_tfrecord.with_beam_pipeline_args(find_engine_args(config))
     *checks, image_validator, gate = _create_checks(
         config, manifest_gen, image_to_tfrecord, is_local=beam_args is None
     )
@@ -111,7 +107,7 @@ def create_pipeline(
         components=[*of_data, *of_model],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
-        beam_pipeline_args=list_other_args(config) if beam_args is None else list(beam_args),
+        beam_pipeline_args=list(config.beam_args if beam_args is None else beam_args),
     )
 
 

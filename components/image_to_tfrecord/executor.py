@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from apache_beam.options.pipeline_options import PipelineOptions
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
@@ -75,7 +74,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with storage.be_patient(options.store_patience_seconds):
             written = self._convert(folders, options, exec_properties.get(RECHECK_KEY) or 0.0)
             if exec_properties.get(EMBED_KEY):
-                embed_artifacts(written, folders, PipelineOptions(self._beam_pipeline_args))
+                embed_artifacts(written, folders)
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)
@@ -92,7 +91,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         # Each execution has a new output.
         output = Output(folders, overwrite=True)
         output.check()
-        attempt = output.make_attempt("TFX", {}, in_place=True)
+        attempt = output.make_attempt("TFX", in_place=True)
         old = open_old_dataset(read_manifest(folders.manifest).find_base(), options, recheck)
         job = plan_job(folders, attempt, options, old=old)
         output.begin(attempt, job.tasks)

@@ -12,7 +12,7 @@ from darkroom.components.parameters import PARAMETERS
 from darkroom.options.checks import encode_json
 from darkroom.options.pipeline import FINGERPRINTS
 from darkroom.options.training import APPLICATIONS_PREFIX
-from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
+from darkroom.pipelines.beam_arguments import make_beam_args
 from darkroom.pipelines.compilation.check import do_tasks_read_labels, name_baseline, parse_version
 from darkroom.pipelines.compilation.job import finish_documents, make_job
 from darkroom.pipelines.config import PipelineConfig
@@ -48,7 +48,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         UsageError: A value cannot work on the target.
     """
     config = name_baseline(config, target)
-    converting, others = make_beam_args(config), make_other_beam_args(config)
+    beam_args = make_beam_args(config)
     # A user's own model may be in the image alone.
     if config.model.startswith(APPLICATIONS_PREFIX):
         check_model(config.model)
@@ -56,7 +56,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     pipeline = create_pipeline(
         config,
         config.manifest.resolve_labels().labels if compiled_in else None,
-        beam_args=others,
+        beam_args=beam_args,
         push_dir=config.push_to or "",
     )
     # Of nodes that read a path. Weights are a run-time parameter: whoever runs the file may name
@@ -72,9 +72,6 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     }
     job = make_job(pipeline, config, target, is_cached=lambda node: cached.get(node.id, True))
     spec = job["pipelineSpec"]
-    container = spec["deploymentSpec"]["executors"]["ImageToTFRecord_executor"]["container"]
-    # TFX puts Beam's arguments at the end of the command.
-    container["args"][-len(others) :] = converting
     spec["pipelineInfo"]["description"] = _DESCRIPTION
     _add_parameters(spec, config)
     return finish_documents(job, config, target)

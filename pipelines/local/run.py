@@ -14,7 +14,6 @@ from darkroom import storage
 from darkroom.conversion.beam.runners import parse_runner
 from darkroom.errors import build_missing_extra_error
 from darkroom.manifest.sources import find_sources
-from darkroom.pipelines.beam_arguments import find_engine_args
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import progress, streams
@@ -152,7 +151,6 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
         from darkroom.validation.anomalies import read_schema
 
         read_schema(config.schema)
-    find_engine_args(config)
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root):

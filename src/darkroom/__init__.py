@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion import dataframe as _accessor
-from darkroom.conversion.beam import engine as _engine
 from darkroom.runtime import lazy_names as _lazy_names
 from darkroom.version import __version__
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
         Rejects,
         ValidationReport,
     )
-    from darkroom.conversion.beam.engine import Engine
     from darkroom.conversion.convert import convert
     from darkroom.conversion.describe import Description, describe
     from darkroom.conversion.embed import Embedding, embed
@@ -121,11 +119,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _load_engines() -> tuple[Engine, ...]:
-    from darkroom.engines.job_server import ENGINES
-
-    return ENGINES
-
-
 _accessor.register_when_loaded()
-_engine.offer_engines(_load_engines)

@@ -25,7 +25,7 @@ from darkroom.errors import DarkroomError
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.parquet import KeptTables
 
-_ENGINE = {
+_ELSEWHERE = {
     "runner": "PortableRunner",
     "options": ConversionOptions(beam_options={"job_endpoint": "embed"}),
     "columns": {"split": "split", "label": "string_label", "x": "integer"},
@@ -47,7 +47,7 @@ def write_table(folder: str) -> str:
 
 
 def run_here(write: WriteJob, *_: object) -> None:
-    """Does what an engine would, in this thread."""
+    """Does what workers elsewhere would, in this thread."""
     write.commit([write_shard(task, None, KeptTables()) for task in write.tasks])
 
 
@@ -62,7 +62,7 @@ def begin_job(patch: pytest.MonkeyPatch, source: str, output: str) -> Callable[[
     with patch.context() as inner:
         inner.setattr(job, "run_job", submit)
         with pytest.raises(InterruptedClientError):
-            darkroom.convert(source, output, **_FIRST, **_ENGINE)
+            darkroom.convert(source, output, **_FIRST, **_ELSEWHERE)
     return lambda: run_here(jobs[0])
 
 
@@ -85,7 +85,7 @@ def check_output(output: str, first: str, second: Actor, source: str, more: dict
         expected = {first}
     if not storage.exists(f"{output}/dataset.json"):
         assert second.error is not None
-        expected = {darkroom.convert(source, output, **more, **_ENGINE).fingerprint}
+        expected = {darkroom.convert(source, output, **more, **_ELSEWHERE).fingerprint}
     verified = darkroom.verify(output)
     assert verified.findings == ()
     assert verified.fingerprint in expected
@@ -99,7 +99,7 @@ class Trial:
         self._is_plain = is_plain
         self.source = write_table(folder)
         patch.setattr(job, "run_job", run_here)
-        whole = darkroom.convert(self.source, f"{folder}/whole", **_FIRST, **_ENGINE)
+        whole = darkroom.convert(self.source, f"{folder}/whole", **_FIRST, **_ELSEWHERE)
         self._first = whole.fingerprint
         actor = Actor(begin_job(patch, self.source, f"{folder}/counted"))
         actor.begin()
@@ -110,7 +110,7 @@ class Trial:
         self.second_steps = second.steps
 
     def _convert(self, output: str, options: dict[str, Any]) -> darkroom.ConversionResult:
-        return darkroom.convert(self.source, output, **options, **_ENGINE)
+        return darkroom.convert(self.source, output, **options, **_ELSEWHERE)
 
     def run(self, stop_at: int, options: dict[str, Any], second_stops_at: int = 0) -> None:
         """Stops the job before an access, and the second run before another; the job ends first."""

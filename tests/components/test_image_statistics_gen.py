@@ -55,7 +55,7 @@ def test_describes_a_split_under_the_names_of_the_record(
 def test_one_job_describes_each_split_and_is_run_as_that_of_a_conversion(
     converted, new_artifact, beam_context, monkeypatch
 ):
-    """So a failure of an engine is told in a sentence: tests/engines/test_job_server.py."""
+    """So a failure elsewhere is told, and a job is named: tests/conversion/beam/test_run.py."""
     names: list[str] = []
     written: list[tuple[str, str]] = []
     monkeypatch.setattr(executor, "WriteStatistics", lambda _, split, path: (split, path))

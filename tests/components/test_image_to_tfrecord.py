@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from apache_beam.runners.portability.portable_runner import PipelineResult
 
 from darkroom import storage
 from darkroom.audit.duplicates import find_duplicates
@@ -27,10 +26,8 @@ from darkroom.features.networks.network import Network
 from darkroom.features.table import find_features_file, read_features
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
 
-from ..flink_rest import JOB, serve_flink
 from ..trees import read_files
 from .conftest import convert_source
 
@@ -127,20 +124,6 @@ def test_the_index_gets_features_where_asked_for(converted, beam_context, monkey
     assert [*find_changed(folder, read_sums(folder), ["features.parquet"])] == []
     assert {name for name in OUTPUTS if after[name] != before[name]} == {"index"}
     assert verify(converted["examples"].uri).is_sound
-    # The same by an engine, which has other threads of this process as its workers.
-    monkeypatch.setattr("darkroom.conversion.embed.is_local", lambda name: False)
-    monkeypatch.setattr("darkroom.conversion.beam.features.open_network", lambda model: network)
-    monkeypatch.setenv("DARKROOM_CACHE", str(Path(converted["index"].uri).parent / "none"))
-    with monkeypatch.context() as patch:
-        patch.setattr("darkroom.conversion.beam.features.compute_part", _fail)
-        with pytest.raises(DataError, match="by a worker"):
-            _convert_again(converted, beam_context, embed=1)
-    _convert_again(converted, beam_context, embed=1)
-    assert {name: read_files(converted[name].uri) for name in OUTPUTS} == after
-
-
-def _fail(*_: object) -> None:
-    raise DataError("by a worker")
 
 
 def _convert_again(
@@ -210,25 +193,3 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
         "rejects.jsonl",
         "rejects.parquet",
     ]
-
-
-# tests/engines/test_job_server.py has all of it for `darkroom.convert`.
-@pytest.mark.long
-def test_an_interrupted_component_cancels_its_job_on_an_engine(
-    images: Path, new_artifact, beam_context, monkeypatch
-):
-    name = "darkroom-01234567"
-    monkeypatch.setattr("darkroom.conversion.output.output.new_token", lambda: name[-8:])
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(PipelineResult, "wait_until_finish", interrupt)
-    with serve_flink() as flink:
-        flink.jobs = {JOB: [name, "RUNNING"]}
-        args = ["--runner=FlinkRunner", "--job_endpoint=embed", f"--flink_master={flink.url}"]
-        beam_context.beam_pipeline_args = args
-        with pytest.raises(KeyboardInterrupt) as stop:
-            convert_source(str(images), new_artifact, beam_context)
-    assert flink.jobs == {JOB: [name, "CANCELED"]}
-    assert find_explanation(stop.value).startswith(f"The job {name} on Flink was cancelled")

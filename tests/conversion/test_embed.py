@@ -282,6 +282,7 @@ def test_a_model_that_is_not_there_is_an_error(records, model, message):
         darkroom.embed(records, model)
 
 
-def test_features_cannot_be_asked_of_a_job_that_nobody_waits_for():
-    with pytest.raises(UsageError, match="use darkroom embed when the job has ended"):
-        ConversionOptions(embed=True, wait=False)
+def test_features_are_not_computed_elsewhere(tmp_path):
+    with pytest.raises(UsageError, match=r"embed .* cannot be used with FlinkRunner") as error:
+        darkroom.convert(tmp_path / "in", tmp_path / "out", runner="flinkrunner", embed=True)
+    assert error.value.hint == "Convert first, then use darkroom embed."

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.flink_rest import JOB, FlinkRest, serve_flink
 
 import darkroom
 from darkroom import storage
@@ -24,6 +23,7 @@ from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
 from darkroom.storage.parquet import KeptTables
 
+EMBEDDED = ConversionOptions(beam_options={"job_endpoint": "embed"})
 COLUMNS = {"split": "split", "label": "string_label", "x": "integer"}
 
 
@@ -32,12 +32,6 @@ def source(tmp_path: Path) -> str:
     rows = "".join(f"TRAIN,{'ab'[n % 2]},{n}\n" for n in range(12))
     (tmp_path / "rows.csv").write_text(f"split,label,x\n{rows}")
     return str(tmp_path / "rows.csv")
-
-
-@pytest.fixture
-def flink():
-    with serve_flink() as rest:
-        yield rest
 
 
 def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **options) -> None:
@@ -122,45 +116,25 @@ def test_a_lock_is_told_from_one_that_locks_nothing(source, tmp_path, monkeypatc
     assert f"{out} has a lock that process 1 on another left behind; it locks nothing." in said
 
 
-@pytest.mark.parametrize(
-    ("state", "word"),
-    [("RUNNING", "running"), ("CANCELED", "ended"), ("no answer", "unknown")],
-)
-def test_a_job_is_asked_of_its_engine(
-    source, tmp_path, monkeypatch, capsys, flink: FlinkRest, state, word
+@pytest.mark.parametrize(("client", "state"), [("another", "running"), ("this one", "unknown")])
+def test_a_job_elsewhere_may_outlive_its_client(
+    source, tmp_path, monkeypatch, capsys, client, state
 ):
     out = f"{tmp_path}/out"
-    master = flink.url.removeprefix("http://")
-    java = tmp_path / "bin/java"
-    java.parent.mkdir()
-    java.touch(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    options = ConversionOptions(beam_options={"flink_master": master})
-    _interrupt(source, out, monkeypatch, runner="FlinkRunner", options=options)
+    _interrupt(source, out, monkeypatch, runner="PortableRunner", options=EMBEDDED)
     (token,) = os.listdir(f"{out}/.attempt")
-    if state == "no answer":
-        flink.answers["/jobs/overview"] = (500, "")
-    else:
-        flink.jobs = {JOB: [f"darkroom-{token}", state]}
-    (found,) = json.loads(_list(out, capsys, "--json"))["attempts"]
-    assert (found["token"], found["state"], found["shards"]) == (token, word, 1)
-    assert f"job darkroom-{token} on FlinkRunner" in found["why"]
-    stop = f"curl -X PATCH {flink.url}/jobs/{JOB}" if state == "RUNNING" else ""
-    assert found["job"] == stop
-    assert (found["job_name"], found["engine"]) == (f"darkroom-{token}", flink.url)
-    assert found["job_id"] == (JOB if state in ("RUNNING", "CANCELED") else "")
-    go_on = "To resume, run the same command again: 1 finished shard is kept."
-    said = _list(out, capsys).splitlines()
-    assert (go_on in said) == (state == "CANCELED")
-    assert found["resumes"] == (state == "CANCELED")
-    if state == "RUNNING":
-        assert f"Stop a job that runs: {stop}\n" in _list(out, capsys)
-
-    # A run that takes the output says so, and resumes.
+    if client == "another":
+        path = Path(out, ".attempt", token, "attempt.json")
+        # As 0.2 wrote it, too.
+        record = {**json.loads(path.read_text()), "process": os.getppid(), "engine": ""}
+        path.write_text(json.dumps(record))
+    (found,) = json.loads(_list(out, capsys, "--json", "--remove"))["attempts"]
+    assert (found["token"], found["state"], found["shards"]) == (token, state, 1)
+    assert found["job_name"] == f"darkroom-{token}"
+    assert found["why"].startswith(f"job darkroom-{token} on PortableRunner ")
+    assert not found["resumes"]
+    # Nothing was removed, and a run that takes the output resumes.
     assert main(["convert", source, "--output-dir", out, "--columns", json.dumps(COLUMNS)]) == 0
-    said = capsys.readouterr().err
-    assert (f"takes {out} from that job" in said) == (state == "RUNNING")
-    assert stop in said
     assert darkroom.verify(out).findings == ()
 
 
@@ -174,19 +148,6 @@ def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, c
         assert "unknown     1 finished shard; it has no record of its client" in said
         assert "Removed: 0 attempts, because none is known to have ended." in said
         assert storage.exists(f"{out}/Split-train")
-
-
-def test_an_engine_may_run_the_last_step_twice(source, tmp_path, monkeypatch):
-    """A worker may be lost just after the commit; the engine then starts the job again."""
-
-    def run_twice(write: WriteJob, *_: object) -> None:
-        for _ in range(2):
-            write.commit([write_shard(task, None, KeptTables()) for task in write.tasks])
-
-    monkeypatch.setattr(job, "run_job", run_twice)
-    result = darkroom.convert(source, tmp_path / "out", columns=COLUMNS)
-    assert darkroom.verify(tmp_path / "out").fingerprint == result.fingerprint
-    assert not (tmp_path / "out" / ".attempt").exists()
 
 
 def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ def test_jpegs_are_decoded_again_where_the_source_has_other_files(tmp_path, name
     write_manifest(
         str(tmp_path / "m.csv"), folders.manifest, folders.manifest_rejects, ManifestOptions()
     )
-    attempt = Output(folders).make_attempt(LOCAL_RUNNER, {})
+    attempt = Output(folders).make_attempt(LOCAL_RUNNER)
     tasks = plan_tasks(folders, attempt, RecordOptions(find_decoded_copies=asked))
     assert {task.image.find_decoded_copies for task in tasks} == {planned}
 

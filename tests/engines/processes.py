@@ -61,6 +61,13 @@ class Processes:
                 start_new_session=True,
             )
 
+    def run(self, command: Sequence[str], variables: Mapping[str, str]) -> str:
+        """Runs a command to its end; returns what it prints."""
+        environment = {**os.environ, **variables}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def kill(self, name: str) -> None:
         """Ends a process and its children at once, as when their machine goes away."""
         process = self.processes.pop(name)
@@ -71,10 +78,6 @@ class Processes:
     def stop(self) -> None:
         for name in [*self.processes]:
             self.kill(name)
-
-    def list_processes(self) -> dict[str, int]:
-        """The process of each part, by its name."""
-        return {name: process.pid for name, process in self.processes.items()}
 
     def read_log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")

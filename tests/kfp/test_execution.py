@@ -107,8 +107,8 @@ def test_the_defaults_are_those_of_the_core():
 def test_every_option_of_the_core_is_a_parameter():
     left_out = {
         # Not of one task, or what the artifacts are instead.
-        "convert": {"source", "runner", "project", "region", "wait", "beam_options", "engine",
-                    "engine_url", "engine_workers", "describe", "more"},
+        "convert": {"source", "runner", "project", "region", "wait", "beam_options", "describe",
+                    "more"},
         "validate": {"directory", "report_dir"},
     }  # fmt: skip
     for function, interface in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):

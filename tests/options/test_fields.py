@@ -43,13 +43,7 @@ from darkroom.options.input import InputOptions, ReadingFields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import (
-    EngineFields,
-    EngineOptions,
-    KubeflowFields,
-    SubmissionFields,
-    VertexOptions,
-)
+from darkroom.options.targets import KubeflowFields, SubmissionFields, VertexOptions
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.config import PipelineConfig
@@ -59,7 +53,6 @@ from ..signatures import find_differences
 ROOT = Path(__file__).parents[2]
 CLASSES = [
     *(SourceFields, ImageFields, ImageOptions, ConversionFields, RecordOptions, ConversionOptions),
-    *(EngineFields, EngineOptions),
     *(ValidationFields, ValidationOptions, ReadingFields, InputOptions, TrainingFields),
     *(TrainingOptions, PipelineFields, PipelineConfig),
     *(SubmissionFields, KubeflowFields, VertexOptions),
@@ -91,9 +84,7 @@ def test_an_option_that_does_not_say_so_is_fixed_when_a_training_resumes():
     assert {"model", "balance", "seed", "augment"}.isdisjoint(free)
 
 
-@pytest.mark.parametrize(
-    "options", [SourceFields, ConversionFields, EngineFields, ValidationFields]
-)
+@pytest.mark.parametrize("options", [SourceFields, ConversionFields, ValidationFields])
 def test_the_options_of_a_stage_are_options_of_the_pipeline(options: type):
     config = {each.name: each for each in dataclasses.fields(PipelineConfig)}
     for each in dataclasses.fields(options):
@@ -147,11 +138,10 @@ def test_an_argument_by_name_replaces_the_option():
 
 def test_the_options_of_a_conversion_check_themselves():
     given = {"label_map": ["b", "a"], "exclude": Path("x.txt"), "num_shards": 3}
-    options = ConversionOptions(**given, engine="flink", engine_url="http://a:1")
+    options = ConversionOptions(**given)
     assert options.manifest.labels == ("b", "a")
     assert options.records.num_shards == {"train": 3, "eval": 3, "test": 3}
-    assert options.engine_options == EngineOptions(engine="flink", engine_url="http://a:1")
-    for wrong in ({"seed": "x"}, {"encoding": "x"}, {"engine_url": "x"}, {"wait": "no"}):
+    for wrong in ({"seed": "x"}, {"encoding": "x"}, {"wait": "no"}):
         with pytest.raises(UsageError):
             ConversionOptions(**wrong)
 

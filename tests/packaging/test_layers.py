@@ -94,11 +94,6 @@ LAYERS = [
         "from a manifest to a committed dataset",
     ),
     Layer(
-        "engines",
-        "errors, runtime, options, conversion",
-        "Flink, Spark, Prism and other job servers, which run the job of a conversion",
-    ),
-    Layer(
         "validation",
         "errors, runtime, storage, dataset, targets, options, images, features, manifest",
         "checks a dataset by its index; the report, the gate",
@@ -155,7 +150,7 @@ LAYERS = [
     Layer(
         "pipelines",
         "errors, version, runtime, storage, dataset, targets, options, images, manifest, "
-        "conversion, engines, validation, input, evaluation, training, components",
+        "conversion, validation, input, evaluation, training, components",
         "one pipeline, and the ways to run it",
     ),
     Layer(
@@ -166,8 +161,8 @@ LAYERS = [
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, engines, validation, audit, input, evaluation, "
-        "training, components",
+        "errors, version, runtime, conversion, validation, audit, input, evaluation, training, "
+        "components",
         "the public names, loaded when they are first used",
     ),
 ]

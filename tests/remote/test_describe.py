@@ -60,16 +60,12 @@ def test_sidecars_come_and_go_with_the_dataset(store, monkeypatch, tmp_path):
 @pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_a_dataset_on_a_store_gets_features(store, monkeypatch, tmp_path):
     network = Network("means", "1f", (4, 4), 3, lambda images: images.mean((1, 2), np.float32))
-    for module in ("embed", "beam.features"):
-        monkeypatch.setattr(f"darkroom.conversion.{module}.open_network", lambda model: network)
+    monkeypatch.setattr("darkroom.conversion.embed.open_network", lambda model: network)
     root = f"{store[1]}/photos"
     write_label_folders(tmp_path / "in", 3)
     darkroom.convert(tmp_path / "in", root, num_shards=1)
-    by_beam = ConversionOptions(beam_options={"direct_num_workers": 1})
-    with pytest.raises(UsageError, match=r"net\.onnx is on this machine, but the dataset"):
-        darkroom.embed(root, "net.onnx", options=by_beam)
     before = list_files(root)
-    found = darkroom.embed(root, options=by_beam)
+    found = darkroom.embed(root)
     assert list_files(root) == {*before, "features.parquet"}
     index = found.path.replace("features.parquet", "index")
     assert find_features_file(index) == found.path

@@ -89,7 +89,7 @@ def test_plain_lines_show_steps_and_counts(plain):
             id="what an earlier run has done is not part of the rate",
         ),
         pytest.param(
-            # An engine takes a while before it begins.
+            # A job may take a while before it begins.
             [(16, 70, 120, "rows", 70), (4, 120, 120, "rows", 70)],
             [
                 *("A 70/120 rows", "A 120/120 rows 12/s"),

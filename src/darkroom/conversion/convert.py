@@ -10,7 +10,7 @@ from inspect import signature
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, choose_runner
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.conversion.describe import add_missing, keep_accepted
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
@@ -19,6 +19,7 @@ from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
+from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
@@ -109,16 +110,18 @@ def convert(
         updates=made.updates,
         describe=made.describe,
     )
+    name = _choose_runner(runner, project, region, embed=made.embed)
     had = FEATURES_FILE in list_sidecars(find_data(folder))
     following: AbstractContextManager[None] = nullcontext()
     if made.embed:
         # A step of its own: only who asks for features loads what computes them.
-        from darkroom.conversion.embed import choose_run, follow_with_features
+        from darkroom.conversion.embed import follow_with_features
 
-        run = choose_run(folder, made, runner, project, region)
-        following = follow_with_features(job, run)
+        following = follow_with_features(job)
     with storage.be_patient(made.store_patience_seconds), following:
-        result = _start(job, runner, project, region, made)
+        result = _start(
+            replace(job, runner=name, beam_options=made.beam_options), project, region, made.wait
+        )
         if result.already_complete and result.read_as and made.accept:
             keep_accepted(folder, result.read_as)
         # An earlier run may have written the dataset without them.
@@ -129,23 +132,31 @@ def convert(
     return result
 
 
-def _start(
-    job: ConversionJob,
-    runner: str | None,
-    project: str | None,
-    region: str | None,
-    options: ConversionOptions,
-) -> ConversionResult:
-    """Runs a job in this process, on a cluster, or as a Dataflow job.
+def _choose_runner(
+    runner: str | None, project: str | None, region: str | None, *, embed: bool
+) -> str:
+    """Returns Beam's name of the runner.
 
     Raises:
-        UsageError: `project`, `region` or an option of Beam does not fit the runner.
+        UsageError: There is none of this name, or another option does not fit it.
     """
-    name, beam_options = choose_runner(options, runner, project, region)
-    job = replace(job, runner=name, beam_options=beam_options)
-    if job.runner == DATAFLOW_RUNNER:
-        from darkroom.conversion.beam.dataflow import DataflowJob
+    name = parse_runner(runner)
+    if (project or region) and name != DATAFLOW_RUNNER:
+        raise UsageError("project and region go with runner='DataflowRunner'.")
+    if embed and name != LOCAL_RUNNER:
+        raise UsageError(
+            f"embed (--embed) cannot be used with {name}: features are computed here.",
+            "Convert first, then use darkroom embed.",
+        )
+    return name
 
-        dataflow = DataflowJob(job.output_dir, project, region, beam_options)
-        return job.submit(dataflow, options.wait)
-    return job.run()
+
+def _start(
+    job: ConversionJob, project: str | None, region: str | None, wait: bool
+) -> ConversionResult:
+    """Runs a job in this process, by a runner of Beam, or as a Dataflow job."""
+    if job.runner != DATAFLOW_RUNNER:
+        return job.run()
+    from darkroom.conversion.beam.dataflow import DataflowJob
+
+    return job.submit(DataflowJob(job.output_dir, project, region, job.beam_options), wait)

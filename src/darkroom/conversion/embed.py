@@ -5,52 +5,36 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from darkroom import storage
-from darkroom.conversion.beam.run import run_transform
-from darkroom.conversion.beam.runners import (
-    DATAFLOW_RUNNER,
-    LOCAL_RUNNER,
-    build_options,
-    choose_runner,
-    find_engine,
-    is_local,
-)
 from darkroom.conversion.describe import add_sidecars
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import new_token, take
 from darkroom.dataset import journal
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.commit import Dataset, read_dataset
-from darkroom.dataset.layout import FEATURES_FILE, FEATURES_FOLDER, SUMS_FILE, Folders
+from darkroom.dataset.layout import FEATURES_FILE, SUMS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_unchanged, read_unchanged
 from darkroom.dataset.pointer import find_data
-from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.errors import DataError, StorageError
 from darkroom.features.compute import Counts, write_dataset_features
 from darkroom.features.networks.network import Network
 from darkroom.features.networks.opening import check_pretrained, open_network
 from darkroom.features.opening import open_features
 from darkroom.features.table import Features
-from darkroom.options.conversion import ConversionOptions
 from darkroom.options.training import EFFICIENTNET_LITE
 from darkroom.runtime import progress
 from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
-    import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-
     from darkroom.conversion.job import ConversionJob
 
-# Runs a transform by Beam, in a pipeline that has nothing else.
-Run = Callable[["beam.PTransform"], object]
 _HINT = "Features are a file beside its index: use a copy that you may write."
 
 
@@ -83,15 +67,7 @@ class Embedding(Result):
 
 @storage.report_failures
 @progress.shown
-def embed(
-    directory: str | os.PathLike[str],
-    model: str = EFFICIENTNET_LITE,
-    *,
-    runner: str | None = None,
-    project: str | None = None,
-    region: str | None = None,
-    options: ConversionOptions | None = None,
-) -> Embedding:
+def embed(directory: str | os.PathLike[str], model: str = EFFICIENTNET_LITE) -> Embedding:
     """Computes features of the images of a dataset, as `features.parquet` beside its index.
 
     A network gets each image, stretched to its size: RGB from 0 to 255. Features are kept by the
@@ -104,11 +80,6 @@ def embed(
             file of ONNX (`.onnx`) or Keras (`.keras`), or the folder of a SavedModel. It takes
             uint8 or float32, [N, height, width, 3] or [N, 3, height, width], and gives floats
             [N, D]; of [N, height, width, D] the mean is taken. It may be in a store.
-        runner: Beam runner; in this process when None. Until the table is there, its workers keep
-            in the dataset what they have computed, and a later run resumes.
-        project: Google Cloud project, for Dataflow.
-        region: Google Cloud region, for Dataflow.
-        options: `engine`, `engine_url`, `engine_workers` and `beam_options` count.
 
     Returns:
         What was computed.
@@ -121,19 +92,14 @@ def embed(
             writes there.
         OSError: A file cannot be read or written.
     """
-    run = choose_run(directory, options or ConversionOptions(), runner, project, region)
-    return _add_features(directory, model, run)
+    return _add_features(directory, model)
 
 
 @contextmanager
-def follow_with_features(job: ConversionJob, run: Run | None) -> Iterator[None]:
+def follow_with_features(job: ConversionJob) -> Iterator[None]:
     """Adds features to the dataset that a conversion makes, after the block that runs it.
 
     Those of unchanged images are taken from the dataset that an update starts from.
-
-    Args:
-        job: The conversion.
-        run: Runs a transform elsewhere; None computes in this process.
 
     Raises:
         MissingExtraError: What computes them is not installed; before a long conversion.
@@ -144,14 +110,11 @@ def follow_with_features(job: ConversionJob, run: Run | None) -> Iterator[None]:
     # Opened now: an update takes the table out of its folder.
     earlier = open_features(base.index, uses_cache=False) if base else None
     yield
-    _add_features(job.output_dir, EFFICIENTNET_LITE, run, earlier)
+    _add_features(job.output_dir, EFFICIENTNET_LITE, earlier)
 
 
 def _add_features(
-    directory: str | os.PathLike[str],
-    model: str,
-    run: Run | None,
-    earlier: Features | None = None,
+    directory: str | os.PathLike[str], model: str, earlier: Features | None = None
 ) -> Embedding:
     """Does what `embed` does, and takes features of the same images from an earlier dataset."""
     place = find_named(directory)
@@ -167,40 +130,13 @@ def _add_features(
         # Before hours of computing.
         raise StorageError(f"{data} cannot be written.", _HINT)
     network, folders = open_network(model), Folders.of_dataset(data)
-    with _compute(dataset, folders, network, model, run, earlier) as (contents, counts):
+    with _compute(dataset, folders, network, earlier) as (contents, counts):
         add_sidecars(place, data, dataset, {FEATURES_FILE: contents}, _HINT)
     path = storage.join(data, FEATURES_FILE)
     return Embedding(path, network.model, network.width, *counts)
 
 
-def choose_run(
-    directory: str | os.PathLike[str],
-    options: ConversionOptions,
-    runner: str | None,
-    project: str | None,
-    region: str | None,
-) -> Run | None:
-    """Returns what runs a transform where a conversion would run; None for this process."""
-    name, given = choose_runner(options, runner, project, region)
-    if name == LOCAL_RUNNER and not given:
-        return None
-    if name == DATAFLOW_RUNNER:
-        from darkroom.conversion.beam.dataflow import DataflowJob
-
-        return DataflowJob(find_named(directory), project, region, given).run
-    built = build_options(name, given)
-    if engine := find_engine(name):
-        engine.check(built)
-    return partial(_run_in_beam, built)
-
-
-def _run_in_beam(options: PipelineOptions, transform: beam.PTransform) -> None:
-    from darkroom.runtime.plain_beam import beam
-
-    run_transform(beam.Pipeline(options=options), transform, f"darkroom-{new_token()}")
-
-
-def embed_artifacts(dataset: Dataset, folders: Folders, options: PipelineOptions) -> None:
+def embed_artifacts(dataset: Dataset, folders: Folders) -> None:
     """Adds features to the artifact of an index, which has a list of its own; see `embed`.
 
     A journal names the files, so that a run that is killed can be repeated.
@@ -208,14 +144,9 @@ def embed_artifacts(dataset: Dataset, folders: Folders, options: PipelineOptions
     Args:
         dataset: The commit.
         folders: The folders of the artifacts of a pipeline, which nobody else writes.
-        options: Beam's options; a runner that is elsewhere computes.
     """
-    from apache_beam.options.pipeline_options import StandardOptions
-
-    is_here = is_local(options.view_as(StandardOptions).runner)
-    model, run = EFFICIENTNET_LITE, None if is_here else partial(_run_in_beam, options)
     table, list_of_sums = (storage.join(folders.index, name) for name in (FEATURES_FILE, SUMS_FILE))
-    with _compute(dataset, folders, open_network(model), model, run) as (contents, _):
+    with _compute(dataset, folders, open_network(EFFICIENTNET_LITE)) as (contents, _):
         folders = replace(folders, token=new_token())
         take(folders)
         parts = map(folders.find_part, (table, list_of_sums))
@@ -228,20 +159,12 @@ def embed_artifacts(dataset: Dataset, folders: Folders, options: PipelineOptions
 
 @contextmanager
 def _compute(
-    dataset: Dataset,
-    folders: Folders,
-    network: Network,
-    model: str,
-    run: Run | None,
-    earlier: Features | None = None,
+    dataset: Dataset, folders: Folders, network: Network, earlier: Features | None = None
 ) -> Iterator[tuple[bytes, Counts]]:
     """Yields the bytes of the table, which are in a temporary file, and what was computed."""
     with tempfile.TemporaryFile(prefix="darkroom-") as file:
         try:
-            elsewhere = run and partial(
-                _compute_elsewhere, dataset, folders, network.identity, model, run
-            )
-            counts = write_dataset_features(file, dataset, folders, network, elsewhere, earlier)
+            counts = write_dataset_features(file, dataset, folders, network, earlier)
         except (DataError, OSError):
             check_unchanged({folders.examples: dataset})
             raise
@@ -249,34 +172,3 @@ def _compute(
         # Used as bytes are, but never in memory as a whole.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         yield cast(bytes, memoryview(mapped)), counts
-    ownership.delete_named(folders, storage.join(folders.examples, FEATURES_FOLDER))
-
-
-def _compute_elsewhere(
-    dataset: Dataset, folders: Folders, identity: str, model: str, run: Run, rows: Collection[int]
-) -> list[str]:
-    """Has workers compute; returns the folders in the dataset where they leave the features.
-
-    Raises:
-        UsageError: Workers cannot read the model.
-        OutputError: The dataset has files that are not darkroom's.
-    """
-    from darkroom.conversion.beam.features import ComputeFeatures
-
-    if model != EFFICIENTNET_LITE:
-        model = storage.absolute(model)
-        if storage.is_remote(folders.examples) and not storage.is_remote(model):
-            raise UsageError(
-                f"The model {model} is on this machine, but the dataset is in a store.",
-                "Give the path of a copy in a store, where workers read it, too.",
-            )
-    # Then all that is below the folder is ours, until the journal is deleted.
-    ownership.survey(folders, coming=[FEATURES_FILE]).check()
-    work = storage.join(folders.examples, FEATURES_FOLDER)
-    inside, path = storage.join(work, ""), storage.join(work, journal.JOURNAL_FILE)
-    journal.write_journal(folders, [inside], path)
-    transform = ComputeFeatures(dataset, folders, model, identity, rows)
-    for folder in transform.parts:
-        storage.make_folder(folder)
-    run(transform)
-    return [*transform.parts]

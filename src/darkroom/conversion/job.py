@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.base import find_base, find_known, open_base, open_old_dataset
+from darkroom.conversion.beam.job_server import check_job_server
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
@@ -91,12 +92,9 @@ class ConversionJob:
 
     def run(self) -> ConversionResult:
         """Converts and waits for the end."""
-        engine = find_engine(self.runner)
-        if self.beam_options or engine:
+        if self.beam_options or self.runner != LOCAL_RUNNER:
             # Reports a wrong one before any work.
-            options = build_options(self.runner, self.beam_options)
-            if engine:
-                engine.check(options)
+            check_job_server(build_options(self.runner, self.beam_options))
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             output = self._make_output(scratch)
             manifest, old = self._plan(output.folders, scratch)
@@ -209,7 +207,7 @@ class ConversionJob:
         return None
 
     def _begin(self, output: Output, old: OldDataset | None) -> tuple[Attempt, WriteJob]:
-        attempt = output.make_attempt(self.runner, self.beam_options)
+        attempt = output.make_attempt(self.runner)
         job = plan_job(output.folders, attempt, self.conversion, self._limit, old)
         output.begin(attempt, job.tasks)
         return attempt, job
@@ -221,16 +219,10 @@ class ConversionJob:
         with progress.step("Converting"):
             try:
                 run_job(job, self.runner, self.beam_options, attempt.record.job)
-            except OutputError:
-                # An engine that restarts a job may run its last step again, after the commit.
-                found = None
-                with suppress(DataError):
-                    found = output.find_finished(manifest, self.conversion)
-                if not found or found[0] != attempt.folders.examples:
-                    raise
-            except Exception:
+            except Exception as error:
                 # Where another run has replaced the dataset that images come from, that is why.
-                manifest.find_base()
+                if not isinstance(error, OutputError):
+                    manifest.find_base()
                 raise
         return self._collect(attempt, manifest)
 

@@ -20,7 +20,6 @@ from darkroom.dataset.layout import (
     DATA_FOLDER,
     DATAFLOW_FOLDER,
     DATASET_FILE,
-    FEATURES_FOLDER,
     WORK_FOLDER,
     Folders,
     is_reserved,
@@ -89,8 +88,8 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
     first = {path[len(start) :].partition("/")[0] for path in found if path.startswith(start)}
     owners = [replace(folders, token=token) for token in sorted(filter(TOKEN.fullmatch, first))]
     journals = [(owner, journal_path(owner)) for owner in owners]
-    others = (storage.join(folders.examples, name) for name in (DATAFLOW_FOLDER, FEATURES_FOLDER))
-    journals += [(folders, storage.join(folder, JOURNAL_FILE)) for folder in others]
+    dataflow = storage.join(folders.examples, DATAFLOW_FOLDER)
+    journals += [(folders, storage.join(dataflow, JOURNAL_FILE))]
     for owner, path in journals:
         if path in found and (named := _read(owner, path)) is not None:
             below = tuple(name for name in named if name.endswith("/"))

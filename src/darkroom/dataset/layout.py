@@ -40,8 +40,6 @@ DALI_FOLDER = "dali-index"
 # On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.
 DATA_FOLDER = re.compile(r"data-[0-9a-f]{8}")
 DATAFLOW_FOLDER = ".dataflow"
-# What workers compute for `FEATURES_FILE`.
-FEATURES_FOLDER = ".features"
 
 DUPLICATES_SCHEMA = pa.schema(
     [
@@ -66,7 +64,6 @@ _NAMES = frozenset(
         INDEX_FOLDER,
         WORK_FOLDER,
         DATAFLOW_FOLDER,
-        FEATURES_FOLDER,
         DALI_FOLDER,
         *_REJECTS,
     )

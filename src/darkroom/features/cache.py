@@ -76,11 +76,10 @@ class FeatureCache:
 
     Args:
         folder: Where they are; None keeps nothing.
-        must_keep: Whether it is an error if features cannot be kept; then the folder must exist.
     """
 
-    def __init__(self, folder: str | None, *, must_keep: bool = False) -> None:
-        self._folder, self._must_keep = folder, must_keep
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
 
     def load(self, rows: Mapping[bytes, Sequence[int]], features: Array) -> set[bytes]:
         """Fills in the features that are kept.
@@ -114,24 +113,12 @@ class FeatureCache:
         joined = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1)
         np.savez(file, keys=joined, features=features)
         try:
-            if not self._must_keep:
-                storage.make_folder(self._folder)
+            storage.make_folder(self._folder)
             storage.write_bytes(storage.join(self._folder, _name_file(joined)), file.getvalue())
         except OSError as error:
-            if self._must_keep:
-                raise
             # A full disk, for example: the training does not need it.
             progress.note(f"What is computed is no longer kept. {describe_os_error(error)}")
             self._folder = None
-
-    def copy(self, folder: str) -> None:
-        """Keeps what the folder of another cache has, if it can be written."""
-        with suppress(OSError):
-            for name in filter(_FILE.fullmatch, storage.list_folder(folder)):
-                if self._folder is not None:
-                    target = storage.join(self._folder, name)
-                    storage.make_folder(self._folder)
-                    storage.replace_file(storage.join(folder, name), target)
 
 
 def _name_file(keys: Array) -> str:

@@ -7,7 +7,7 @@ both finds what the other one has computed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -67,7 +67,6 @@ def write_dataset_features(
     dataset: Dataset,
     folders: Folders,
     network: Network,
-    elsewhere: Callable[[Collection[int]], Iterable[str]] | None = None,
     earlier: Features | None = None,
 ) -> Counts:
     """Writes the table of features of a dataset.
@@ -77,8 +76,6 @@ def write_dataset_features(
         dataset: The commit.
         folders: Where its records and its index are.
         network: Computes the features.
-        elsewhere: Has `compute_part` called for some rows of the index, and returns the folders.
-            What they do not have is computed here.
         earlier: Those of another dataset, which are taken for the same images.
 
     Raises:
@@ -104,12 +101,7 @@ def write_dataset_features(
                 known.add(key)
     missing = {own[0]: key for key, own in rows.items() if key not in known}
     with progress.step("Features") if missing else nullcontext():
-        unknown = len(missing)
-        for folder in elsewhere(missing) if missing and elsewhere else ():
-            known |= FeatureCache(folder).load(rows, values)
-            cache.copy(folder)
-        missing = {row: key for row, key in missing.items() if key not in known}
-        done = unknown - len(missing)
+        done = 0
         records = _read_records(dataset, folders, missing)
         for group, features in _compute(records, network, len(missing)):
             keys = [missing[row] for row in group]
@@ -133,44 +125,10 @@ def write_dataset_features(
             yield table.take(pa.array(chosen)), found
 
     write_features(file, network.model, network.width, read_rows())
-    images, undecodable = int(has.sum()), unknown - done
+    images, undecodable = int(has.sum()), len(missing) - done
     if undecodable:
         progress.note(f"{format_count(undecodable, 'image')} cannot be decoded: no features.")
     return Counts(images, done, undecodable)
-
-
-def compute_part(
-    dataset: Dataset, folders: Folders, network: Network, folder: str, number: int, wanted: Array
-) -> None:
-    """Computes features of a shard into the folder of a cache, but not those that it has.
-
-    Args:
-        dataset: The commit.
-        folders: Where its records and its index are.
-        network: Computes the features.
-        folder: The folder, which must exist unless it is in a store.
-        number: The number of the shard.
-        wanted: A bit for each of its records: whether it is to be computed, uint8 [N / 8].
-
-    Raises:
-        DataError: The index or a record is damaged.
-        UsageError: The network gives numbers that are not finite.
-        OSError: A file cannot be read or written.
-    """
-    if not storage.is_remote(folder) and not storage.exists(folder):
-        raise storage.build_missing_error(folder)
-    contents = number_contents([storage.join(folders.index, dataset.index_files[number])])
-    bits, cache = np.unpackbits(wanted), FeatureCache(folder, must_keep=True)
-    keys = {own[0]: key for key, own in contents.items() if bits[own[0]]}
-    # It only matters which are there, so all get the same place.
-    places = {key: [0] for key in keys.values()}
-    known = cache.load(places, np.empty((1, network.width), np.float32))
-    missing = {row: key for row, key in keys.items() if key not in known}
-    path = storage.join(folders.examples, dataset.shards[number].file)
-    records = read_some_records(path, missing)
-    for group, features in _compute(records, network):
-        _check_finite(features, network)
-        cache.add([missing[row] for row in group], features)
 
 
 def _check_finite(features: Array, network: Network) -> None:
@@ -216,11 +174,11 @@ def _read_records(
 
 
 def _compute(
-    records: Iterator[tuple[int, bytes]], network: Network, total: int = 0
+    records: Iterator[tuple[int, bytes]], network: Network, total: int
 ) -> Iterator[tuple[list[int], Array]]:
     """Yields rows and their features [n, D], in the groups of the cache, without undecodable ones.
 
-    Threads decode the next images while the network computes. With a total, progress is shown.
+    Threads decode the next images while the network computes.
     """
     done = 0
     rows: list[int] = []
@@ -240,8 +198,7 @@ def _compute(
                 rows += decoded
                 computed.append(network.compute(np.stack([*decoded.values()])))
             done += len(numbers)
-            if total:
-                progress.advance(done, total, "images")
+            progress.advance(done, total, "images")
             if len(rows) >= _KEPT_IMAGES:
                 yield rows, np.concatenate(computed).astype(np.float32, copy=False)
                 rows, computed = [], []

@@ -14,7 +14,6 @@ from darkroom.options.fields import check_fields, document, option
 from darkroom.options.image import ImageFields, ImageOptions
 from darkroom.options.sidecars import READERS, check_readers
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import EngineFields, EngineOptions
 from darkroom.runtime.lazy_names import LazyModule
 
 if TYPE_CHECKING:
@@ -180,13 +179,13 @@ class EmbedFields:
         False,
         "Also compute features of the images, by which those that look alike are found.",
         group="conversion",
-        more="By efficientnet-lite0, where the conversion runs; see `darkroom.embed`.",
+        more="By efficientnet-lite0, in this process; see `darkroom.embed`.",
     )
 
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFields, EmbedFields):
+class ConversionOptions(SourceFields, ConversionFields, UpdateFields, EmbedFields):
     """All options of `darkroom.convert`, checked when created.
 
     In Python `columns` may also be a `Schema`, `label_map` a list of labels, and a path an
@@ -213,11 +212,6 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
         """
         check_flag("wait", self.wait)
         check_flag("embed", self.embed)
-        if self.embed and not self.wait:
-            raise UsageError(
-                "Features are computed when the records are there.",
-                "Leave wait=False (--no-wait) out, or use darkroom embed when the job has ended.",
-            )
         given = self.beam_options
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise UsageError(
@@ -226,7 +220,7 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
             )
         readers = check_readers(self.describe, compressed=self.compression == "gzip")
         object.__setattr__(self, "describe", readers)
-        _ = self.manifest, self.records, self.engine_options, self.updates
+        _ = self.manifest, self.records, self.updates
 
     @property
     def manifest(self) -> manifests.ManifestOptions:
@@ -242,11 +236,6 @@ class ConversionOptions(SourceFields, ConversionFields, EngineFields, UpdateFiel
     def updates(self) -> UpdateOptions:
         """What is taken from a dataset that exists."""
         return UpdateOptions(**pick_fields(self, UpdateOptions))
-
-    @property
-    def engine_options(self) -> EngineOptions:
-        """Which engine runs the job that writes the records."""
-        return EngineOptions(**pick_fields(self, EngineOptions))
 
 
 def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, describe, document, option
 
 KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 # Vertex mounts every bucket that the service account may read.
 VERTEX_BUCKETS = "/gcs"
-FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "dataflow")
-IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
 
 
 @document
@@ -82,66 +79,3 @@ class VertexOptions(SubmissionFields):
             UsageError: A value is wrong.
         """
         check_fields(self)
-
-
-@document
-@dataclass(frozen=True, kw_only=True)
-class EngineFields:
-    """Which engine runs the job that writes a dataset, and where it is."""
-
-    engine: str | None = option(
-        None,
-        "Engine that converts and computes features; darkroom finds the options of Beam for it.",
-        group="cluster",
-        choices=ENGINE_NAMES,
-        shown="in this process",
-    )
-    engine_url: str | None = option(
-        None,
-        "Address of the engine, as http://jobmanager:8081 or spark://master:7077.",
-        group="cluster",
-        metavar="URL",
-    )
-    engine_workers: str | None = option(
-        None,
-        "How darkroom runs on the machines of the engine: image=NAME, pool=HOST:PORT or "
-        "command=PATH.",
-        group="cluster",
-        metavar="KIND=VALUE",
-        shown="this process, if the engine is on this machine",
-        more="A container image, a worker pool of Beam beside each task manager, or a program that "
-        "starts a worker.",
-    )
-
-
-@document
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions(EngineFields):
-    """Which engine runs the job that writes a dataset, and where it is; checked when created."""
-
-    def __post_init__(self) -> None:
-        """Checks the options.
-
-        Raises:
-            UsageError: A value is wrong, or needs an engine.
-        """
-        check_fields(self)
-        if self.engine is None and (self.engine_url or self.engine_workers):
-            name = "engine_url" if self.engine_url else "engine_workers"
-            raise UsageError(f"{name} needs an engine.", f"Give engine: {', '.join(ENGINE_NAMES)}.")
-        if "@" in (self.engine_url or ""):
-            raise UsageError(
-                "engine_url contains a user name or a password.", "It is shown; leave them out."
-            )
-        kind, equals, value = (self.engine_workers or "image=x").partition("=")
-        if kind not in WORKERS or not equals or not value:
-            raise UsageError(
-                f"engine_workers is {self.engine_workers!r}, expected KIND=VALUE.",
-                "Give image=NAME, pool=HOST:PORT or command=PATH.",
-            )
-
-    @property
-    def workers(self) -> tuple[str, str] | None:
-        """Kind and value of `engine_workers`."""
-        kind, _, value = (self.engine_workers or "").partition("=")
-        return (kind, value) if kind else None

@@ -41,7 +41,7 @@ class Step:
         """Keeps how much is done, and how much of it an earlier run did."""
         if unit != self.unit:  # A new unit needs a new rate.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
-        if done <= before:  # An engine may take a minute before it does anything.
+        if done <= before:  # A job may take a minute before it does anything.
             self.count_started = now
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
         self.before, self.detail = before, detail

@@ -1,7 +1,6 @@
 import subprocess
 import sys
 import tarfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,8 +228,6 @@ def submit(tmp_path, monkeypatch, bucket):
             assert list(bucket) == [f"{OUTPUT}/.dataflow/journal.json"]
             written = ("staging/x/package", "temp/y", "notes.txt")
             bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
-            names = [thread.name for thread in threading.enumerate()]
-            result.is_watched = "darkroom-follow" in names
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
@@ -242,7 +239,6 @@ def submit(tmp_path, monkeypatch, bucket):
 def test_a_job_is_left_to_itself(submit, bucket):
     job_id, result = submit(wait=False)
     assert (job_id, result.waited, len(bucket)) == ("2024-02-29_job", 0, 4)
-    assert not result.is_watched
     found = ownership.survey(Folders.of_dataset(OUTPUT))
     assert found.foreign == (f"{OUTPUT}/.dataflow/notes.txt",)
 
@@ -250,7 +246,6 @@ def test_a_job_is_left_to_itself(submit, bucket):
 def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
     job_id, result = submit(wait=True)
     assert (job_id, result.waited) == ("2024-02-29_job", 1)
-    assert result.is_watched
     assert list(bucket) == [f"{OUTPUT}/.dataflow/notes.txt"]
 
 
@@ -288,7 +283,7 @@ def test_a_job_that_is_not_cancelled_with_its_client_is_named(submit):
 def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):
     folders, _ = plan(tmp_path, REMOTE[:3])
     output = Output(folders)
-    attempt = output.make_attempt(DATAFLOW_RUNNER, {})
+    attempt = output.make_attempt(DATAFLOW_RUNNER)
     output.begin(attempt, plan_tasks(folders, attempt, RecordOptions()))
     remote, token = attempt.folders, attempt.record.token
     assert remote.examples == f"{OUTPUT}/data-{token}"

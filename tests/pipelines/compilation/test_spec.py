@@ -260,10 +260,6 @@ def test_a_text_that_a_newer_yaml_takes_for_a_number_is_quoted(text: str):
         ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),
         ("kubeflow", {"beam_args": ("--runner=FlinkRunner",)}, "the image has no Java"),
         ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
-        ("kubeflow", {"engine": "spark", "engine_url": "spark://x:1"}, "engine_url is for runs on"),
-        ("kubeflow", {"engine": "flink"}, "Flink needs the address of a job server"),
-        ("kubeflow", {"engine": "flink", "engine_url": "http://:x"}, "is not an address of Flink"),
-        ("vertex", {"engine": "prism", "engine_workers": "image=x"}, "engine_workers is for runs"),
         ("kubeflow", {"beam_args": ("--s3_region_name=x",)}, "Beam's options for s3://"),
         ("kubeflow", {"beam_args": ("runner",)}, "is not an option"),
         ("kubeflow", {"model": "keras.applications:MobilNet"}, "Did you mean MobileNet or"),
@@ -295,37 +291,22 @@ def test_options_that_work_on_the_target_are_accepted(target: str, options: dict
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("given", "expected"),
     [
-        ({}, ["--environment_type=EXTERNAL", "--environment_config=localhost:50000"]),
-        (
-            {"engine_url": "jobs:8081/", "engine_workers": "pool=localhost:1"},
-            [
-                "--environment_type=EXTERNAL",
-                "--environment_config=localhost:1",
-                "--flink_master=http://jobs:8081",
-            ],
-        ),
-        (
-            {"engine_workers": "command=/opt/worker"},
-            ["--environment_type=PROCESS", '--environment_config={"command": "/opt/worker"}'],
-        ),
+        ([], ["--environment_type=EXTERNAL", "--environment_config=localhost:50000"]),
+        (["--environment_type=PROCESS", '--environment_config={"command": "/opt/worker"}'], []),
     ],
 )
-def test_flink_is_an_engine_of_compiled_pipelines(options: dict[str, Any], expected: list[str]):
-    config = _config(engine="flink", beam_args=("--job_endpoint=flink:8099",), **options)
-    containers = _containers(compile_pipeline(config, "kubeflow"))
-    args = containers["ImageToTFRecord"]["args"]
-    assert args[args.index("--runner=PortableRunner") :] == [
-        "--runner=PortableRunner",
-        "--job_endpoint=flink:8099",
-        f"--sdk_container_image={IMAGE}",
-        *expected,
-    ]
-    # The engine writes the dataset. Whatever else uses Beam runs in its task.
-    plain = _containers(compile_pipeline(_config(), "kubeflow"))
-    for name in ("ImageStatisticsGen", "Evaluator"):
-        assert containers[name]["args"] == plain[name]["args"]
+def test_a_job_server_takes_the_jobs_of_a_compiled_pipeline(given: list[str], expected: list[str]):
+    args = ["--runner=PortableRunner", "--job_endpoint=flink:8099", *given]
+    containers = _containers(compile_pipeline(_config(beam_args=tuple(args)), "kubeflow"))
+    for name in ("ImageToTFRecord", "ImageStatisticsGen", "Evaluator"):
+        found = containers[name]["args"]
+        assert found[found.index("--runner=PortableRunner") :] == [
+            *args,
+            f"--sdk_container_image={IMAGE}",
+            *expected,
+        ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import FlagGroups, add_command, add_dataset, read_options
+from darkroom.cli.shared.flags import add_command, add_dataset, read_options
 from darkroom.cli.shared.output import print_result
 from darkroom.options.training import EFFICIENTNET_LITE
 
@@ -30,19 +30,14 @@ def add(commands: Any) -> None:
         help="A file of ONNX or Keras, or the folder of a SavedModel, from images to features "
         "(default: %(default)s). A SavedModel is a program: give none of a stranger",
     )
-    FlagGroups(parser).add_runners()
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.embed import embed
-    from darkroom.options.conversion import ConversionOptions
     from darkroom.runtime import progress
 
-    values = read_options(arguments)
-    names = ("directory", "model", "runner", "project", "region")
-    named = {name: values.pop(name) for name in names if name in values}
     with progress.use(progress.make_sink(sys.stderr)):
-        found = embed(**named, options=ConversionOptions(**values))
+        found = embed(**read_options(arguments))
     print_result(found, as_json=arguments.json)
     return 0

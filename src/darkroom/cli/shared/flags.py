@@ -12,7 +12,7 @@ from darkroom.options.conversion import ConversionFields, EmbedFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import EngineFields, KubeflowFields, VertexOptions
+from darkroom.options.targets import KubeflowFields, VertexOptions
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
@@ -22,7 +22,6 @@ PIPELINE_CLASSES = (
     SourceFields,
     ConversionFields,
     EmbedFields,
-    EngineFields,
     ValidationFields,
     TrainingFields,
 )
@@ -61,7 +60,6 @@ class FlagGroups:
 
     def add_runners(self) -> None:
         """Adds the flags of the place where Beam runs, as `convert` takes them."""
-        self.add_options(EngineFields)
         for flag, metavar, help in (
             ("--runner", "NAME", "Beam runner (default: in this process)"),
             ("--project", "NAME", "Google Cloud project, for Dataflow"),

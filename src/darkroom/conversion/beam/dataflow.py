@@ -9,13 +9,11 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.following import follow_shards
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
@@ -164,18 +162,13 @@ class DataflowJob:
         """
         from darkroom.conversion.beam.transforms import WriteDataset
 
-        with follow_shards(job) if wait else nullcontext():
-            return self.run(WriteDataset(job), wait)
-
-    def run(self, transform: beam.PTransform, wait: bool = True) -> str:
-        """Runs a transform as a job; see `submit`."""
         folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
         folders = Folders.of_dataset(self.output_dir)
         # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            result = self.build_pipeline(transform, scratch).run()
+            result = self.build_pipeline(WriteDataset(job), scratch).run()
         job_id = str(result.job_id())
         if wait:
             self._wait(result, job_id)

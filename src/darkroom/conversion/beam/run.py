@@ -1,17 +1,15 @@
-"""Runs the job that writes a dataset, here or on an engine, and waits for its end."""
+"""Runs the job that writes a dataset, here or by a runner of Beam, and waits for its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam.engine import Engine
-from darkroom.conversion.beam.following import follow_shards
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, find_engine, is_local
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, is_local
 from darkroom.conversion.shards.writing import WriteJob
-from darkroom.errors import OutputError, StorageError
-from darkroom.runtime.process import collect_less_garbage
+from darkroom.errors import DarkroomError, StorageError
+from darkroom.runtime import progress
+from darkroom.runtime.process import collect_less_garbage, explain_end
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -24,8 +22,8 @@ def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_nam
         job: The shards and the commit.
         runner: Beam's name of the runner.
         beam_options: Beam's options by name.
-        job_name: Name of the job on an engine, which no other job may have. A name in the options
-            is put before it.
+        job_name: Name of the job elsewhere, which no other job may have. A name in the options is
+            put before it.
 
     Raises:
         DarkroomError: It failed.
@@ -50,38 +48,55 @@ def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
         DarkroomError: It failed.
     """
     from darkroom.conversion.beam.transforms import WriteDataset
+    from darkroom.runtime.plain_beam import apply_transform
 
     if _runs_in_this_process(pipeline):
         job.run_here()
         return
-    followed = follow_shards(job) if _get_engine(pipeline) else nullcontext()
-    with _find_unshared(job), followed:
-        run_transform(pipeline, WriteDataset(job), job_name)
-
-
-def run_transform(pipeline: beam.Pipeline, transform: beam.PTransform, job_name: str) -> None:
-    """Runs a transform in a pipeline that holds nothing else; see `run_write`."""
-    from darkroom.runtime.plain_beam import apply_transform
-
+    transform = WriteDataset(job)
     apply_transform(pipeline, transform.label, transform)
     with collect_less_garbage():
         run_pipeline(pipeline, job_name)
 
 
 def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
-    """Runs a pipeline to its end, on the engine that its options name, or as Beam does.
+    """Runs a pipeline to its end.
+
+    Where its client is interrupted, a job elsewhere keeps running.
 
     Args:
         pipeline: A whole pipeline.
         job_name: As of `run_job`.
 
     Raises:
-        DarkroomError: It failed on an engine.
+        StorageError: It failed elsewhere.
     """
-    if engine := _get_engine(pipeline):
-        engine.run(pipeline, job_name)
-    else:
+    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+
+    runner = pipeline.options.view_as(StandardOptions).runner
+    if is_local(runner):
         pipeline.run().wait_until_finish()
+        return
+    named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
+    named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
+    progress.note(f"The job {named.job_name} begins by {runner}.")
+    try:
+        pipeline.run().wait_until_finish()
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        explain_end(
+            interrupt,
+            f"The job {named.job_name} of {runner} may keep running: cancel it there by this name.",
+        )
+        raise
+    except DarkroomError:
+        raise
+    except Exception as error:
+        # Beam has logged all lines of it: often a trace of Python, whose last one says why.
+        why = str(error).strip().rpartition("\n")[2]
+        raise StorageError(
+            f"The job {named.job_name} of {runner} failed: {why}",
+            "The lines above and the runner's own log say more. Finished shards are kept.",
+        ) from error
 
 
 def _runs_in_this_process(pipeline: beam.Pipeline) -> bool:
@@ -90,29 +105,3 @@ def _runs_in_this_process(pipeline: beam.Pipeline) -> bool:
     options = pipeline.options.view_as(DirectOptions)
     has_workers = (options.direct_running_mode, options.direct_num_workers) != ("in_memory", 1)
     return is_local(pipeline.options.view_as(StandardOptions).runner) and not has_workers
-
-
-def _get_engine(pipeline: beam.Pipeline) -> Engine | None:
-    from apache_beam.options.pipeline_options import StandardOptions
-
-    return find_engine(pipeline.options.view_as(StandardOptions).runner)
-
-
-@contextmanager
-def _find_unshared(job: WriteJob) -> Iterator[None]:
-    """Tells an output that workers do not see from one that a later run has taken.
-
-    To a worker both look the same, but the client sees the attempt's folder.
-    """
-    try:
-        yield
-    except OutputError as error:
-        attempt = job.tasks[0].attempt
-        if f"attempt {attempt.folders.token} ends" not in error.message:
-            raise
-        attempt.check_current()
-        raise StorageError(
-            "The engine's workers do not see the output folder.",
-            "Give an output that all machines reach at this path: a store, or a shared file "
-            f"system. {error.hint}",
-        ) from error

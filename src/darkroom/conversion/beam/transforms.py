@@ -47,8 +47,7 @@ class WriteShardFn(beam.DoFn):
         # Else it would reject all of them.
         if self._seen and not any(map(os.path.exists, self._seen)):
             raise StorageError(
-                f"The engine's workers do not see the images: {self._seen[0]} is not on "
-                f"{platform.node()}.",
+                f"The workers do not see the images: {self._seen[0]} is not on {platform.node()}.",
                 "Have the images where all machines reach them at this path: in a store, or on a "
                 "shared file system.",
             )

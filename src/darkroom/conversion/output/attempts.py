@@ -33,8 +33,7 @@ class Record:
         host: Where its client runs.
         process: The number of the client's process there.
         runner: Beam's name of the runner.
-        job: The name of the job on an engine; empty when the client does the work itself.
-        engine: The address of the engine, where it can be asked for the job.
+        job: The name of the job, where a runner of Beam does the work elsewhere; else empty.
         replaces: On a store, the version of the output's `dataset.json` when the attempt began.
     """
 
@@ -43,7 +42,6 @@ class Record:
     process: int = field(default_factory=os.getpid)
     runner: str = ""
     job: str = ""
-    engine: str = ""
     replaces: str = ""
 
     @property
@@ -144,6 +142,7 @@ def read_record(path: str) -> Record | None:
         fields = storage.read_json(path, dict[str, Any], _MAX_BYTES)
         if fields.pop("darkroom_attempt", 0) != 1:
             return None
+        fields.pop("engine", None)  # of 0.2
         found = build_value(fields, Record)
     except (*storage.UNUSABLE, ValueError):
         return None

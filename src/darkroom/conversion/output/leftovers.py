@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from darkroom import storage
-from darkroom.conversion.beam.engine import EngineJob
-from darkroom.conversion.beam.runners import find_engine
 from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
@@ -24,7 +22,7 @@ from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.pointer import find_data
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import UsageError
 from darkroom.runtime import progress
 from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count
@@ -50,10 +48,7 @@ class Leftover:
         state: Whether it runs.
         why: How that is known.
         shards: Shards that it has finished.
-        job: The command that ends its job on an engine, while that runs; else empty.
-        job_name: Name of its job on an engine; empty without one.
-        job_id: The engine's id of that job, as far as it was asked and knows it.
-        engine: The address that was asked.
+        job_name: Name of its job, where a runner of Beam does the work elsewhere; else empty.
         resumes: Whether the same command resumes after its finished shards.
     """
 
@@ -62,10 +57,7 @@ class Leftover:
     state: State
     why: str
     shards: int = 0
-    job: str = ""
     job_name: str = ""
-    job_id: str = ""
-    engine: str = ""
     resumes: bool = False
 
     @property
@@ -92,8 +84,7 @@ class Leftovers(Result):
 
     def describe(self) -> Outcome:
         """Returns the attempts, and what to do about them."""
-        lines = [f"Stop a job that runs: {each.job}" for each in self.attempts if each.job]
-        lines[:0] = [
+        lines = [
             f"{each.token:8}  {each.state.value:10}  "
             f"{format_count(each.shards, 'finished shard')}; {each.why}"
             for each in self.attempts
@@ -156,12 +147,10 @@ def note_running_jobs(output: str) -> None:
     for each in _find(output):
         # On a disk the lock of the output proves more than a running process.
         is_client = storage.is_remote(output) and own not in each.why
-        if each.state is State.RUNNING and (each.job or is_client):
+        if each.state is State.RUNNING and is_client:
             what = "job" if each.job_name else "run"
-            stop = f" Stop it with: {each.job}" if each.job else ""
             progress.note(
-                f"Warning: {each.why}. This run takes {output} from that {what}, which will "
-                f"fail.{stop}"
+                f"Warning: {each.why}. This run takes {output} from that {what}, which will fail."
             )
 
 
@@ -181,9 +170,9 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
     for token in tokens:
         folders = replace(owner, token=token)
         record = read_record(storage.join(folders.work, RECORD_FILE))
-        state, why, job = _judge(output, record)
+        state, why = _judge(output, record)
         if is_committed:
-            state, why, job = State.ENDED, "its dataset is that of the output", None
+            state, why = State.ENDED, "its dataset is that of the output"
         names = storage.list_everything(folders.work)
         reports = [name for name in names if "/shard-" in name and name.endswith(REPORT_SUFFIX)]
         yield Leftover(
@@ -192,10 +181,7 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
             state,
             why,
             len(reports),
-            job.stop if job and not job.has_ended else "",
             record.job if record else "",
-            job.id if job else "",
-            record.engine if record else "",
             resumes=bool(reports) and state is State.ENDED and not is_committed,
         )
     if folder != output and not tokens and not is_dataset:
@@ -205,38 +191,23 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
         yield Leftover(folder.rpartition("-")[2], folder, state, why)
 
 
-def _judge(output: str, record: Record | None) -> tuple[State, str, EngineJob | None]:
-    """Returns the state of an attempt, how that is known, and its job if an engine knows it."""
+def _judge(output: str, record: Record | None) -> tuple[State, str]:
+    """Returns the state of an attempt, and how that is known."""
     if record is None:
-        return State.UNKNOWN, "it has no record of its client", None
+        return State.UNKNOWN, "it has no record of its client"
     if storage.is_remote(output) and record.replaces != read_version(output):
-        return State.SUPERSEDED, "another run has written the dataset of the output since", None
+        return State.SUPERSEDED, "another run has written the dataset of the output since"
     if record.job:
-        return _judge_job(record)
+        what = f"job {record.job} on {record.runner}"
+        # This process itself may live on after its run, as one of a notebook does.
+        if record.is_here and record.process != os.getpid() and _is_alive(record.process):
+            return State.RUNNING, f"{what} has a client that is running: {record.client}"
+        return State.UNKNOWN, f"{what} may outlive its client"
     if not record.is_here:
-        return State.UNKNOWN, f"{record.client} cannot be seen from here", None
+        return State.UNKNOWN, f"{record.client} cannot be seen from here"
     if _is_alive(record.process):
-        return State.RUNNING, f"{record.client} is there", None
-    return State.ENDED, f"{record.client} has ended", None
-
-
-def _judge_job(record: Record) -> tuple[State, str, EngineJob | None]:
-    what = f"job {record.job} on {record.runner}"
-    state, why = State.UNKNOWN, f"{what} may outlive its client"
-    engine = find_engine(record.runner)
-    if record.engine and engine:
-        try:
-            found = engine.find_job(record.engine, record.job)
-        except StorageError as error:
-            return State.UNKNOWN, f"{what}: {error.message}", None
-        if found:
-            state = State.ENDED if found.has_ended else State.RUNNING
-            return state, f"{what} is {found.state} at {record.engine} as {found.id}", found
-        why = f"{what} is not, or not yet, known at {record.engine}"
-    # This process itself may live on after its run, as one of a notebook does.
-    if record.is_here and record.process != os.getpid() and _is_alive(record.process):
-        return State.RUNNING, f"{what} has a client that is running: {record.client}", None
-    return state, why, None
+        return State.RUNNING, f"{record.client} is there"
+    return State.ENDED, f"{record.client} has ended"
 
 
 def _is_alive(process: int) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, find_engine
+from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
@@ -210,15 +209,11 @@ class Output:
             ownership.end_attempt(folders, committed=True)
             exchange.replace_dataset(beside._lock, self._lock)
 
-    def make_attempt(
-        self, runner: str, beam_options: Mapping[str, Any], *, in_place: bool = False
-    ) -> Attempt:
+    def make_attempt(self, runner: str, *, in_place: bool = False) -> Attempt:
         """Returns a new attempt, which has written nothing.
 
         Args:
-            runner: Beam's name of the runner. On an engine, the job gets a name by which it can be
-                found.
-            beam_options: Beam's options by name.
+            runner: Beam's name of the runner. A job elsewhere gets a name by which it can be found.
             in_place: Whether workers read the manifest where it is, and the files go into the
                 output itself on a store, too, because nobody else uses that output.
         """
@@ -234,9 +229,7 @@ class Output:
                 data = data_folder(self.folder, record.token)
                 folders = Folders.of_dataset(data, folders.manifest, record.token)
         if not in_place and runner != LOCAL_RUNNER:
-            engine = find_engine(runner)
-            address = engine.find_address(beam_options) if engine else ""
-            record = replace(record, job=f"darkroom-{record.token}", engine=address)
+            record = replace(record, job=f"darkroom-{record.token}")
             shared = storage.join(folders.work, "manifest")
             folders = replace(folders, manifest=shared, manifest_rejects=shared)
         return Attempt(folders, self.folder, record, tuple(earlier), self._describe)

@@ -53,11 +53,6 @@ class WriteJob:
     seen: Sequence[str] = ()
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    @property
-    def has_reported(self) -> bool:
-        """Whether a worker in this very process shows the progress of this run."""
-        return self.run in _done
-
     @collect_less_garbage()
     def run_here(self) -> None:
         """Writes the dataset in this process.
@@ -110,7 +105,7 @@ class ShardWriters:
 
     def begin(self, task: ShardTask) -> ShardReport | None:
         """Begins a shard; returns the report of an earlier one when enough are being written."""
-        # For all of the process, which an engine may have started.
+        # For all of the process, which may be a worker of Beam.
         storage.set_patience(task.patience_seconds)
         if task.has_images and self._readers is None:
             self._readers = (
