@@ -113,9 +113,9 @@ def _make_torch_template(job: dict[str, Any], objects: list[dict[str, Any]]) -> 
 
 # What each overlay is tried with besides what it has.
 CHOSEN = {
-    "gke": ("flink", "serving"),
-    "kfp-store": ("flink", "serving", "trainer"),
-    "s3": ("flink", "serving"),
+    "gke": ("serving",),
+    "kfp-store": ("serving", "trainer"),
+    "s3": ("serving",),
 }
 
 

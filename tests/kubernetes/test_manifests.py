@@ -17,7 +17,7 @@ from .conftest import list_choices
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "kubernetes"
-NUM_PODS = 11
+NUM_PODS = 8
 
 
 def _list_files(folder: Path) -> set[Path]:
@@ -61,7 +61,7 @@ def _find_faults(pod) -> list[str]:
         }
         faults += [key for key, value in expected.items() if own.get(key) != value]
         user = own.get("runAsUser", security["runAsUser"])
-        if user != (9999 if container["image"].startswith("flink:") else 65532):
+        if user != 65532:
             faults.append(f"runAsUser {user}")
         mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
         volumes = {each["name"]: each for each in pod.spec["volumes"]}
@@ -81,7 +81,7 @@ def test_all_pods_are_restricted_and_have_resources(pods):
 
 def test_servers_have_probes(pods):
     served = [pod for pod in pods if pod.is_served]
-    assert len(served) == 6
+    assert len(served) == 3
     for pod in served:
         for container in pod.spec["containers"]:
             probes = [container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
@@ -131,7 +131,6 @@ def test_everything_that_a_pod_names_exists(objects, pods):
     assert named <= made
     assert {name for kind, name in named if kind == "ConfigMap"} == {
         "darkroom",
-        "darkroom-flink",
         "darkroom-pipeline",
     }
 
@@ -141,13 +140,9 @@ def test_everything_that_a_pod_names_exists(objects, pods):
 
 def test_images_are_ours_by_one_name_or_have_a_version(pods):
     images = Counter(each["image"] for pod in pods for each in pod.spec["containers"])
-    lock = (ROOT / "constraints" / "tfx-1.21-py311.txt").read_text()
-    beam = re.search(r"^apache-beam==(\S+)", lock, re.M)[1]
     assert images == {
-        "darkroom": 7,
+        "darkroom": 6,
         "registry.example.com/my-training:1": 1,
-        "flink:1.20-java17": 2,
-        f"apache/beam_flink1.20_job_server:{beam}": 1,
         "tensorflow/serving:2.20.0": 1,
     }
     wiring = yaml.safe_load((FOLDER / "components/wiring/kustomization.yaml").read_text())
@@ -164,7 +159,7 @@ def _count_matches(selector: dict[str, str], pods) -> list:
 def test_every_service_selects_ports_of_one_workload(objects, pods):
     plain = [pod for pod in pods if pod.kind != "TrainJob"]
     services = [each for each in objects if each["kind"] == "Service"]
-    assert len(services) == 5
+    assert len(services) == 3
     for service in services:
         (pod,) = _count_matches(service["spec"]["selector"], plain)
         ports = [port for each in pod.spec["containers"] for port in each["ports"]]
@@ -191,9 +186,7 @@ def test_every_address_of_ours_is_a_service_with_its_port(objects, pods):
         if each["kind"] == "Service"
         for port in each["spec"]["ports"]
     }
-    flink = yaml.safe_load((FOLDER / "components/flink/config.yaml").read_text())
-    named = {(flink["jobmanager"]["rpc"]["address"], flink["jobmanager"]["rpc"]["port"])}
-    named.add((flink["rest"]["address"], flink["rest"]["port"]))
+    named = set()
     for pod in pods:
         for container in pod.spec["containers"]:
             command, environment = pod.expand(container)
@@ -203,29 +196,7 @@ def test_every_address_of_ours_is_a_service_with_its_port(objects, pods):
     assert named <= ports
     assert {host for host, _ in named} == {
         "darkroom-dispatcher",
-        "darkroom-flink-jobmanager",
         "darkroom-training",
-    }
-
-
-def test_flink_listens_on_the_ports_of_its_pods(pods):
-    flink = yaml.safe_load((FOLDER / "components/flink/config.yaml").read_text())
-    found = {
-        container["name"]: {port["name"]: port["containerPort"] for port in container["ports"]}
-        for pod in pods
-        for container in pod.spec["containers"]
-        if container["image"].startswith("flink:")
-    }
-    assert found == {
-        "jobmanager": {
-            "rpc": flink["jobmanager"]["rpc"]["port"],
-            "blob": flink["blob"]["server"]["port"],
-            "rest": flink["rest"]["port"],
-        },
-        "taskmanager": {
-            "data": flink["taskmanager"]["data"]["port"],
-            "rpc": flink["taskmanager"]["rpc"]["port"],
-        },
     }
 
 

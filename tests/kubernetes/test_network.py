@@ -127,22 +127,6 @@ def test_which_pods_may_talk_to_each_other(policies, pods):
         "darkroom-training -> darkroom-input:5051",
         # training
         "darkroom-training -> darkroom-training:2222",
-        # Beam on Flink
-        "darkroom-beam-jobs -> darkroom-flink-jobmanager:8081",
-        "darkroom-flink-jobmanager -> darkroom-flink-taskmanager:6122",
-        "darkroom-flink-taskmanager -> darkroom-flink-jobmanager:6123",
-        "darkroom-flink-taskmanager -> darkroom-flink-jobmanager:6124",
-        "darkroom-flink-taskmanager -> darkroom-flink-taskmanager:6121",
-        "darkroom-flink-taskmanager -> darkroom-flink-taskmanager:6122",
-        "darkroom-convert -> darkroom-beam-jobs:8098",
-        "darkroom-convert -> darkroom-beam-jobs:8099",
-        "darkroom-convert -> darkroom-flink-jobmanager:8081",
-        "task -> darkroom-beam-jobs:8098",
-        "task -> darkroom-beam-jobs:8099",
-        "task -> darkroom-flink-jobmanager:8081",
-        "task of Kubeflow -> darkroom-beam-jobs:8098",
-        "task of Kubeflow -> darkroom-beam-jobs:8099",
-        "task of Kubeflow -> darkroom-flink-jobmanager:8081",
         # serving
         "client -> darkroom-serving:8080",
     }
@@ -181,7 +165,6 @@ def test_only_pods_that_use_the_store_reach_it(pods):
     assert users == {
         "Job/darkroom-submit",
         "Job/darkroom-convert",
-        "Deployment/darkroom-flink-taskmanager",
         "InferenceService/darkroom",
     }
 

@@ -66,7 +66,7 @@ def test_kubernetes_accepts_every_object(rendered, release):
     checked = [each for each in different.values() if each["kind"] not in OF_OPERATORS]
     for each in checked:
         kubernetes_validate.validate(each, release, strict=True)
-    assert len(checked) > 50
+    assert len(checked) > 40
 
 
 def test_a_cluster_without_operators_takes_every_overlay_as_it_is(plain):
@@ -101,7 +101,7 @@ def _list_labels(value: Any) -> list[dict[str, str]]:
 def test_policies_select_our_own_pods_and_no_other_one_of_the_namespace(rendered, overlay):
     ours = "app.kubernetes.io/instance"
     labels = [found for each in rendered[overlay] for found in _list_labels(each)]
-    assert len(labels) == (10 if overlay == "kfp-store" else 9)
+    assert len(labels) == (7 if overlay == "kfp-store" else 6)
     assert {each[ours] for each in labels} == {"darkroom"}
     policies = [each for each in rendered[overlay] if each["kind"] == "NetworkPolicy"]
     for policy in policies:
@@ -154,7 +154,7 @@ def test_pods_that_use_the_store_have_an_identity_and_no_key(rendered, overlay, 
     accounts = [each for each in rendered[overlay] if each["kind"] == "ServiceAccount"]
     found = {each["metadata"]["name"]: each["metadata"].get("annotations") for each in accounts}
     users = ("darkroom-serving", "darkroom-submit", "darkroom-worker")
-    assert found == {"darkroom-flink": None, **{name: {key: value.format(name)} for name in users}}
+    assert found == {name: {key: value.format(name)} for name in users}
     assert not any("secrets" in each for each in accounts)
 
 
