@@ -11,7 +11,9 @@ _IN_A_FILE = "Give it in the file of --config, or in compile and submit by --set
 # A command; an option, which is also its flag with dashes and its name in TOML; the flag of a
 # command, where the option is still there; a public name of Python with its package, as
 # `darkroom.Engine`.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "attempts": "Run the same command again: it resumes, and says which attempt may still run.",
+}
 OPTIONS: dict[str, str] = {
     "cron": "Start `darkroom submit` by a CronJob, or make a schedule in the service.",
     "persistent_resource": "Give the compiled file to the beta API of Vertex.",

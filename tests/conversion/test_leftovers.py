@@ -1,18 +1,16 @@
-"""Attempts that left files in an output, as `darkroom attempts` lists and removes them."""
+"""Attempts that left files in an output, or whose job still runs."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import subprocess
-import sys
+import socket
 from pathlib import Path
 
 import pytest
 
 import darkroom
-from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.output.attempts import Record
@@ -20,7 +18,6 @@ from darkroom.conversion.shards.shard import write_shard
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
-from darkroom.storage.locks import FolderLock
 from darkroom.storage.parquet import KeptTables
 
 EMBEDDED = ConversionOptions(beam_options={"job_endpoint": "embed"})
@@ -47,107 +44,29 @@ def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **opti
             darkroom.convert(source, output, num_shards=3, columns=COLUMNS, **options)
 
 
-def _end_process(output: str) -> None:
-    """Makes the record of an attempt that of a process that has ended."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    (path,) = Path(output).glob(".attempt/*/attempt.json")
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "process": ended.pid}))
-
-
-def _list(output: str, capsys: pytest.CaptureFixture, *more: str) -> str:
-    assert main(["attempts", output, *more]) == 0
-    return capsys.readouterr().out
-
-
-def test_an_output_without_attempts(source, tmp_path, capsys):
-    darkroom.convert(source, f"{tmp_path}/out", columns=COLUMNS)
-    assert _list(f"{tmp_path}/out", capsys) == f"No run has left anything in {tmp_path}/out.\n"
-    assert main(["attempts", f"{tmp_path}/nothing"]) == 2
-    assert f"There is no folder {tmp_path}/nothing." in capsys.readouterr().err
-
-
-def test_a_client_that_runs_and_one_that_has_ended(source, tmp_path, monkeypatch, capsys):
-    out = f"{tmp_path}/out"
-    _interrupt(source, out, monkeypatch)
-    (token,) = os.listdir(f"{out}/.attempt")
-    said = _list(out, capsys, "--remove")
-    assert said.splitlines()[0].startswith(f"{token}  running     1 finished shard; process ")
-    assert "Removed: 0 attempts, because none is known to have ended." in said
-    assert os.path.exists(f"{out}/Split-train")
-
-    _end_process(out)
-    said = _list(out, capsys)
-    assert said.splitlines()[0].startswith(f"{token}  ended       1 finished shard; process ")
-    assert said.splitlines()[1:] == [
-        "To resume, run the same command again: 1 finished shard is kept.",
-        f"Or delete ended attempts: darkroom attempts {out} --remove",
-    ]
-    mine = Path(out, "Split-train/notes.txt")
-    mine.write_text("mine")
-    assert "Removed: 1 attempt." in _list(out, capsys, "--remove")
-    assert [path for path in Path(out).rglob("*") if path.is_file()] == [mine]
-
-
-def test_the_files_of_a_committed_dataset_stay(source, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out"
-    _interrupt(source, str(out), monkeypatch)
-    shutil.copytree(out / ".attempt", tmp_path / "attempt")
-    darkroom.convert(source, out, num_shards=3, columns=COLUMNS)
-    # As if the run had been killed after its commit.
-    shutil.copytree(tmp_path / "attempt", out / ".attempt")
-    assert "ended       1 finished shard; its dataset is that of the output" in _list(
-        str(out), capsys, "--remove"
-    )
-    assert not (out / ".attempt").exists()
-    assert darkroom.verify(out).findings == ()
-
-
-def test_a_lock_is_told_from_one_that_locks_nothing(source, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out"
-    _interrupt(source, str(out), monkeypatch)
-    with FolderLock(str(out)):
-        assert f"{out} is locked by process {os.getpid()} on " in _list(str(out), capsys)
-        assert main(["attempts", str(out), "--remove"]) == OutputError.exit_code
-        assert f"{out} is being written by process" in capsys.readouterr().err
-    (out / ".darkroom.lock").write_text("process 1 on another")
-    said = _list(str(out), capsys)
-    assert f"{out} has a lock that process 1 on another left behind; it locks nothing." in said
-
-
-@pytest.mark.parametrize(("client", "state"), [("another", "running"), ("this one", "unknown")])
-def test_a_job_elsewhere_may_outlive_its_client(
-    source, tmp_path, monkeypatch, capsys, client, state
+@pytest.mark.parametrize("who", ["a job", "a process", "a record of others"])
+def test_a_run_names_the_job_that_it_takes_an_output_from(
+    source, tmp_path, monkeypatch, capsys, who
 ):
+    """A job may outlive its client. On a disk the lock tells whether a process is there."""
     out = f"{tmp_path}/out"
-    _interrupt(source, out, monkeypatch, runner="PortableRunner", options=EMBEDDED)
+    job_options = {"runner": "PortableRunner", "options": EMBEDDED} if who == "a job" else {}
+    _interrupt(source, out, monkeypatch, **job_options)
     (token,) = os.listdir(f"{out}/.attempt")
-    if client == "another":
-        path = Path(out, ".attempt", token, "attempt.json")
-        # As 0.2 wrote it, too.
-        record = {**json.loads(path.read_text()), "process": os.getppid(), "engine": ""}
-        path.write_text(json.dumps(record))
-    (found,) = json.loads(_list(out, capsys, "--json", "--remove"))["attempts"]
-    assert (found["token"], found["state"], found["shards"]) == (token, state, 1)
-    assert found["job_name"] == f"darkroom-{token}"
-    assert found["why"].startswith(f"job darkroom-{token} on PortableRunner ")
-    assert not found["resumes"]
-    # Nothing was removed, and a run that takes the output resumes.
-    assert main(["convert", source, "--output-dir", out, "--columns", json.dumps(COLUMNS)]) == 0
+    path = Path(out, ".attempt", token, "attempt.json")
+    # As 0.2 wrote it, too.
+    path.write_text(json.dumps({**json.loads(path.read_text()), "engine": ""}))
+    if who == "a record of others":
+        path.write_bytes(Record("../../x", job="x").to_bytes())
+    columns = json.dumps(COLUMNS)
+    assert main(["convert", source, "--output-dir", out, "--columns", columns]) == 0
+    said = capsys.readouterr().err
+    told = (
+        f"this run takes {out} from attempt {token} (process {os.getpid()} on "
+        f"{socket.gethostname()}, job darkroom-{token} of PortableRunner), which fails"
+    )
+    assert (told in said) == ("this run takes" in said) == (who == "a job")
     assert darkroom.verify(out).findings == ()
-
-
-def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, capsys):
-    out = f"{tmp_path}/out"
-    _interrupt(source, out, monkeypatch)
-    (path,) = Path(out).glob(".attempt/*/attempt.json")
-    for data in (b"{", b'{"darkroom_attempt": 2}', Record("../../x").to_bytes()):
-        path.write_bytes(data)
-        said = _list(out, capsys, "--remove")
-        assert "unknown     1 finished shard; it has no record of its client" in said
-        assert "Removed: 0 attempts, because none is known to have ended." in said
-        assert storage.exists(f"{out}/Split-train")
 
 
 def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
@@ -157,5 +76,5 @@ def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
         write_shard(write.tasks[0], None, KeptTables())
 
     monkeypatch.setattr(job, "run_job", lose_output)
-    with pytest.raises(OutputError, match=f"A later run has taken {tmp_path}/out, so attempt"):
+    with pytest.raises(OutputError, match=f"ends, because a later run has taken {tmp_path}/out"):
         darkroom.convert(source, tmp_path / "out", columns=COLUMNS)

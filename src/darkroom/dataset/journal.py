@@ -41,9 +41,10 @@ def journal_path(folders: Folders) -> str:
     return storage.join(folders.work, JOURNAL_FILE)
 
 
-def list_attempts(folders: Folders) -> list[str]:
-    """Returns the tokens of the attempts that have folders in an output."""
-    return [name for name in storage.list_folder(folders.attempts) if TOKEN.fullmatch(name)]
+def list_attempts(folders: Folders) -> list[Folders]:
+    """Returns the folders of the attempts that have left some in an output."""
+    tokens = filter(TOKEN.fullmatch, storage.list_folder(folders.attempts))
+    return [replace(folders, token=token) for token in tokens]
 
 
 def write_journal(
@@ -112,8 +113,7 @@ def is_output(folder: str) -> bool:
     names = filter(DATA_FOLDER.fullmatch, storage.list_folder(folder))
     if any(is_output(storage.join(folder, name)) for name in names):
         return True
-    attempts = (replace(folders, token=token) for token in list_attempts(folders))
-    return any(_read(each, journal_path(each)) is not None for each in attempts)
+    return any(_read(each, journal_path(each)) is not None for each in list_attempts(folders))
 
 
 def find_outputs(folder: str, left_out: Counter[str] | None = None) -> tuple[list[str], list[str]]:

@@ -58,21 +58,6 @@ class FolderLock:
         return os.path.join(storage.local_path(self.folder), LOCK_FILE)
 
 
-def describe_lock(folder: str) -> str:
-    """Returns who holds the lock of a folder, or left it behind; empty if nobody did."""
-    path = os.path.join(storage.local_path(folder), LOCK_FILE)
-    if storage.is_remote(folder) or not os.path.isfile(path) or not is_lock(path):
-        return ""
-    with open(path, "rb") as file:
-        owner = file.read(_MAX_BYTES).decode(errors="replace") or "another process"
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return f"{folder} is locked by {owner}: wait for it, or end it."
-    left = f"{folder} has a lock that {owner} left behind"
-    return f"{left}; it locks nothing. The next run deletes it."
-
-
 def is_lock(path: str) -> bool:
     """Tells whether a file is a lock, in use or left behind by a process that was killed."""
     try:

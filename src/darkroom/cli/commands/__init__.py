@@ -7,7 +7,6 @@ are imported for `--help`, so each loads slow packages inside `run`.
 
 COMMANDS = (
     "convert",
-    "attempts",
     "verify",
     "validate",
     "gallery",

@@ -11,7 +11,8 @@ import json
 import os
 import secrets
 import socket
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom import storage
@@ -44,15 +45,17 @@ class Record:
     job: str = ""
     replaces: str = ""
 
-    @property
-    def client(self) -> str:
-        """The client, in words."""
-        return f"process {self.process} on {self.host}"
+    def __str__(self) -> str:
+        job = f", job {self.job} of {self.runner}" if self.job else ""
+        return f"attempt {self.token} (process {self.process} on {self.host}{job})"
 
     @property
-    def is_here(self) -> bool:
-        """Whether the client runs, or ran, on this machine."""
-        return self.host == socket.gethostname()
+    def may_run(self) -> bool:
+        """Whether it may still write, as far as that can be seen from this process."""
+        # A job may outlive its client, and this process its run, as that of a notebook does.
+        is_here = self.host == socket.gethostname()
+        has_ended = is_here and (self.process == os.getpid() or not _is_alive(self.process))
+        return bool(self.job) or not has_ended
 
     def to_bytes(self) -> bytes:
         """Returns the record as it is kept in the output."""
@@ -103,13 +106,15 @@ class Attempt:
                     "Run this again: finished shards are kept.",
                 )
             is_current = current is not None and current.token == self.folders.token
+            later = str(current or "a later run")
         else:
             is_current = storage.exists(self.folders.work)
+            found = read_records(journal.list_attempts(self.folders))
+            later = ", ".join(map(str, found)) or "a later run"
         if not is_current:
             raise OutputError(
-                f"A later run has taken {self.output}, so attempt {self.folders.token} ends.",
-                f"Its finished shards are kept if that run has the same source and options. "
-                f"See: darkroom attempts {self.output}",
+                f"Attempt {self.folders.token} ends, because {later} has taken {self.output}.",
+                "Its finished shards are kept if that run has the same source and options.",
             )
 
 
@@ -125,15 +130,20 @@ def take(folders: Folders) -> None:
     """
     if storage.is_remote(folders.examples):
         return
-    for token in journal.list_attempts(folders):
-        if token == folders.token:
+    for earlier in journal.list_attempts(folders):
+        if earlier.token == folders.token:
             continue
-        old, own = storage.join(folders.attempts, token), folders.work
         # Several are left only when a run was killed just here.
-        new = storage.join(folders.attempts, new_token()) if storage.exists(own) else own
-        storage.rename(old, new)
+        free = replace(folders, token=new_token()) if storage.exists(folders.work) else folders
+        storage.rename(earlier.work, free.work)
     storage.make_folder(folders.work)
     storage.sync_folder(folders.attempts)
+
+
+def read_records(attempts: Iterable[Folders]) -> list[Record]:
+    """Reads the facts about attempts, as far as they have left some."""
+    found = (read_record(storage.join(each.work, RECORD_FILE)) for each in attempts)
+    return [each for each in found if each]
 
 
 def read_record(path: str) -> Record | None:
@@ -147,6 +157,16 @@ def read_record(path: str) -> Record | None:
     except (*storage.UNUSABLE, ValueError):
         return None
     return found if journal.TOKEN.fullmatch(found.token) else None
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def current_path(output: str) -> str:

@@ -189,8 +189,8 @@ def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardRepo
             ):
                 raise StorageError(
                     f"{path} is not as its worker wrote it, so nothing was committed.",
-                    f"Another job may write there: darkroom attempts {folders.examples}. Stop it, "
-                    "and run this again.",
+                    f"Something else writes there, perhaps a worker of the same job, "
+                    f"{folders.token}, that was given up. Stop it, and run this again.",
                 )
 
 

@@ -16,11 +16,11 @@ from darkroom.conversion.output.attempts import (
     Record,
     current_path,
     new_token,
+    read_records,
     read_version,
     take,
 )
 from darkroom.conversion.output.commit import describe_options
-from darkroom.conversion.output.leftovers import note_running_jobs
 from darkroom.conversion.shards.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
 from darkroom.dataset.checksums import list_sidecars as list_written_sidecars
@@ -220,7 +220,7 @@ class Output:
         record = Record(new_token(), runner=runner)
         folders, earlier = replace(self.folders, token=record.token), []
         if storage.is_remote(self.folder):
-            earlier += [replace(folders, token=each) for each in journal.list_attempts(folders)]
+            earlier += journal.list_attempts(folders)
             for name in filter(layout.DATA_FOLDER.fullmatch, storage.list_folder(self.folder)):
                 data, token = storage.join(self.folder, name), name.rpartition("-")[2]
                 earlier.append(Folders.of_dataset(data, token=token))
@@ -245,7 +245,7 @@ class Output:
             OutputError: The output holds files that darkroom did not write.
         """
         folders = attempt.folders
-        note_running_jobs(self.folder)
+        _note_earlier(attempt)
         take(folders)
         sidecars = self._list_sidecars([task.file for task in tasks])
         found = ownership.survey(folders, coming=sidecars)
@@ -280,6 +280,21 @@ class Output:
         inside = [storage.join(folders.examples, name) for name in sorted(splits)]
         for folder in (*inside, folders.index, folders.rejects, tasks[0].work):
             storage.make_folder(folder)
+
+
+def _note_earlier(attempt: Attempt) -> None:
+    """Says which earlier attempts may still write into an output, and so which job to stop."""
+    is_remote = storage.is_remote(attempt.output)
+    earlier = attempt.earlier if is_remote else journal.list_attempts(attempt.folders)
+    for record in read_records(earlier):
+        # On a store, one that began before the dataset of now can never commit. On a disk a client
+        # holds the lock of the output while it runs, so that only its job can be left.
+        can_commit = record.replaces == read_version(attempt.output) if is_remote else record.job
+        if record.may_run and can_commit:
+            progress.note(
+                f"Warning: this run takes {attempt.output} from {record}, which fails if it still "
+                "runs."
+            )
 
 
 def _resolve(path: str) -> str:
