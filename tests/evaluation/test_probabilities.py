@@ -12,6 +12,7 @@ from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.targets.label.probabilities import are_probabilities, make_probabilities
 
+from ..simple_decoder import decode_simply
 from .conftest import LABELS
 
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 800.0, 1.0]], np.float32)
@@ -69,7 +70,8 @@ def test_an_exported_model_that_gives_logits(model, colors, tmp_path, capsys, mo
     folder = tmp_path / "logits"
     monkeypatch.setattr(export, "check_answers", lambda *_, **options: None)
     monkeypatch.setattr(tf.saved_model, "load", cache(tf.saved_model.load))
-    export.export_model(logits, LABELS, (6, 5), str(folder))
+    with decode_simply():
+        export.export_model(logits, LABELS, (6, 5), str(folder))
     for command in (["evaluate"], ["predict"]):
         assert main([*command, str(folder), str(colors)]) == 1
         assert f"The model in {folder} does not give probabilities" in capsys.readouterr().err
