@@ -20,6 +20,8 @@ from darkroom.dataset.index import read_index
 from darkroom.errors import StorageError
 from darkroom.runtime import child
 
+pytestmark = pytest.mark.heavy
+
 CORES = 2
 
 

@@ -23,6 +23,8 @@ from darkroom.storage.parquet import KeptTables
 
 from .conftest import BUCKET, Answer
 
+pytestmark = pytest.mark.heavy
+
 OUTPUT = "s3://photos/out"
 TABLE = {"columns": {"split": "split", "label": "string_label", "x": "integer"}, "num_shards": 2}
 

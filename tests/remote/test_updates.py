@@ -20,6 +20,8 @@ from darkroom.validation.browse import write_gallery
 from ..html_page import Page
 from ..pictures import encode, make_noise
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.mark.parametrize("store", ["s3", pytest.param("gs", marks=pytest.mark.long)], indirect=True)
 def test_an_update_asks_for_no_unchanged_image_and_for_its_records_alone(
@@ -88,6 +90,7 @@ def test_a_dataset_takes_the_shards_of_a_base_in_another_store(store, tmp_path):
         assert darkroom.verify(place).fingerprint == made.fingerprint
 
 
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_what_the_gallery_saved_is_kept_beside_its_file_and_in_the_dataset(
     store, tmp_path, monkeypatch
 ):
