@@ -12,7 +12,7 @@ from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages, time_in_turn
 from darkroom.profiling.verdict import STAGES
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
 BATCH, STEP = 3, 0.25
 
