@@ -13,8 +13,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from darkroom.conversion.convert import convert
+from darkroom.input.opening import open_files
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
-from darkroom.input.records import RecordSource
 from darkroom.options import ConversionOptions
 from darkroom.options.input import InputOptions
 from input_rows.accelerator import Accelerator, run_fit, run_loop
@@ -222,7 +222,7 @@ class Bench:
         files = self.convert("records")
 
         def run(options: InputOptions) -> float:
-            return consume(make_train_dataset(RecordSource(files), options, epoch=0))
+            return consume(make_train_dataset(open_files(files), options, epoch=0))
 
         for name, value in VARIATIONS:
             other = dataclasses.replace(TRAIN, **{name: value})

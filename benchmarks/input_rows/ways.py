@@ -20,8 +20,8 @@ import tensorflow as tf
 from PIL import Image
 
 from darkroom.dataset.example import IMAGE_ENCODED, LABEL_NUMBER
+from darkroom.input.opening import open_files
 from darkroom.input.pipeline import make_train_dataset
-from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute, run_dispatcher, run_worker
 from input_rows.contract import AREA, BATCH, RATIO, SHORT_SIDE, SIZE, TRAIN
 
@@ -103,7 +103,7 @@ def _preload(paths: Sequence[Path]) -> Batches:
 
 def _cache(files: list[str]) -> tf.data.Dataset:
     """Reads as darkroom does, with records in memory, which a first pass puts there."""
-    source = RecordSource(files)
+    source = open_files(files)
     options = dataclasses.replace(TRAIN, record_cache="memory")
     for _ in make_train_dataset(source, options):
         pass

@@ -65,7 +65,7 @@ def files(helpers, tmp_path):
 @pytest.fixture
 def source(files):
     """The same records, opened once for all epochs of a test."""
-    return RecordSource(files)
+    return open_files(files)
 
 
 def test_batches_are_uint8_pixels_and_int64_labels(files):
@@ -514,7 +514,7 @@ def test_evaluation_is_shared_without_loss(files, shard_by):
 @pytest.mark.parametrize("cache", ["memory", "files"])
 def test_a_cache_keeps_records_and_not_views(files, tmp_path, cache):
     path = cache if cache == "memory" else str(tmp_path / "new" / "cache")
-    source = RecordSource(files)
+    source = open_files(files)
     first = _epoch(source, 0, record_cache=path, augment="crop")
     for file in files:
         open(file, "wb").close()
@@ -554,7 +554,7 @@ def test_records_that_do_not_fit_the_budget_are_not_cached(helpers, tmp_path):
         helpers.make_example({"image/encoded": image, "image/class/label": label})
         for image, label in helpers.make_rows(12, size=250)
     ]
-    source = RecordSource(helpers.write_split(tmp_path, "train", records))
+    source = open_files(helpers.write_split(tmp_path, "train", records))
     assert 12 * source.element_bytes > 1 << 21
     for budget, cached in ((1 << 22, False), (1 << 23, True)):
         options = _options(record_cache="memory", ram_budget_bytes=budget)
@@ -586,10 +586,10 @@ def test_float_pixels_have_the_values_of_bytes(files, training):
 
 
 def test_records_of_others_are_counted_by_reading_them(files, helpers, write_dataset):
-    assert RecordSource(files).count_images() == 30
-    assert RecordSource(files).count_images((0, 2)) == 20
+    assert open_files(files).count_images() == 30
+    assert open_files(files).count_images((0, 2)) == 20
     root = write_dataset({"train": helpers.make_rows(9)}, shards=2)
-    own = RecordSource([str(file) for file in sorted((root / "Split-train").iterdir())])
+    own = open_files([str(file) for file in sorted((root / "Split-train").iterdir())])
     for file in own.files:
         open(file, "wb").close()
     assert [own.count_images((part, 2)) for part in range(2)] == [5, 4]
@@ -645,7 +645,7 @@ def test_processes_evaluate_each_image_once_in_as_many_batches(files, helpers, c
         for image, label in rows
     ]
     folder = Path(files[0]).parents[1]
-    source = RecordSource(helpers.write_split(folder, "eval", records))
+    source = open_files(helpers.write_split(folder, "eval", records))
     parts = [
         _list_batches(make_evaluation_part(source, _options(shard=(index, 2))))
         for index in range(2)
@@ -703,7 +703,7 @@ def test_a_source_is_identified_by_its_records_and_not_by_its_folder(
     helpers, write_dataset, tmp_path
 ):
     def identify(root):
-        return RecordSource([str(path) for path in (root / "Split-train").iterdir()]).identify()
+        return open_files([str(path) for path in (root / "Split-train").iterdir()]).identify()
 
     root = write_dataset({"train": helpers.make_rows(9)})
     found = identify(root)

@@ -12,7 +12,7 @@ from darkroom.data.splits import ImageSplit
 from darkroom.dataset.tfrecord import RecordWriter
 from darkroom.input.files import FileSource
 from darkroom.input.lanes import deal_files, list_turns, read_lanes
-from darkroom.input.records import RecordSource
+from darkroom.input.opening import open_files
 from darkroom.input.source import EpochOrder
 from darkroom.options.input import InputOptions
 from darkroom.training.recipe.targets import list_targets
@@ -129,7 +129,7 @@ def test_compressed_files_and_others_share_a_lane(tmp_path):
 def test_a_sample_has_records_of_all_files_by_their_shares(helpers, write_dataset):
     root = write_dataset({"train": helpers.make_rows(30)}, shards=3)
     files = sorted(str(path) for path in (root / "Split-train").iterdir())
-    source = RecordSource(files)
+    source = open_files(files)
     options = InputOptions((4, 4))
     per_file = [[*tf.data.TFRecordDataset(file).as_numpy_iterator()] for file in files]
     for count in (3, 7, 30, 99):

@@ -15,6 +15,7 @@ from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 from darkroom.input.loading import LoadedSplits, load
 from darkroom.options.input import InputOptions
+from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -82,9 +83,25 @@ def test_batches_have_the_columns_that_are_named(photo_list, tmp_path):
     assert {name for name, (price, _) in found.items() if math.isnan(price)} == {"0.png", "5.png"}
 
 
-def test_columns_that_there_are_not_are_named(image_set, labelled_set):
-    with pytest.raises(UsageError, match="features of records, and these are files"):
-        load(str(image_set.csv), image_size=8, columns=["label"])
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("list", {"verify": True}, "verify is True, which applies to a converted dataset, not to"),
+        ("list", {"columns": ["a"]}, r"columns is \('a',\), which applies to a converted dataset"),
+        ("list", {"framework": "numpy"}, "framework is 'numpy', which applies to a converted "),
+        ("dataset", {"manifest": ManifestOptions()}, "which applies to a list or folder of images"),
+        ("dataset", {"order": "exact"}, "which applies to numpy and torch, not to tensorflow"),
+        ("dataset", {"transform": np.flip}, "which applies to numpy and torch, not to tensorflow"),
+        ("dataset", {"framework": "numpy", "dtype": "float32"}, "to tensorflow, not to numpy"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_named(image_set, labelled_set, kind, given, said):
+    source = image_set.csv if kind == "list" else labelled_set / "records"
+    with pytest.raises(UsageError, match=said):
+        load(source, image_size=8, **given)
+
+
+def test_columns_that_there_are_not_are_named(labelled_set):
     for name in ("none", "image/class/label"):
         with pytest.raises(UsageError, match=f"columns names '{name}', which the records do not"):
             load(labelled_set / "records", image_size=8, columns=[name])

@@ -9,9 +9,8 @@ import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
 from darkroom.input.loading import load
-from darkroom.input.opening import input_fn
+from darkroom.input.opening import input_fn, open_files
 from darkroom.input.pipeline import make_train_dataset
-from darkroom.input.records import RecordSource
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import ImageOptions
 from darkroom.options.input import InputOptions
@@ -137,7 +136,7 @@ def test_an_exported_model_reads_records_of_both_kinds(folders, tmp_path):
     served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_examples"]
     found = []
     for name in ("keep", "raw"):
-        source = RecordSource(sorted(map(str, folders.glob(f"{name}/Split-train/*"))))
+        source = open_files(sorted(map(str, folders.glob(f"{name}/Split-train/*"))))
         records = list(source.make_elements(InputOptions((6, 6)), None))
         found.append(served(examples=tf.stack(records))["probabilities"].numpy())
     np.testing.assert_array_equal(found[0], found[1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.input.records import RecordSource
+from darkroom.input.opening import open_files
 from darkroom.options.input import InputOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages, time_in_turn
@@ -107,7 +107,7 @@ def _photographs(helpers, tmp_path, count=48):
         records.append(
             helpers.make_example({"image/encoded": encoded, "image/class/label": number % 2})
         )
-    return RecordSource(helpers.write_split(tmp_path, "train", records))
+    return open_files(helpers.write_split(tmp_path, "train", records))
 
 
 def test_a_stage_costs_the_difference_to_the_pipeline_before(helpers, tmp_path):

@@ -373,7 +373,7 @@ def test_data_that_cannot_be_read_by_its_places_is_refused(photos, records, tmp_
     convert(photos[:20], tmp_path / "gz", options=ConversionOptions(compression="gzip"))
     with pytest.raises(UsageError, match="is compressed"):
         load(tmp_path / "gz")
-    with pytest.raises(UsageError, match="reads converted datasets"):
+    with pytest.raises(UsageError, match="which applies to a converted dataset, not to a list"):
         load(photos, training=False)
 
 
@@ -389,7 +389,7 @@ def test_data_that_cannot_be_read_by_its_places_is_refused(photos, records, tmp_
         ({"columns": 5}, "columns is 5, expected a list"),
         ({"options": InputOptions((8, 8), record_cache="memory")}, "record_cache is 'memory'"),
         ({"record_cache": "memory"}, "record_cache is 'memory'"),
-        ({"repeat": None}, "repeat is None, which only TensorFlow knows"),
+        ({"repeat": None}, "repeat is None, which applies to tensorflow, not to numpy"),
         ({"batchsize": 8}, "load has no option 'batchsize'. Did you mean batch_size?"),
         ({"frame": "torch"}, "load has no option 'frame'. Did you mean framework?"),
         ({"xyz": 1}, "load has no option 'xyz'. Options: .*, seed, "),

@@ -31,8 +31,7 @@ def stored(records: Path) -> Records:
 
 
 def open_records(folder: Path) -> Records:
-    split = open_data([folder]).splits["train"]
-    return Records(split, {root: root for root in split.files})
+    return Records(open_data([folder]).splits["train"])
 
 
 def read(stored: Records, options: ViewOptions, numbers: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -96,9 +96,9 @@ def served(dataset, tmp_path_factory, count_commits):
     folder, opened, calls, models = tmp_path_factory.mktemp("served"), [], [], []
     inner = RecordSource.__init__
 
-    def open_source(source, files, *commits):
-        opened.append([file.rsplit("/", 2)[1] for file in files])
-        inner(source, files, *commits)
+    def open_source(source, split, *more):
+        opened.append([each.path.rsplit("/", 2)[1] for each in split.list_files()])
+        inner(source, split, *more)
 
     def export(model, *values, **named):
         models.append(model)

@@ -6,10 +6,11 @@ import functools
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypedDict
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypedDict
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
@@ -42,6 +43,22 @@ class DataPart(TypedDict):
     name: str
     fingerprint: str
     records: int
+
+
+class RecordFile(NamedTuple):
+    """A file of records.
+
+    Attributes:
+        path: Where it is read.
+        root: The folder of its dataset.
+        name: Its path below that folder.
+        shard: What the commit says of it; None if another tool wrote it.
+    """
+
+    path: str
+    root: str
+    name: str
+    shard: Shard | None
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,28 @@ class RecordSplit:
             if each is not None
         ]
 
+    @property
+    def num_images(self) -> int:
+        """Number of its records in datasets; those of another tool are not counted."""
+        return sum(part["records"] for part in self.data)
+
+    def list_files(self, folders: Mapping[str, str] = MappingProxyType({})) -> list[RecordFile]:
+        """Returns its files in order.
+
+        Args:
+            folders: Where to read the files of a dataset that are not read in its own folder, by
+                the folder of the dataset; see `fetch_records`.
+        """
+        found = []
+        for root, names in self.files.items():
+            dataset, folder = self.commits[root], folders.get(root, root)
+            shards = {shard.file: shard for shard in dataset.shards} if dataset else {}
+            found += [
+                RecordFile(storage.join(folder, name), root, name, shards.get(name))
+                for name in names
+            ]
+        return found
+
     def find_columns(self, names: Sequence[str]) -> dict[str, str]:
         """Returns the type of features that a record has once each, and that are not its target.
 
@@ -108,7 +147,6 @@ class RecordSplit:
     def label_counts(self) -> Sequence[int] | None:
         """Number of records of each label, by the index; None where none is of these files."""
         counts: Counter[str] = Counter()
-        total = 0
         for root, files in self.files.items():
             if (dataset := self.commits[root]) is None:
                 return None
@@ -122,11 +160,9 @@ class RecordSplit:
             folders = {os.path.dirname(file) for file in files}
             for name in dataset.splits:
                 counts.update(found.get(name, {}) if split_folder(name) in folders else {})
-            shards = [shard for split in dataset.splits.values() for shard in split.shards]
-            records = {shard.file: shard.records for shard in shards}
-            total += sum(records.get(file, 0) for file in files)
         # An index may be of more files than those that are read.
         known = [counts[label] for label in self.labels]
+        total = sum(each.shard.records for each in self.list_files() if each.shard)
         return known if sum(known) == total else None
 
 
@@ -156,6 +192,11 @@ class ImageSplit:
     def data(self) -> list[DataPart]:
         """The list or folder. The fingerprint is that of these images alone."""
         return [{"name": self.source, "fingerprint": self.identify(), "records": len(self.uris)}]
+
+    @property
+    def num_images(self) -> int:
+        """Number of its images."""
+        return len(self.uris)
 
     @functools.cached_property
     def label_counts(self) -> Sequence[int]:
@@ -197,7 +238,7 @@ def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
 
 
 def fetch_records(
-    splits: Sequence[RecordSplit],
+    splits: Collection[Split],
     *,
     verify: bool = False,
     stage: bool = True,
@@ -206,7 +247,7 @@ def fetch_records(
     """Copies datasets of a store to the cache, and checks them, each once.
 
     Args:
-        splits: The splits to read.
+        splits: The splits to read. Files of images are read where they are.
         verify: Read their files and check their SHA-256.
         stage: Copy remote datasets; see `darkroom.data.cache`.
         cache_dir: The cache.
@@ -220,7 +261,8 @@ def fetch_records(
         StorageError: The cache cannot be written, or the store fails.
     """
     copies: dict[str, str] = {}
-    for root, dataset in join_commits(splits).items():
+    records = [split for split in splits if isinstance(split, RecordSplit)]
+    for root, dataset in join_commits(records).items():
         copies[root] = copy = stage_dataset(root, dataset, cache_dir) if stage and dataset else root
         if dataset is not None:
             try:
@@ -229,7 +271,7 @@ def fetch_records(
                 check_unchanged({copy: dataset})
                 raise
             if verify:
-                found = (split.files.get(root, ()) for split in splits)
+                found = (split.files.get(root, ()) for split in records)
                 check_hashes(copy, dataset, [*chain.from_iterable(found)])
         elif verify:
             raise DataError(
@@ -298,16 +340,6 @@ def read_shared_labels(commits: Commits) -> list[str]:
     return labels
 
 
-def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:
-    """Returns the shard and the features of its records, for each file that a commit names."""
-    known: dict[tuple[str, str], tuple[Shard, Sequence[str]]] = {}
-    for folder, dataset in commits.items():
-        if dataset is not None:
-            for split in dataset.splits.values():
-                known |= {(folder, s.file): (s, tuple(dataset.features)) for s in split.shards}
-    return {file: known[place] for file in files if (place := _split_path(file)) in known}
-
-
 def stores_pixels(commits: Commits) -> bool:
     """Tells whether datasets store pixels instead of encoded images.
 
@@ -331,13 +363,8 @@ def stores_pixels(commits: Commits) -> bool:
 def group_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
     """Returns the folders of the datasets of files, each with the files' paths below it."""
     names: dict[str, list[str]] = {}
-    for folder, name in map(_split_path, files):
-        names.setdefault(folder, []).append(name)
+    for file in files:
+        folder, name = os.path.split(file)
+        root, split = os.path.split(folder)
+        names.setdefault(root or ".", []).append(f"{split}/{name}")
     return names
-
-
-def _split_path(file: str) -> tuple[str, str]:
-    """Returns the folder of the dataset that a shard is in, and the shard's path below it."""
-    folder, name = os.path.split(file)
-    root, split = os.path.split(folder)
-    return root or ".", f"{split}/{name}"

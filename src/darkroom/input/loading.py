@@ -6,14 +6,14 @@ Only a call for a framework imports it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.data.open import OpenedData, find_roots, open_data
-from darkroom.data.splits import RecordSplit, fetch_records
+from darkroom.data.open import find_roots, open_data
+from darkroom.data.splits import fetch_records
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
@@ -22,10 +22,57 @@ from darkroom.options.checks import as_size, check_choice, check_flag, check_kno
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.reader.opening import FRAMEWORKS, TENSORFLOW, Transform, open_loaders
+from darkroom.reader.opening import FRAMEWORKS, NUMPY, TENSORFLOW, TORCH, Transform, open_loaders
 from darkroom.runtime import progress, streams
 from darkroom.runtime.result import Outcome, list_facts
 from darkroom.runtime.text import find_similar, format_count, list_first
+
+# Kinds of data, as errors name them.
+_DATASETS, _IMAGES = "a converted dataset", "a list or folder of images"
+
+
+class _Scope(NamedTuple):
+    """Options that apply to some frameworks alone, or to one kind of data.
+
+    Attributes:
+        cases: The frameworks, or the kind of data.
+        hint: What to do elsewhere.
+        options: Their names.
+    """
+
+    cases: tuple[str, ...]
+    hint: str
+    options: tuple[str, ...]
+
+
+_SCOPES = (
+    _Scope((NUMPY, TORCH), "Map the datasets of tf.data.", ("transform", "order")),
+    _Scope(
+        # How TensorFlow reads, and `repeat`, for which there are methods of a loader.
+        (TENSORFLOW,),
+        "Leave it out.",
+        (
+            "shuffle_bytes",
+            "record_cache",
+            "cycle_length",
+            "block_length",
+            "deterministic",
+            "repeat",
+            "shard_by",
+            "dtype",
+            "service",
+            "service_sharding",
+            "service_job_name",
+        ),
+    ),
+    _Scope(
+        # Files of images have no index, no hashes that were committed, and no features.
+        (_DATASETS,),
+        "Leave it out, or convert the images: darkroom convert.",
+        ("framework", "verify", "columns"),
+    ),
+    _Scope((_IMAGES,), "Leave it out: the rows were read by the conversion.", ("manifest",)),
+)
 
 
 class LoadedSplits(dict[str, Any]):
@@ -153,18 +200,9 @@ def load(
         OSError: There is nothing at the path, or it cannot be read.
     """
     check_choice("framework", framework, FRAMEWORKS)
-    if framework == TENSORFLOW and (transform is not None or order is not None):
-        raise UsageError(
-            "transform and order are for torch and numpy.", "Map the datasets of tf.data."
-        )
-    for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
-        check_flag(name, flag)
-    if isinstance(columns, str) or not isinstance(columns, Collection):
-        raise UsageError(f"columns is {columns!r}, expected a list of names.")
-    if cache_dir is not None:
-        storage.absolute(cache_dir)  # checks that it is a path
+    _check_values(training, verify, stage, columns, cache_dir, manifest)
     is_sized = image_size is not None or options is not None
-    if not is_sized and (transform is None or framework == TENSORFLOW):
+    if not is_sized and transform is None:
         raise UsageError("image_size is missing.", "Give image_size=224, or (height, width).")
     given = {
         "image_size": as_size(image_size) if is_sized else (1, 1),
@@ -174,27 +212,35 @@ def load(
     made = merge_options(InputOptions, options, given)
     check_known(more, {**signature(load).parameters, **vars(made)}, "load has no option")
     made = replace(made, **more)
-    fetching: Any = {"verify": verify, "stage": stage, "cache_dir": cache_dir}
     if framework == TENSORFLOW:
         try:
             load_tensorflow()
         except MissingExtraError as error:
             hint = f'{error.hint} Without TensorFlow, give framework="torch" or "numpy".'
             raise MissingExtraError(error.message, hint) from error
+    columns = tuple(columns)
+    own: Any = {"framework": framework, "transform": transform, "order": order}
+    given = {**vars(made), **own, "columns": columns, "verify": verify, "manifest": manifest}
+    [roots] = find_roots([source])
+    _check_scopes(given, _DATASETS if roots else _IMAGES)
 
-    def open_now(data: OpenedData) -> LoadedSplits:
+    def open_now() -> LoadedSplits:
+        # The data are opened each time: on a store, a new dataset has a new folder.
+        data = open_data([source], manifest=manifest, roots=roots)
+        splits: Any = data.splits
+        folders = fetch_records(splits.values(), verify=verify, stage=stage, cache_dir=cache_dir)
         if framework == TENSORFLOW:
-            return _make_datasets(data, made, training, columns, fetching)
-        own: Any = {"columns": columns, "transform": transform, "order": order}
-        records = [each for each in data.splits.values() if isinstance(each, RecordSplit)]
-        folders = fetch_records(records, **fetching)
-        loaders = open_loaders(
-            data.splits, folders, framework, made, training=training, is_sized=is_sized, **own
-        )
-        counts = {name: len(loader.images) for name, loader in loaders.items()}
-        return LoadedSplits(loaders, data.labels, counts, framework)
+            from darkroom.input.opening import open_datasets
 
-    return _open_source(source, verify, manifest, open_now)
+            loaded = open_datasets(splits, folders, made, training=training, columns=columns)
+        else:
+            loaded = open_loaders(
+                splits, folders, made, training=training, columns=columns, is_sized=is_sized, **own
+            )
+        counts = {name: split.num_images for name, split in splits.items()}
+        return LoadedSplits(loaded, data.labels, counts, framework)
+
+    return read_unchanged(roots, open_now)
 
 
 def load_tensorflow() -> None:
@@ -207,52 +253,38 @@ def load_tensorflow() -> None:
         import tensorflow  # noqa: F401
 
 
-def _open_source(
-    source: AnySource,
+def _check_values(
+    training: bool,
     verify: bool,
+    stage: bool,
+    columns: Sequence[str],
+    cache_dir: str | os.PathLike[str] | None,
     manifest: ManifestOptions | None,
-    open_now: Callable[[OpenedData], LoadedSplits],
-) -> LoadedSplits:
-    """Returns what a function makes of the data of a source; see `load` for the arguments."""
+) -> None:
+    """Checks the types of arguments of `load` that are not fields of its options."""
+    for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
+        check_flag(name, flag)
+    if isinstance(columns, str) or not isinstance(columns, Collection):
+        raise UsageError(f"columns is {columns!r}, expected a list of names.")
     if manifest is not None and not isinstance(manifest, ManifestOptions):
         raise UsageError(
             f"manifest is {manifest!r:.80}, expected ManifestOptions.",
             "Make them with darkroom.options.ManifestOptions.parse(...).",
         )
-    [roots] = find_roots([source])
-    if verify and not roots:
-        raise UsageError(
-            "verify is for converted datasets: files have no committed SHA-256.",
-            "Leave out verify, or convert the images.",
-        )
-    if roots and manifest is not None:
-        raise UsageError(
-            f"{source} is converted: options of a manifest do not apply to it.",
-            "Leave out manifest.",
-        )
-    # The data are opened each time: on a store, a new dataset has a new folder.
-    return read_unchanged(
-        roots, lambda: open_now(open_data([source], manifest=manifest, roots=roots))
-    )
+    if cache_dir is not None:
+        storage.absolute(cache_dir)  # checks that it is a path
 
 
-def _make_datasets(
-    data: OpenedData,
-    options: InputOptions,
-    training: bool,
-    columns: Sequence[str],
-    fetching: Mapping[str, Any],
-) -> LoadedSplits:
-    """Returns the batches of TensorFlow."""
-    from darkroom.input.opening import input_fn, open_splits
-
-    sources = open_splits(data.splits, columns=columns, **fetching)
-    if options.num_classes is None:
-        options = replace(options, num_classes=len(data.labels))
-    loaded = {}
-    for name, images in sources.items():
-        trains = training and name == "train"
-        own = options if trains else replace(options, shard_by="record")
-        loaded[name] = input_fn(images, own, trains)
-    counts = {name: images.count_images() for name, images in sources.items()}
-    return LoadedSplits(loaded, data.labels, counts)
+def _check_scopes(given: Mapping[str, Any], kind: str) -> None:
+    """Checks that each option that is given applies to the framework and to the kind of data."""
+    defaults = {name: each.default for name, each in signature(load).parameters.items()}
+    defaults |= {each.name: each.default for each in fields(InputOptions)}
+    for scope in _SCOPES:
+        found = kind if scope.cases[0] in (_DATASETS, _IMAGES) else given["framework"]
+        for name in scope.options if found not in scope.cases else ():
+            if (value := given[name]) != defaults[name]:
+                raise UsageError(
+                    f"{name} is {value!r:.80}, which applies to {' and '.join(scope.cases)}, not "
+                    f"to {found}.",
+                    scope.hint,
+                )

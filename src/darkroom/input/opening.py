@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import tensorflow as tf
 
 from darkroom import storage
 from darkroom.data.open import list_examples
-from darkroom.data.splits import ImageSplit, RecordSplit, Split, fetch_records, group_by_folder
+from darkroom.data.splits import ImageSplit, Split, fetch_records, group_by_folder
 from darkroom.dataset.opening import read_unchanged
+from darkroom.dataset.splits import TRAIN
 from darkroom.errors import UsageError
 from darkroom.input.damage import ImageBatches
 from darkroom.input.files import FileSource
@@ -25,46 +26,60 @@ def open_splits(
     *,
     verify: bool = False,
     stage: bool = True,
-    cache_dir: str | os.PathLike[str] | None = None,
-    columns: Sequence[str] = (),
 ) -> dict[str, ImageSource]:
     """Returns the images of splits.
 
     Args:
         splits: The splits.
-        verify: See `fetch_records`, also for `stage` and `cache_dir`.
+        verify: See `fetch_records`, also for `stage`.
         stage: See there.
-        cache_dir: See there.
-        columns: Features of the records that batches have, too.
 
     Raises:
         DataError: A file is missing or damaged, or records have no image or no label.
-        UsageError: Images are in a store that TensorFlow cannot read, or there is no such column.
+        UsageError: Images are in a store that TensorFlow cannot read.
         StorageError: The cache cannot be written, or the store fails.
     """
-    records = [each for each in splits.values() if isinstance(each, RecordSplit)]
-    copies = fetch_records(records, verify=verify, stage=stage, cache_dir=cache_dir)
+    folders = fetch_records(splits.values(), verify=verify, stage=stage)
+    return {name: _open_split(each, folders) for name, each in splits.items()}
 
-    def open_split(split: Split) -> ImageSource:
-        if isinstance(split, ImageSplit):
-            if columns:
-                raise UsageError(
-                    "columns are features of records, and these are files of images.",
-                    "Convert them first: darkroom convert.",
-                )
-            return FileSource(split)
-        return RecordSource(
-            [
-                storage.join(copies[root], file)
-                for root in split.files
-                for file in split.files[root]
-            ],
-            {copies[root]: each for root, each in split.commits.items()},
-            split,
-            columns,
-        )
 
-    return {name: open_split(each) for name, each in splits.items()}
+def open_datasets(
+    splits: Mapping[str, Split],
+    folders: Mapping[str, str],
+    options: InputOptions,
+    *,
+    training: bool,
+    columns: Sequence[str] = (),
+) -> dict[str, tf.data.Dataset]:
+    """Returns the batches of each split, by name; see `darkroom.load`.
+
+    Args:
+        splits: The splits.
+        folders: Where to read the files of each dataset; see `fetch_records`.
+        options: How images become batches.
+        training: Shuffle and augment the train split.
+        columns: Features of the records that batches have, too.
+
+    Raises:
+        DataError: Records have no image or no label.
+        UsageError: An option does not fit the images, or there is no such column.
+    """
+    batches = {}
+    for name, split in splits.items():
+        trains = training and name == TRAIN
+        own = options if trains else replace(options, shard_by="record")
+        if own.num_classes is None:
+            own = replace(own, num_classes=len(split.labels))
+        batches[name] = input_fn(_open_split(split, folders, columns), own, trains)
+    return batches
+
+
+def _open_split(
+    split: Split, folders: Mapping[str, str], columns: Sequence[str] = ()
+) -> ImageSource:
+    if isinstance(split, ImageSplit):
+        return FileSource(split)
+    return RecordSource(split, folders, columns)
 
 
 def open_files(file_patterns: str | Sequence[str], verify: bool = False) -> ImageSource:

@@ -15,6 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from darkroom.data.open import list_examples
 from darkroom.errors import UsageError
 from darkroom.input.graph.augment import augment_batch, check_num_classes, flip_image
 from darkroom.input.graph.decode import make_decoder
@@ -201,7 +202,10 @@ def _count_part(whole: ImageSource, options: InputOptions, part: int) -> int:
 
 
 def _open_source(source: ImageSource | Sequence[str]) -> ImageSource:
-    return RecordSource(source) if isinstance(source, Sequence) else source
+    if not isinstance(source, Sequence):
+        return source
+    [split] = list_examples({"": source}).values()
+    return RecordSource(split)
 
 
 def _list_columns(image: LabeledImage) -> list[dict[str, tf.Tensor]]:

@@ -7,22 +7,16 @@ import json
 import math
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.data.splits import (
-    Commits,
-    RecordSplit,
-    describe_target,
-    find_shards,
-    group_by_folder,
-    stores_pixels,
-)
-from darkroom.dataset.commit import find_dataset
+from darkroom.data.splits import RecordSplit, describe_target, stores_pixels
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -65,26 +59,22 @@ class RecordSource:
     """TFRecord files; see `darkroom.input.source.ImageSource`.
 
     Attributes:
-        files: Paths of TFRecord files in order, gzip-compressed when they end in `.gz`.
-        commits: The commits of their datasets.
-        split: The split that they are, where its datasets were opened.
-        states: The `identify_commit` of each of them.
+        files: Their paths in order, gzip-compressed when they end in `.gz`.
+        split: The split that they are.
         element_bytes: Mean size of a record.
     """
 
     def __init__(
         self,
-        files: Sequence[str],
-        commits: Commits | None = None,
-        split: RecordSplit | None = None,
+        split: RecordSplit,
+        folders: Mapping[str, str] = MappingProxyType({}),
         columns: Sequence[str] = (),
     ) -> None:
-        """Opens files of datasets that were checked. `open_splits` does that.
+        """Opens the files of a split, which were checked. `open_splits` does that.
 
         Args:
-            files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
-            commits: The commits of their datasets; None: they are read.
-            split: The split that they are a copy of; None: it has these files.
+            split: The split.
+            folders: Where to read the files of each of its datasets; see `fetch_records`.
             columns: Features that batches have beside image and label.
 
         Raises:
@@ -92,16 +82,16 @@ class RecordSource:
                 image or no label, or only some of the files store raw pixels.
             UsageError: The records do not have a column.
         """
-        self.files = sorted(files)
-        if commits is None:
-            commits = {folder: find_dataset(folder) for folder in group_by_folder(self.files)}
-        self.commits = commits
-        self.split = split or RecordSplit("", group_by_folder(self.files), commits)
-        self.states = {folder: identify_commit(folder) for folder in self.commits}
-        self._shards = shards = find_shards(self.files, self.commits)
+        self.split, self._folders = split, folders
+        self._listed = sorted(split.list_files(folders), key=lambda each: each.path)
+        self.files = [each.path for each in self._listed]
+        # Of a copy in the cache, the copy is what is read.
+        self._commits = {folders.get(root, root): each for root, each in split.commits.items()}
+        self._states = {folder: identify_commit(folder) for folder in self._commits}
+        shards = [each.shard for each in self._listed if each.shard]
         self._counts: list[int] | None = None
-        if shards.keys() == set(self.files):
-            self._counts = [shards[file][0].records for file in self.files]
+        if len(shards) == len(self.files):
+            self._counts = [shard.records for shard in shards]
         # Counted later, the files of other tools would come in another order.
         self._weights = self._counts or [1] * len(self.files)
         try:
@@ -110,7 +100,7 @@ class RecordSource:
                 sizes = map(len, self.make_sample(_SAMPLED_RECORDS).as_numpy_iterator())
                 self.element_bytes = statistics.fmean(sizes)
             elif self._counts:
-                total_bytes = sum(shards[file][0].bytes for file in self.files)
+                total_bytes = sum(shard.bytes for shard in shards)
                 self.element_bytes = total_bytes / sum(self._counts)
         except tf.errors.DataLossError:
             self.check_records()
@@ -123,10 +113,11 @@ class RecordSource:
         self._features = {**_IMAGE_FEATURES, **self._labels}
         # darkroom writes upright images, so their shape is that of the records.
         if self._counts and all(
-            set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()
+            commit and set(_SHAPE_FEATURES) <= set(commit.features)
+            for commit in split.commits.values()
         ):
             self._features |= _SHAPE_FEATURES
-        if stores_pixels(self.commits):
+        if stores_pixels(split.commits):
             self._features |= _RAW_FEATURES
         self._columns = tuple(columns)
         types = self.split.find_columns(self._columns) if columns else {}
@@ -145,11 +136,11 @@ class RecordSource:
     def identify(self) -> str:
         """Returns a hash of the files' hashes; without a commit, of their names and sizes."""
         parts: list[Any] = []
-        for file in self.files:
-            if file in self._shards:
-                parts.append(self._shards[file][0].sha256)
+        for path, _, _, shard in self._listed:
+            if shard:
+                parts.append(shard.sha256)
             else:
-                parts.append([os.path.basename(file), tf.io.gfile.stat(file).length])
+                parts.append([os.path.basename(path), tf.io.gfile.stat(path).length])
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def select(self, part: tuple[int, int]) -> RecordSource:
@@ -162,7 +153,10 @@ class RecordSource:
             )
         if count == 1:
             return self
-        return RecordSource(self.files[index::count], self.commits, columns=self._columns)
+        files: dict[str, list[str]] = {}
+        for each in self._listed[index::count]:
+            files.setdefault(each.root, []).append(each.name)
+        return RecordSource(replace(self.split, files=files), self._folders, self._columns)
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
@@ -223,7 +217,7 @@ class RecordSource:
         Raises:
             DataError: One was replaced, or is gone.
         """
-        check_unchanged(self.commits, self.states)
+        check_unchanged(self._commits, self._states)
 
     def check_records(self) -> None:
         """Reads all records, to name those that TensorFlow could not read.
@@ -235,24 +229,23 @@ class RecordSource:
                 opened.
             MissingPathError: A file of another tool is missing.
         """
-        check_unchanged(self.commits)
-        missing = [file for file in self.files if not storage.exists(file)]
-        if missing and missing[0] not in self._shards:
-            raise storage.build_missing_error(missing[0], "The file")
+        check_unchanged(self._commits)
+        missing = [each for each in self._listed if not storage.exists(each.path)]
+        if missing and not missing[0].shard:
+            raise storage.build_missing_error(missing[0].path, "The file")
         if missing:
-            folder = os.path.dirname(missing[0])
-            names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
+            folder = os.path.dirname(missing[0].path)
+            paths = [each.path for each in missing]
+            names = [os.path.basename(path) for path in paths if os.path.dirname(path) == folder]
             raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
         try:
-            for file in self.files:
-                for _ in read_records(file):
+            for each in self._listed:
+                for _ in read_records(each.path):
                     pass
         except DataError as error:
-            hint = error.hint
-            if file in self._shards:
-                root = os.path.dirname(os.path.dirname(file))
-                hint = f"See all that is wrong with: darkroom verify {root or '.'}."
-            raise DataError(error.message, hint) from None
+            root = self._folders.get(each.root, each.root)
+            hint = f"See all that is wrong with: darkroom verify {root}."
+            raise DataError(error.message, hint if each.shard else error.hint) from None
 
     def check_images(self) -> None:
         """Decodes the images of all records, to name those that cannot be decoded.
@@ -262,7 +255,8 @@ class RecordSource:
         Raises:
             DataError: Some cannot be decoded. The first ten are named.
         """
-        if all(commit and commit.checks == CHECK_FULL for commit in self.commits.values()):
+        commits = self.split.commits.values()
+        if all(commit and commit.checks == CHECK_FULL for commit in commits):
             return
         damaged: list[str] = []
         for file, count in zip(self.files, self._list_counts(), strict=True):

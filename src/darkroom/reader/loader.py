@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from darkroom.errors import DataError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
+from darkroom.options.input import InputOptions
 from darkroom.reader.batches import Arrays, Batch, NumpyArrays, ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
@@ -26,33 +27,6 @@ from darkroom.runtime.machine import count_cores
 _MOST_WORKERS = 1024
 # Places in the progress that processes share.
 _EPOCH, _POSITION, _BEGUN = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Which records a process reads, and when; `darkroom.load` describes the fields.
-
-    Attributes:
-        batch_size: Images in a batch of this process.
-        training: Shuffle.
-        seed: Seed of the order and of all changes.
-        order: `exact` or `window`.
-        window: Records among which the next one is drawn in the order `window`.
-        shard: (index, count): this process takes every `count`-th record from `index`.
-        drop_remainder: Leave out the last, smaller batch of training.
-        num_threads: Threads that decode; 0 for one per core.
-        prefetch: Batches that are prepared ahead.
-    """
-
-    batch_size: int
-    training: bool
-    seed: int
-    order: str
-    window: int
-    shard: tuple[int, int]
-    drop_remainder: bool
-    num_threads: int
-    prefetch: int
 
 
 class Loader:
@@ -71,13 +45,22 @@ class Loader:
 
     _arrays: Arrays = NumpyArrays()
 
-    def __init__(self, records: Records, options: ReadOptions, views: ViewOptions) -> None:
+    def __init__(
+        self,
+        records: Records,
+        options: InputOptions,
+        views: ViewOptions,
+        training: bool,
+        order: str,
+    ) -> None:
         """Makes a loader; it reads no record.
 
         Args:
             records: The records.
-            options: Which of them this process reads.
+            options: Which of them this process reads, and how many at once.
             views: What batches have of them.
+            training: Shuffle.
+            order: `exact` or `window`, of training.
 
         Raises:
             DataError: There is no batch of training for each process.
@@ -85,13 +68,14 @@ class Loader:
         self._records = records
         self._options = options
         self._views = views
+        self._training, self._order = training, order
         self.class_names = records.names
         self.num_classes = len(records.names)
         # The epoch and the position of the next iteration, and how many iterations each worker has
         # begun since.
         self._progress = self._share(np.zeros(_BEGUN + _MOST_WORKERS, np.int64))
         self._taken: int | None = None
-        if options.training and not len(self):
+        if training and not len(self):
             raise DataError(
                 f"The {records.split.name} split has {len(records)} records, fewer than a batch of "
                 f"{options.batch_size} for each of {options.shard[1]} processes.",
@@ -204,8 +188,8 @@ class Loader:
 
     @property
     def _identity(self) -> dict[str, Any]:
-        options = self._options
-        return {"commit": self._records.commit, "seed": options.seed, "order": options.order}
+        seed = self._options.seed
+        return {"commit": self._records.commit, "seed": seed, "order": self._order}
 
     @property
     def _global_batch(self) -> int:
@@ -222,7 +206,7 @@ class Loader:
     def _find_end(self, start: int) -> int:
         """Returns the position where an epoch ends that is read from a position on."""
         options, total = self._options, len(self._records)
-        if options.training and (options.drop_remainder or options.shard[1] > 1):
+        if self._training and (options.drop_remainder or options.shard[1] > 1):
             return total - max(total - start, 0) % self._global_batch
         return total
 
@@ -232,8 +216,8 @@ class Loader:
         self._records.reopen()
         options, counts = self._options, self._records.counts
         order = None
-        if options.training:
-            order = Order(counts, options.seed, epoch, options.order, options.window)
+        if self._training:
+            order = Order(counts, options.seed, epoch, self._order, options.shuffle_records)
         end = self._find_end(position)
         starts = range(position, end, self._global_batch)[worker::workers]
         threads = options.num_threads or count_cores()
@@ -258,7 +242,7 @@ class Loader:
         part, count = options.shard
         positions = start + part + count * np.arange(options.batch_size)
         is_real, weights = positions < end, None
-        if count > 1 and not options.training:
+        if count > 1 and not self._training:
             # No process waits for another one at the end: all have as many batches, as large.
             weights = is_real.astype(np.float32)
             positions = np.where(is_real, positions, 0)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.splits import ImageSplit, RecordSplit, Split
+from darkroom.data.splits import RecordSplit
 from darkroom.dataset.splits import SPLITS, TRAIN, name_split
 from darkroom.errors import MissingExtraError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_choice, check_known
 from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.reader.batches import ViewOptions
-from darkroom.reader.loader import Loader, ReadOptions
+from darkroom.reader.loader import Loader
 from darkroom.reader.order import EXACT, ORDERS, WINDOW
 from darkroom.reader.records import Records
 from darkroom.runtime import progress
@@ -22,28 +22,14 @@ from darkroom.runtime import progress
 Transform = Callable[[Any], Any]
 
 TENSORFLOW, NUMPY, TORCH = FRAMEWORKS = ("tensorflow", "numpy", "torch")
-# Options that say how TensorFlow reads, and one for which there are methods of a loader.
-_OF_TENSORFLOW = (
-    "shuffle_bytes",
-    "record_cache",
-    "cycle_length",
-    "block_length",
-    "deterministic",
-    "repeat",
-    "shard_by",
-    "dtype",
-    "service",
-    "service_sharding",
-    "service_job_name",
-)
 
 
 def open_loaders(
-    splits: Mapping[str, Split],
+    splits: Mapping[str, RecordSplit],
     folders: Mapping[str, str],
-    framework: str,
     options: InputOptions,
     *,
+    framework: str,
     training: bool,
     is_sized: bool,
     columns: Sequence[str] = (),
@@ -55,8 +41,8 @@ def open_loaders(
     Args:
         splits: The splits.
         folders: Where to read the files of each dataset; see `fetch_records`.
-        framework: `numpy` or `torch`.
         options: How records become batches.
+        framework: `numpy` or `torch`.
         training: Shuffle and augment the train split.
         is_sized: Whether images get the size of the options.
         columns: Features that batches have, too.
@@ -65,10 +51,9 @@ def open_loaders(
 
     Raises:
         DataError: An index is missing or damaged, or there is no batch for each process.
-        UsageError: An option does not go with the framework, or records cannot be read by place.
+        UsageError: An option is wrong, or records cannot be read by place.
         MissingExtraError: The framework is not installed.
     """
-    _check_options(options, framework)
     if order is not None:
         check_choice("order", order, ORDERS)
     transforms = transform if isinstance(transform, Mapping) else dict.fromkeys(splits, transform)
@@ -79,23 +64,14 @@ def open_loaders(
     kind, shard = _load_framework(framework, options)
     loaders = {}
     for name, split in splits.items():
-        if isinstance(split, ImageSplit):
-            raise UsageError(
-                f"framework is {framework!r}, which reads converted datasets, and "
-                f"{split.source or 'this'} is a list of images.",
-                "Convert it first: darkroom convert.",
-            )
+        trains = training and name == TRAIN
+        is_remote = any(storage.is_remote(folders[root]) for root in split.files)
         loaders[name] = loader = kind(
             Records(split, folders),
-            _choose_reading(split, folders, options, shard, training and name == TRAIN, order),
-            _choose_views(
-                split,
-                options,
-                is_sized,
-                training and name == TRAIN,
-                columns,
-                transforms.get(name),
-            ),
+            replace(options, shard=shard),
+            _choose_views(split, options, is_sized, trains, columns, transforms.get(name)),
+            trains,
+            order or (WINDOW if is_remote else EXACT),
         )
         if loader.dropped:
             progress.note(
@@ -103,17 +79,6 @@ def open_loaders(
                 "each time others: they fill no batch."
             )
     return loaders
-
-
-def _check_options(options: InputOptions, framework: str) -> None:
-    defaults = {each.name: each.default for each in fields(InputOptions)}
-    for name in _OF_TENSORFLOW:
-        if (value := getattr(options, name)) != defaults[name]:
-            raise UsageError(
-                f"{name} is {value!r}, which only TensorFlow knows, and framework is "
-                f"{framework!r}.",
-                "Leave it out.",
-            )
 
 
 def _load_framework(framework: str, options: InputOptions) -> tuple[type[Loader], tuple[int, int]]:
@@ -129,29 +94,6 @@ def _load_framework(framework: str, options: InputOptions) -> tuple[type[Loader]
             "PyTorch is not installed.", "Install it as pytorch.org says: pip install torch"
         ) from error
     return TorchLoader, options.shard if options.shard[1] > 1 else find_shard()
-
-
-def _choose_reading(
-    split: RecordSplit,
-    folders: Mapping[str, str],
-    options: InputOptions,
-    shard: tuple[int, int],
-    trains: bool,
-    order: str | None,
-) -> ReadOptions:
-    if order is None:
-        order = WINDOW if any(storage.is_remote(folders[root]) for root in split.files) else EXACT
-    return ReadOptions(
-        batch_size=options.batch_size,
-        training=trains,
-        seed=options.seed,
-        order=order,
-        window=options.shuffle_records,
-        shard=shard,
-        drop_remainder=options.drop_remainder,
-        num_threads=options.num_threads,
-        prefetch=options.prefetch,
-    )
 
 
 def _choose_views(

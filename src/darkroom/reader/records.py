@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -46,7 +47,9 @@ class Records:
         commit: The fingerprints of the datasets.
     """
 
-    def __init__(self, split: RecordSplit, folders: Mapping[str, str]) -> None:
+    def __init__(
+        self, split: RecordSplit, folders: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Reads the index, and no record.
 
         Args:
@@ -55,34 +58,31 @@ class Records:
 
         Raises:
             DataError: The index is missing or damaged, or it is not that of the dataset.
-            UsageError: Another tool wrote the files, or they are compressed.
+            UsageError: The files are compressed.
         """
         self.split = split
+        listed = split.list_files(folders)
+        self.files = [each.path for each in listed]
         self._kind = find_kind(split.target.kind)
         self.names = describe_target(split).names
-        self.files, parts = [], []
-        for root, files in split.files.items():
-            dataset = split.commits[root]
-            if dataset is None:
-                raise UsageError(
-                    f"{root} is not a dataset that darkroom made.",
-                    "Only those have an index. Read others with TensorFlow.",
-                )
-            shards = {shard.file: number for number, shard in enumerate(dataset.shards)}
-            parts += [(root, dataset, shards[file]) for file in files]
-            self.files += [storage.join(folders[root], file) for file in files]
-        commits = [dataset for _, dataset, _ in parts]
-        self.commit = ",".join(dict.fromkeys(each.fingerprint for each in commits))
-        self._read_columns(parts)
+        commits = {root: each for root, each in split.commits.items() if each}
+        self.commit = ",".join(dict.fromkeys(commits[each.root].fingerprint for each in listed))
+        numbers = {
+            (root, shard.file): number
+            for root, commit in commits.items()
+            for number, shard in enumerate(commit.shards)
+        }
+        self._read_columns(
+            [(root, commits[root], numbers[root, name]) for _, root, name, _ in listed]
+        )
         # Arrow would keep the memory of the tables: at a million records, more than all the rest.
         pa.default_memory_pool().release_unused()
         self._states = {root: identify_commit(root) for root in split.commits}
         # The folder of the dataset that each file belongs to; a copy in the cache never changes.
-        roots = [root for root, files in split.files.items() for _ in files]
         self._roots = {
-            file: root
-            for file, root in zip(self.files, roots, strict=True)
-            if folders[root] == root
+            each.path: each.root
+            for each in listed
+            if each.path == storage.join(each.root, each.name)
         }
         self.__setstate__({})
 

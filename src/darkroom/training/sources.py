@@ -27,16 +27,15 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
     opened = open_data(data, eval_data)
     for name in (TRAIN, EVAL):
         opened.find_split(name)
-    check_data(opened.splits, opened.labels)
+    check_data(opened.splits)
     return opened
 
 
-def check_data(splits: Mapping[str, Split], labels: Sequence[str]) -> None:
+def check_data(splits: Mapping[str, Split]) -> None:
     """Checks that there is something to learn.
 
     Args:
-        splits: The train and the eval split, by name.
-        labels: Their label map.
+        splits: The train and the eval split, by name. They have one label map.
 
     Raises:
         DataError: Records have no labels, all have the same, or the label map has too few.
@@ -52,6 +51,7 @@ def check_data(splits: Mapping[str, Split], labels: Sequence[str]) -> None:
                     "Convert a source with a column of labels, or name it with --columns "
                     "(columns= in Python).",
                 )
+    labels = training.labels
     if len(labels) < 2:
         raise DataError(
             f"The label map has {format_count(len(labels), 'label')}, expected at least 2.",

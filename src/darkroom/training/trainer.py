@@ -71,7 +71,8 @@ def run_fn(fn_args: Any) -> None:
     splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
     options = choose_augmentation(options, splits[TRAIN].target.kind)
     commits = join_commits(splits.values())
-    check_data(splits, read_shared_labels(commits))
+    read_shared_labels(commits)
+    check_data(splits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         run_dir = choose_folder(checkpoint_dir, config, commits)

@@ -12,7 +12,7 @@ import darkroom
 from darkroom.data.open import open_data
 from darkroom.errors import UsageError
 from darkroom.input.files import open_images
-from darkroom.input.opening import open_splits
+from darkroom.input.opening import open_files, open_splits
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
@@ -159,7 +159,7 @@ def test_labels_are_counted_by_reading_only_where_nothing_says_it(
     monkeypatch.setattr(RecordSource, "make_elements", None)
     assert count_labels(converted, OPTIONS, 2).tolist() == [15, 4]
     # The index is of more files than those that are read.
-    part = RecordSource(converted.files[:1])
+    part = open_files(converted.files[:1])
     if part.count_images() < 19:
         assert part.split.label_counts is None
     assert count_labels(open_images(str(folder)).splits["train"], OPTIONS, 2).tolist() == [15, 4]
