@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.pictures import encode, make_noise
+from tests.trees import read_files
 
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
@@ -46,11 +47,7 @@ def made(tmp_path_factory) -> Path:
 
 def read(folder: Path) -> dict[str, bytes]:
     """Returns all files but locks and what lists a folder's files."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith(".darkroom")
-    }
+    return read_files(folder, ".darkroom*")
 
 
 def copy(made: Path, folder: Path) -> Path:

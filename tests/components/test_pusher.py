@@ -13,10 +13,11 @@ import pytest
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
 
-from darkroom import storage
 from darkroom.components.pusher import executor, saved_model
 from darkroom.errors import StorageError
 from darkroom.storage import copies
+
+from ..trees import read_files
 
 pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("simple_decoder")]
 
@@ -63,10 +64,6 @@ def _push(inputs: dict[str, list[Any]], pushed: Any, destination: str) -> None:
     executor.Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
 
 
-def _read(folder: Path) -> dict[str, bytes]:
-    return {n: (folder / n).read_bytes() for n in storage.look_up_files(str(folder))}
-
-
 def test_without_a_destination_the_model_is_a_version_in_its_artifact(inputs, new_artifact):
     pushed = new_artifact(standard_artifacts.PushedModel)
     (Path(pushed.uri) / "left").write_text("by a failed attempt")
@@ -74,7 +71,7 @@ def test_without_a_destination_the_model_is_a_version_in_its_artifact(inputs, ne
     version = pushed.get_string_custom_property("pushed_version")
     assert version.isdigit()
     assert [path.name for path in Path(pushed.uri).iterdir()] == [version]
-    assert _read(Path(pushed.uri) / version) == CONTENT
+    assert read_files(Path(pushed.uri) / version) == CONTENT
     assert pushed.get_int_custom_property("pushed") == 1
     assert pushed.get_string_custom_property("pushed_destination") == version
 
@@ -83,8 +80,8 @@ def test_a_folder_gets_the_same_files_as_from_tfx(inputs, new_artifact, tmp_path
     pushed = new_artifact(standard_artifacts.PushedModel)
     _push(inputs, pushed, str(tmp_path / "models"))
     [version] = (tmp_path / "models").iterdir()
-    assert _read(version) == CONTENT
-    assert _read(Path(pushed.uri)) == CONTENT
+    assert read_files(version) == CONTENT
+    assert read_files(Path(pushed.uri)) == CONTENT
     assert pushed.get_int_custom_property("pushed") == 1
     assert pushed.get_string_custom_property("pushed_version") == version.name
     assert pushed.get_string_custom_property("pushed_destination") == str(version)
@@ -107,7 +104,7 @@ def test_what_is_at_the_destination_stays(inputs, new_artifact, tmp_path, monkey
     pushed = new_artifact(standard_artifacts.PushedModel)
     _push(inputs, pushed, str(base))
     assert pushed.get_string_custom_property("pushed_version") == "1700000003"
-    assert _read(base / "1700000003") == CONTENT
+    assert read_files(base / "1700000003") == CONTENT
     assert {path: path.read_bytes() for path in before} == before
     names = ["1700000000", "1700000001", "1700000002", "1700000003", "README"]
     assert sorted(os.listdir(base)) == names
@@ -131,7 +128,7 @@ def test_a_model_that_is_the_newest_version_there_is_not_pushed_again(
         assert pushed.get_string_custom_property("pushed_version") == version
         assert pushed.get_string_custom_property("pushed_destination") == str(base / version)
         assert pushed.get_int_custom_property("pushed") == 1
-        assert _read(Path(pushed.uri)) == CONTENT
+        assert read_files(Path(pushed.uri)) == CONTENT
     # A server was given more beside the model.
     extra = base / version / "assets.extra/tf_serving_warmup_requests"
     extra.parent.mkdir()
@@ -230,7 +227,7 @@ def test_a_destination_that_loses_a_file_gets_no_version(
         with pytest.raises(StorageError, match=r"variables.index does not exist after it was"):
             _push(inputs, pushed, str(tmp_path / "models"))
     _check_not_pushed(pushed)
-    assert _read(tmp_path / "models") == {"1/saved_model.pb": b"older"}
+    assert read_files(tmp_path / "models") == {"1/saved_model.pb": b"older"}
     assert os.listdir(tmp_path / "models") == ["1"]
     _push(inputs, pushed, str(tmp_path / "models"))
     assert len(os.listdir(tmp_path / "models")) == 2
@@ -251,7 +248,7 @@ def test_a_push_that_is_killed_leaves_no_version(inputs, tmp_path, monkeypatch):
     assert part.name.startswith(".part-")  # servers look at names that are numbers
     version = saved_model.push_version(str(model), str(base))
     assert {path.name for path in base.iterdir()} == {part.name, version}
-    assert _read(base / version) == CONTENT
+    assert read_files(base / version) == CONTENT
 
 
 def test_where_folders_cannot_be_renamed_the_graph_comes_last(inputs, tmp_path, monkeypatch):
@@ -265,7 +262,7 @@ def test_where_folders_cannot_be_renamed_the_graph_comes_last(inputs, tmp_path, 
         str(Path(inputs["model"][0].uri) / "Format-Serving"), str(tmp_path / "models")
     )
     assert os.listdir(tmp_path / "models") == [version]
-    assert _read(tmp_path / "models" / version) == CONTENT
+    assert read_files(tmp_path / "models" / version) == CONTENT
     assert [path.rpartition("/")[2] for path in copied][-1] == "saved_model.pb"
     with monkeypatch.context() as patch:
         _after_copy(patch, f"/models/{version[:3]}", os.unlink)

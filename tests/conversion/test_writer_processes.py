@@ -20,6 +20,8 @@ from darkroom.dataset.index import read_index
 from darkroom.errors import StorageError
 from darkroom.runtime import child
 
+from ..trees import read_files
+
 pytestmark = pytest.mark.heavy
 
 CORES = 2
@@ -67,14 +69,6 @@ def do_instead(monkeypatch, fault: str) -> None:
 
 def run(images, folder: Path) -> None:
     convert(images.csv, folder, num_shards=4, max_rejects=0.5)
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def has_ended(pid: int) -> bool:

@@ -165,12 +165,3 @@ def copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target)
     elif source.exists():
         shutil.copyfile(source, target)
-
-
-def list_files(folder: Path) -> dict[str, bytes]:
-    """Returns the content of all files of a folder by their names; those of the system are not."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".darkroom.lock"
-    }

@@ -21,7 +21,8 @@ from darkroom.validation import statistics
 
 from ..html_page import Page
 from ..pictures import encode, make_scene
-from .tasks import ROOT, Artifact, list_files
+from ..trees import read_files
+from .tasks import ROOT, Artifact
 
 
 @pytest.fixture
@@ -43,8 +44,8 @@ def dataset(cluster, converted_jpegs):
 def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path):
     done = cluster.run("convert_images", data=str(faulty_set.csv), max_rejects=0.5, seed=3)
     here = darkroom.convert(faulty_set.csv, tmp_path / "here", max_rejects=0.5, seed=3)
-    found = list_files(cluster.find(done.artifacts["dataset"]))
-    expected = list_files(tmp_path / "here")
+    found = read_files(cluster.find(done.artifacts["dataset"]))
+    expected = read_files(tmp_path / "here")
     # Hashes of files that name the images, and so this machine, are in this file.
     assert found.keys() == expected.keys()
     assert found == expected
@@ -70,7 +71,7 @@ def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path)
         "test_records": 0,
     }
     rejects = cluster.find(done.artifacts["rejects"])
-    assert list_files(rejects).keys() == {"rejects.parquet", "rejects.jsonl"}
+    assert read_files(rejects).keys() == {"rejects.parquet", "rejects.jsonl"}
     lines = [json.loads(line) for line in (rejects / "rejects.jsonl").read_text().splitlines()]
     assert len(lines) == pq.read_table(rejects / "rejects.parquet").num_rows == 7
     assert done.artifacts["rejects"].metadata == {"rejected": 7, **here.rejected}
@@ -130,7 +131,7 @@ def test_options_reach_the_conversion(cluster, jpeg_set, tmp_path):
         compression="gzip",
         exclude="",  # as a pipeline carries none
     )
-    found = list_files(cluster.find(done.artifacts["dataset"]))
+    found = read_files(cluster.find(done.artifacts["dataset"]))
     assert found["labels.txt"] == b"owl\ndog\ncat\n"
     assert "Split-train/data_tfrecord-00001-of-00002.gz" in found
     commit = json.loads(found["dataset.json"])
@@ -154,7 +155,7 @@ def test_a_dataset_in_a_folder_of_the_users_is_found_by_its_artifact(cluster, jp
     dataset = first.artifacts["dataset"]
     named = f"{place}#{first.parameters['fingerprint']}"
     assert first.parameters["dataset_uri"] == dataset.metadata["location"] == named
-    assert list_files(cluster.find(dataset)).keys() == {"dataset.json"}
+    assert read_files(cluster.find(dataset)).keys() == {"dataset.json"}
     verified = cluster.run("verify_dataset", {"dataset": dataset})
     assert verified.parameters == {"passed": True, "fingerprint": first.parameters["fingerprint"]}
     again = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
@@ -263,13 +264,13 @@ def test_what_an_update_changed_stops_the_task(cluster, jpeg_set, tmp_path):
     """tests/kfp/test_nightly.py has the pipeline; tests/conversion/test_updates.py the update."""
     place = {"data": str(jpeg_set.csv), "output_dir": str(tmp_path / "kept"), "update": True}
     first = cluster.run("convert_images", **place)
-    assert list_files(cluster.find(first.artifacts["previous"])).keys() == {"no-dataset.txt"}
+    assert read_files(cluster.find(first.artifacts["previous"])).keys() == {"no-dataset.txt"}
     removed = jpeg_set.rows.pop()
     assert jpeg_set.csv.exists()  # it is written with its rows of now
     second = cluster.run("convert_images", **place)
     previous = second.artifacts["previous"]
     assert previous.metadata["fingerprint"] == first.parameters["fingerprint"]
-    kept = list_files(cluster.find(previous))
+    kept = read_files(cluster.find(previous))
     assert "dataset.json" in kept
     assert not [name for name in kept if name.startswith("Split-")]
     given = {"old": previous, "new": second.artifacts["dataset"]}

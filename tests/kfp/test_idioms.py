@@ -14,7 +14,7 @@ import yaml
 
 import darkroom
 
-from .tasks import list_files
+from ..trees import read_files
 
 pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
@@ -229,7 +229,7 @@ def test_a_pipeline_of_such_tasks_is_run_by_kfp(run_here, jpeg_set, tmp_path):
     darkroom.convert(
         jpeg_set.csv, tmp_path / "here", options=ConversionOptions(resize_short_side=4)
     )
-    assert list_files(folder / "convert-images/dataset") == list_files(tmp_path / "here")
+    assert read_files(folder / "convert-images/dataset") == read_files(tmp_path / "here")
     report = json.loads((folder / "validate-dataset/validation_report/report.json").read_text())
     assert [each["check"] for each in report["findings"]] == ["small_classes"]
     for number, split in enumerate(("train", "eval")):

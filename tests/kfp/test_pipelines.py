@@ -11,7 +11,7 @@ import yaml
 import darkroom
 from darkroom.errors import UsageError
 
-from .tasks import list_files
+from ..trees import read_files
 
 pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
@@ -231,7 +231,7 @@ def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg
     run(data=str(jpeg_set.csv))
     darkroom.convert(jpeg_set.csv, tmp_path / "here")
     records = find_task(run_here, "convert-images") / "dataset"
-    assert list_files(records) == list_files(tmp_path / "here")
+    assert read_files(records) == read_files(tmp_path / "here")
     assert "Passed" in (find_task(run_here, "validate-dataset") / "validation_page").read_text()
     trained = find_task(run_here, "train-classifier")
     assert (trained / "trained_model" / "saved_model.pb").exists()

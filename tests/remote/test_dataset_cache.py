@@ -20,6 +20,8 @@ from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.storage import copies
 from darkroom.storage.user_cache import find_cache
 
+from ..trees import read_files
+
 CONTENTS = {
     "Split-train/data_tfrecord-00000-of-00002": b"first" * 1000,
     "Split-train/data_tfrecord-00001-of-00002": b"second" * 1000,
@@ -61,14 +63,6 @@ def dataset(s3) -> Dataset:
     return write_remote("s3://photos/data")
 
 
-def read_copy(folder: str) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in Path(folder).rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-
-
 def test_a_dataset_is_copied_once(store, tmp_path):
     proxy, root = store
     dataset = write_remote(f"{root}/data")
@@ -76,7 +70,7 @@ def test_a_dataset_is_copied_once(store, tmp_path):
     assert folder == f"{tmp_path}/cache/{dataset.fingerprint}"
     names = ("dataset.json", "SHA256SUMS")
     beside = {name: storage.read_bytes(f"{root}/data/{name}") for name in names}
-    assert read_copy(folder) == {**CONTENTS, **beside, "labels.txt": b"cat\n"}
+    assert read_files(folder, ".lock") == {**CONTENTS, **beside, "labels.txt": b"cat\n"}
     assert verify(folder).is_sound
     assert read_dataset(folder) == dataset
     proxy.requests.clear()

@@ -11,7 +11,8 @@ import darkroom
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 
-from ..kfp.tasks import Cluster, list_files
+from ..kfp.tasks import Cluster
+from ..trees import read_files
 from .conftest import Proxy
 
 
@@ -72,4 +73,4 @@ def test_on_vertex_every_output_is_written_into_the_store(
     assert validated.parameters == {"passed": True}
     page = storage.read_bytes(validated.artifacts["validation_page"].uri)
     assert page == storage.read_bytes(f"{validated.artifacts['validation_report'].uri}/report.html")
-    assert list_files(tmp_path / "cluster" / "buckets") == {}
+    assert read_files(tmp_path / "cluster" / "buckets") == {}

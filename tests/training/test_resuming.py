@@ -18,6 +18,7 @@ from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Budget, Phase
 from darkroom.training.state.training_run import TrainingRun
 
+from ..trees import read_files
 from .histories import EndedError, assert_same, end_at
 from .training_process import train_dataset
 
@@ -213,13 +214,13 @@ def test_a_worker_takes_the_best_weights_of_the_chief(training_process, tmp_path
     run = _make_run(training_process, tmp_path)
     _end_epoch(run, 1, 0.4)
     _end_epoch(run, 2, 0.5)
-    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    files = read_files(tmp_path)
     worker = _make_run(training_process, tmp_path, is_chief=False)
     _assert_best(worker, 1)
     # What it trains itself is not in the chief's folder yet, or only half of it.
     _end_epoch(worker, 3, 0.3)
     _assert_best(worker, 3)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+    assert read_files(tmp_path) == files
 
 
 def test_another_order_is_an_error_only_within_an_epoch(training_process, tmp_path):

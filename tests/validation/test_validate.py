@@ -23,6 +23,7 @@ from darkroom.validation.validate import validate
 
 from ..image_set import make_images
 from ..signatures import find_differences
+from ..trees import read_files
 
 REPORT = [".darkroom-files.json", "report.html", "report.json", "report.md"]
 MILD = {"leakage": "warn", "small_classes": "off"}
@@ -127,9 +128,9 @@ print(result.verdict, [name for name in heavy if name in sys.modules])
 
 
 def test_nothing_is_written_into_the_dataset(records: Path):
-    before = {path: path.read_bytes() for path in records.rglob("*") if path.is_file()}
+    before = read_files(records)
     darkroom.validate(records)
-    assert {path: path.read_bytes() for path in records.rglob("*") if path.is_file()} == before
+    assert read_files(records) == before
 
 
 def test_the_command_stops_with_exit_code_one_and_prints_the_findings(records: Path, capsys):
