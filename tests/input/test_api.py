@@ -136,6 +136,14 @@ def test_no_tuner_runs_for_which_the_end_of_an_epoch_could_wait(files, make):
     assert make(files, _options()).options().autotune.enabled is False
 
 
+def test_crops_of_one_image_differ_between_epochs(files, helpers):
+    options = _options(augment="crop", deterministic=True, shuffle_records=0)
+    dataset = make_train_dataset(files[:1], options)
+    epochs = [np.concatenate([images for images, _ in dataset]) for _ in range(2)]
+    assert epochs[0].shape == epochs[1].shape == (10, *SIZE, 3)
+    assert not np.array_equal(epochs[0], epochs[1])
+
+
 def test_evaluation_gives_whole_images_in_one_order(files, helpers):
     dataset = make_eval_dataset(files, _options(augment="crop_flip"))
     first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))

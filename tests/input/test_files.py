@@ -237,7 +237,8 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
         f"{folder}/3.jpg (it is missing)",
     ]
     for number in (4, 6, 7, 9, 10, 12, 13, 15, 16):
-        next(folder.glob(f"{number}.*")).write_bytes(b"\x89PNG rubbish")
+        start = b"\xff\xd8\xff" if number % 2 else b"\x89PNG"
+        next(folder.glob(f"{number}.*")).write_bytes(start + b" rubbish")
     with pytest.raises(DataError, match="12 of 12 images") as caught:
         read()
     assert caught.value.message.count(f"{folder}/") == 10
