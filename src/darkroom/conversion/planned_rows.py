@@ -73,7 +73,7 @@ def _read_rows(folders: Folders) -> Iterator[rejects.Reject]:
     for path in find_index_files(folders.index):
         for batch in read_index_batches(path, _COLUMNS, _BATCH_ROWS, optional=("extra",)):
             for each in batch.to_pylist():
-                size, label = each.pop("source_size"), rejects.write_target(each.pop("label"))
+                size, label = each.pop("source_size"), rejects.format_target(each.pop("label"))
                 extra = {k: v for k, v in (each.pop("extra", None) or {}).items() if v is not None}
                 yield rejects.Reject(
                     **each, label=label, extra=extra, size=size, stage="", reason="", detail=""

@@ -125,7 +125,7 @@ class Reject(NamedTuple):
     size: int | None = None
 
 
-def write_target(value: Any) -> str | None:
+def format_target(value: Any) -> str | None:
     """Returns what an image is labelled with as a reject has it: a list is JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
@@ -235,7 +235,7 @@ def format_row(row: Any, fields: Mapping[str, Any]) -> bytes:
     """Returns a line of a list of images that darkroom reads again.
 
     Args:
-        row: Has `split`, `uri`, `label` as `write_target` gives it, and `extra`.
+        row: Has `split`, `uri`, `label` as `format_target` gives it, and `extra`.
         fields: Further ones, of `REJECT_FIELDS` or `PLANNED_FIELDS`.
     """
     line: dict[str, Any] = {

@@ -52,6 +52,8 @@ ORDER = _find_order()
 def hash_look(pixels: Pixels) -> str | None:
     """Returns the perceptual hash of pixels, in hexadecimal; None if they are plain or tiny.
 
+    Indexes keep its bits, and `images/near_pairs.py` compares them in the same `ORDER`.
+
     Args:
         pixels: uint8 [height, width] or [height, width, channels], upright; green counts.
     """

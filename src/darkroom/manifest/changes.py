@@ -55,7 +55,6 @@ SELECT key, bool_or(action = 'drop') AS is_dropped, any_value(split) AS split,
 FROM chosen GROUP BY key
 """
 # The rows of an image may have several keys: each follows its own one, where that is decided about.
-# The rows of an image may have several keys: each follows its own one, where that is decided about.
 _DECIDED = """
 CREATE TEMP TABLE decided AS
 WITH named AS (SELECT DISTINCT key, uri FROM staged SEMI JOIN decisions USING (key)),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset import keys, splits
-from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, write_target
+from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, format_target
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
     as_text,
@@ -299,7 +299,7 @@ class _RowParser:
             return None
         value = values[place]
         is_list = isinstance(value, list)
-        return "" if value is None else write_target(value) if is_list else str(value)
+        return "" if value is None else format_target(value) if is_list else str(value)
 
 
 def _find_plain_prefix(source: Source) -> str | None:

@@ -23,8 +23,8 @@ from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
     RejectsWriter,
+    format_target,
     write_rejects,
-    write_target,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.splits import FOLD, SPLITS
@@ -432,7 +432,7 @@ def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
         entry["row"],
         entry["uri"],
         entry["split"],
-        write_target(entry["label"]),
+        format_target(entry["label"]),
         MANIFEST_STAGE,
         "conflict",
         detail,

@@ -201,7 +201,10 @@ def walk_files(
     is_left_out: Callable[[str, str], bool] | None = None,
     left_out: Counter[str] | None = None,
 ) -> Iterator[str]:
-    """Yields the paths of all files below a folder, relative to it, in sorted order.
+    """Yields the paths of all files below a folder, relative to it.
+
+    The order is that of names: on a disk the files of a folder come before its folders, in a store
+    whole paths are sorted.
 
     Names that begin with a dot are left out: editors and desktops put them everywhere. So are
     folders in which systems keep thumbnails and trash. Links to folders are followed, each folder

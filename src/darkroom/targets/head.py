@@ -91,7 +91,15 @@ class Head(Protocol):
         """Returns the answers of an exported model, float32 [N, size], of its outputs."""
 
     def name_answers(self, answers: Any, learned: Learned) -> Mapping[str, Any]:
-        """Returns what a server says of image files, by name: tensors [N] or [N, size]."""
+        """Returns what a server says of image files, by name: tensors [N] or [N, size].
+
+        The names are outputs of the exported signature `serving_default`; those that scores read
+        are `outputs` of the kind's `Scoring`.
+
+        Args:
+            answers: What `serve` returned.
+            learned: What the model has learned.
+        """
 
     def learn(self, names: Sequence[str], answers: Array, truth: Array) -> Learned:
         """Returns what the model has learned, with what is chosen by the eval split.

@@ -19,7 +19,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
-from darkroom.dataset.rejects import CONVERT_STAGE, Reject, write_target
+from darkroom.dataset.rejects import CONVERT_STAGE, Reject, format_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import EXHAUSTED, describe_failure
@@ -206,7 +206,7 @@ def encode_rows(
                 row.row,
                 row.uri,
                 row.split,
-                write_target(row.label),
+                format_target(row.label),
                 CONVERT_STAGE,
                 image.reason,
                 image.detail,

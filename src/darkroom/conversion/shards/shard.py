@@ -120,7 +120,7 @@ class ShardTask:
 
     @property
     def files(self) -> list[str]:
-        """Paths of all files that its worker writes."""
+        """Paths of all files that its worker writes; the journal names these, and no others."""
         return [*self.results, *map(self.work_file, (_REJECTS, REPORT_SUFFIX))]
 
 

@@ -48,6 +48,10 @@ def make_pictures(numbers: Sequence[int], gallery: Gallery) -> Html:
 
 
 def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
+    """Returns the cell with its count, which opens to the pictures that are shown of it.
+
+    Its share gives the strength of its color, by `--share` of the page's style sheet.
+    """
     if not cell.images:
         return element("td", "·", class_="none")
     small = _make_picture(cell.numbers[0], gallery) if cell.numbers and with_picture else None

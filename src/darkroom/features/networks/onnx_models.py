@@ -10,7 +10,15 @@ _TYPES = {"tensor(uint8)": "uint8", "tensor(float)": "float32", "tensor(float16)
 
 
 def open_onnx(path: str, name: str, identity: str) -> Network:
-    """Opens a file of ONNX; see `wrap_model`.
+    """Opens a file of ONNX.
+
+    Args:
+        path: The file, local.
+        name: What people call it.
+        identity: Name and hash, by which its features are kept.
+
+    Returns:
+        The network, which scales pixels as the model's input wants them; see `wrap_model`.
 
     Raises:
         MissingExtraError: ONNX Runtime is not installed.

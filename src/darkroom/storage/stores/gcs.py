@@ -122,12 +122,12 @@ class GcsStore:
         return _describe(blob)._replace(modified=blob.time_created.timestamp())
 
     def read(self, bucket: str, name: str, download: Download) -> int | None:
-        """Reads an object; the library compares its checksum."""
+        """Reads an object. Returns no length: the library compares length and checksum itself."""
         blob = self._client.bucket(bucket).blob(name)
         try:
             blob.download_to_file(download, raw_download=True, checksum="crc32c", **_ONCE)
         except DataCorruption as error:
-            # Of a part, the checksum is another one.
+            # An answer that was cut short has another checksum, too: it is asked for again.
             announced = error.response.headers.get("Content-Length")
             if announced != str(len(download.data)):
                 text = f"{len(download.data)} bytes came, {announced} were announced"

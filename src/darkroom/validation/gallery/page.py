@@ -138,6 +138,10 @@ def encode_findings(findings: Sequence[Finding], rows: Rows) -> list[dict[str, A
 
 
 def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
+    """Returns `items` and `lines` of a finding.
+
+    A row of a finding names its record by `row`, and that of a pair the second one by `other_row`.
+    """
     items, lines = [], []
     numbers = [(row.get("row", -1), row.get("other_row", -1)) for row in finding.rows]
     found = rows.find_places(number for pair in numbers for number in pair).reshape(-1, 2)

@@ -82,7 +82,7 @@ def make_tiles(
     """Makes tiles from records, the first ones large.
 
     Args:
-        records: Where the records are.
+        records: The folders of the records and of their index.
         dataset: Their commit.
         rows: All its rows.
         places: Their places in the index, the most important first.
@@ -92,6 +92,7 @@ def make_tiles(
         DataError: The index or a record is damaged.
         OSError: A file cannot be read.
     """
+    # The index is read by numbers of rows in the source, which are not places.
     place_of = {int(rows.row[place]): place for place in places}
     listed = find_records(*records, [*place_of], _COLUMNS)
     found = {place_of[row["row"]]: row for row in listed}
@@ -102,7 +103,7 @@ def make_tiles(
         for number, data in read_record_images(found.values()) if has_images else ():
             place = place_of[number]
             pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
-            with suppress(ValueError):
+            with suppress(ValueError):  # undecodable: a tile without a picture
                 pictures[place] = make_thumbnail(data, preparer, pixels)
             progress.advance(len(pictures), len(places), "images")
     tiles, kind = [], find_kind(dataset.target.kind)
