@@ -177,6 +177,20 @@ def test_a_run_that_was_killed_is_repeated(records, step, monkeypatch):
     assert set(read_files(other)) == set(before)
 
 
+def test_a_run_that_was_killed_after_its_last_file_leaves_nothing(records, monkeypatch):
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(describing.ownership, "end_attempt", die)
+        with pytest.raises(KeyboardInterrupt):
+            darkroom.describe(records, ["dali"])
+    (records / ".darkroom.lock").write_text("process 1 on another")
+    darkroom.describe(records, ["dali"])
+    assert [name for name in read_files(records) if name[0] == "."] == []
+    assert darkroom.verify(records).is_sound
+
+
 def test_a_dataset_that_is_replaced_meanwhile_is_left_alone(records, monkeypatch):
     build = describing.build_sidecars
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import new_token, take
+from darkroom.conversion.output.output import Output
 from darkroom.dataset import checksums, journal
 from darkroom.dataset.checksums import read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, read_dataset
@@ -172,6 +173,8 @@ def add_sidecars(
     listed = read_sums(data)
     sums = {name: sum_bytes(each) for name, each in contents.items()}
     if sums.items() <= listed.items() and not [*checksums.find_changed(data, sums, list(sums))]:
+        if not storage.is_remote(output):  # where no lock tells that another run is in
+            Output(Folders.of_dataset(output)).remove_leftovers()
         return
     try:
         with FolderLock(output):
