@@ -38,6 +38,7 @@ _IMPORTED = (
     "darkroom.components.model_report.executor",
     "darkroom.components.image_validator.executor",
     "darkroom.pipelines.local.runner",
+    "boto3",
     "tfx.v1.components",  # what users import: three seconds for each example
     *(
         f"tfx.components.{name}.executor"
