@@ -88,6 +88,11 @@ def is_readable_now(reject: Reject) -> bool:
 
 
 def _try_to_read(uri: str) -> PermissionError | None:
+    """Opens an image; returns the error if it may not be read.
+
+    Returns None for an image with any other fault, which its row tells later. Errors of its store
+    (`NOT_THE_DATA`) are raised.
+    """
     try:
         # Opens the file, which is then too large to be read.
         storage.read_bytes(uri, limit_bytes=0)

@@ -158,6 +158,11 @@ def _find_pairs(
     neighbours: tuple[Array, Array] | None,
     compare: Callable[[str, str, Array, Array], Array],
 ) -> tuple[_Looks, _Pairs, Compared]:
+    """Returns the images with their hashes, the pairs of near copies, and how these were compared.
+
+    Without pixels, all are pairs of hashes. Else pairs of images come first, whose pixels are alike
+    or do not tell. After them are the pairs of hashes that were too many to compare pixels.
+    """
     looks = _find_looks(connection)
     has_all = looks.pairs.is_complete
     shared = np.flatnonzero(np.bincount(looks.hash[looks.hash >= 0], minlength=0) > 1)
@@ -187,6 +192,10 @@ def _find_pairs(
 
 
 def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
+    """Reads the records with an image, numbers images and hashes, and pairs the hashes.
+
+    An image has the hash of its first record: they are equal unless one of them lacks it.
+    """
     found = connection.sql(_LOOKS).to_arrow_reader(BATCH_ROWS).read_all()
     content = found["content"].to_numpy()
     _, first, image = np.unique(content, return_index=True, return_inverse=True)

@@ -166,6 +166,11 @@ def _correct_transparency(image: Any, depth: int, color: int) -> None:
 
 
 def _load(image: Any, changes: list[str]) -> Decoded:
+    """Decodes an image that is open, and makes it upright; adds the codes of changes to `changes`.
+
+    Loading changes what Pillow says of the file. So the tags of a TIFF are read before, and the
+    profile and the orientation that is still to be undone are read after it.
+    """
     if getattr(image, "is_animated", False):
         changes.append("first_frame")
     bits, is_inverted = 16, False

@@ -161,6 +161,7 @@ def prepare_plain(
 
 
 def _sniff(data: bytes) -> str:
+    """Returns the format of a file by its first bytes; rejects all that is not read."""
     if not data:
         raise RejectError("empty", "the file has no bytes")
     source_format = sniff_format(data)
@@ -173,6 +174,10 @@ def _sniff(data: bytes) -> str:
 
 
 def _prepare_jpeg(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
+    """Prepares a JPEG with libjpeg-turbo, or with Pillow where that cannot.
+
+    Pillow has CMYK, and JPEGs in gray or color that break the rules, which become `repaired`.
+    """
     # Pillow accepts odd headers, as TensorFlow does.
     header = parse_plain_header(data) or pillow.parse_header(data, JPEG)[:3]
     if header[2] in (1, 3):
@@ -243,6 +248,10 @@ def _hash_accurate(
 
 
 def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
+    """Prepares a PNG, whose bytes stay if Pillow has to change nothing.
+
+    Damage is looked for first, because Pillow accepts some that TensorFlow does not.
+    """
     check_num_pixels(*parse_png_size(data))
     if options.image_check == CHECK_FULL:
         if damage := find_png_damage(data):
@@ -252,6 +261,8 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
     elif not has_sound_png_header(data):
         raise RejectError("undecodable", "it does not begin with an intact header")
     decoded = pillow.decode(data, PNG, reserve)
+    # Pillow gives some pixels in 8 bits without a word: only the file's header has its depth. The
+    # colors of a palette have 8 bits at any depth.
     depth, color = data[24], data[25]
     if depth != 8 and color != PNG_PALETTE and "bit_depth" not in decoded.changes:
         decoded.changes.append("bit_depth")

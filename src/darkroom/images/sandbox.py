@@ -100,6 +100,10 @@ class DecoderProcess:
             self._stop()
 
     def _prepare_once(self, data: bytes, granted_bytes: int) -> PreparedImage:
+        """Prepares an image in one attempt; raises what `prepare` does.
+
+        Without an answer, the process is ended, and the next attempt starts another one.
+        """
         try:
             answer, encoded = self._exchange(data, granted_bytes)
             if "need" in answer:
@@ -107,7 +111,7 @@ class DecoderProcess:
             if "error" in answer:
                 raise RejectError(*map(str, answer["error"]))
             return parse_answer(answer, encoded, data)
-        except TimeoutError:
+        except TimeoutError:  # before `OSError`, which it is, too
             self._stop()
             raise RejectError("decoder_timeout", "its decoder hung and was stopped") from None
         except (EOFError, OSError, LookupError, TypeError, ValueError):
@@ -120,6 +124,10 @@ class DecoderProcess:
             raise RejectError("decoder_crash", f"its decoder {describe_end(code)}") from None
 
     def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
+        """Sends an image, and returns the text and the bytes of the answer (see `sandbox_child`).
+
+        A decoder that was attacked may send anything, so lengths have limits.
+        """
         connection = self._connection or self._start()
         connection.sendall(REQUEST.pack(granted_bytes, len(data)))
         connection.sendall(data)
@@ -130,6 +138,10 @@ class DecoderProcess:
         return answer, bytes(read_exactly(connection, num_bytes))
 
     def _start(self) -> WatchedSocket:
+        """Starts a process, and waits for its first, empty answer: it has limited itself (`serve`).
+
+        Until then its messages go to a file: the last one is in the error.
+        """
         if self._is_closed:
             raise InterruptedError("decoding was stopped")
         arguments = asdict(self._options), CPU_SECONDS

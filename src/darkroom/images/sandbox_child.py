@@ -105,6 +105,11 @@ def serve(options: Mapping[str, Any], cpu_seconds: int) -> None:
 
 
 def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, bytes]:
+    """Returns the text and the bytes of the answer for an image, also when preparing it fails.
+
+    `granted` is the memory, in bytes, that it may take.
+    """
+
     @contextmanager
     def check_grant(need: Need) -> Iterator[None]:
         if need.num_bytes > granted:

@@ -78,7 +78,17 @@ def decode_view(
 
 
 def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
-    """Returns the pixels of an image, uint8 [height, width, 3]; see `decode_view`."""
+    """Returns the pixels of an image, uint8 [height, width, 3], RGB, maybe read-only.
+
+    Args:
+        image: The image, as the record stores it.
+        form: JPEG, PNG or RAW.
+        shape: Its height, width and channels.
+
+    Raises:
+        RejectError: It is another image, or too large.
+        Exception: What decoders raise.
+    """
     with _hold_memory(shape) if shape[0] * shape[1] > _LARGE_PIXELS else _NOTHING:
         return _decode(image, form, shape, 1)
 
@@ -98,6 +108,11 @@ def _decode_view(
     view: Array,
     scaled: bool,
 ) -> None:
+    """Does what `decode_view` does, when there is memory.
+
+    The fraction and the rounding of the window are those of `darkroom.input.graph.decode`, so that
+    a model gets the same pixels: both change together.
+    """
     sides = view.shape[:2]
     divisor = 1
     if form == JPEG and scaled:
@@ -121,6 +136,10 @@ def _decode_view(
 
 
 def _decode(image: bytes | memoryview, form: int, shape: Sequence[int], divisor: int) -> Array:
+    """Returns all pixels, uint8 [height, width, 3], maybe read-only.
+
+    A JPEG has 1 / `divisor` of its sides, rounded up; other images are decoded in full.
+    """
     if form == JPEG:
         sides = (-(-side // divisor) for side in shape[:2])
         return _decode_jpeg(image, divisor, shape, np.empty((*sides, 3), np.uint8))

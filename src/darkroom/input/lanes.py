@@ -46,9 +46,11 @@ def read_lanes(
     turns = np.repeat(list_turns(shares), block_length)
 
     def read(number: tf.Tensor) -> tf.data.Dataset:
+        """Returns the records of an epoch; its number, int64 [], and the lane are the seed."""
         found = []
         for place, lane in enumerate(lanes):
             paths = [files[file] for file in lane]
+            # A TFRecordDataset reads either compressed files or others.
             parts = [
                 _read_files(tf.constant([*each]), is_gzip, (number, place) if order else None)
                 for is_gzip, each in groupby(sorted(paths, key=_is_gzip), _is_gzip)

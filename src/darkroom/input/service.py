@@ -229,6 +229,7 @@ def _check_port(port: int) -> None:
 
 
 def _start(server_class: Any, config: Any) -> Any:
+    """Starts a server of a class of `tf.data.experimental.service`, and returns it."""
     try:
         return server_class(config)
     except (tf.errors.OpError, RuntimeError) as error:

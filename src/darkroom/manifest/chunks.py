@@ -82,6 +82,10 @@ def stat_image(uri: str) -> State:
 
 
 def _look_up(uris: Sequence[str], pool: Executor) -> list[State]:
+    """Returns the state of each image, in the order of `uris`; an empty URI has none.
+
+    Local images are looked up together, and remote ones one by one where no listing has them.
+    """
     local = [uri for uri in uris if uri.startswith("/")]
     states = _look_up_local(local)
     if len(local) == len(uris):

@@ -128,6 +128,7 @@ def _read_images(path: str) -> Iterator[list[list[str]]]:
 
 
 def _read_parquet(path: str) -> Iterator[list[list[str]]]:
+    """Yields the names of each image in a Parquet file, by its columns `NAME_COLUMNS`."""
     with storage.open_read(path) as file:
         schema = pq.ParquetFile(file).schema_arrow
     naming = [field for field in schema if field.name in NAME_COLUMNS]
@@ -157,6 +158,10 @@ def _can_name(field: pa.Field) -> bool:
 
 
 def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
+    """Yields the names of each image in a CSV, or in a text with one name in each line.
+
+    If the first line names none of `NAME_COLUMNS`, it is a row, and the first column has the names.
+    """
     lines = _read_lines(path)
     records: Iterable[list[str]] = csv.reader(lines, strict=True)
     if ending != ".csv":

@@ -109,6 +109,10 @@ def _join(parts: Sequence[ReadAs]) -> ReadAs:
 def _name_numbering(
     kind: Kind, schema: Schema, label_map: Sequence[str], options: ManifestOptions
 ) -> str:
+    """Returns what numbers the labels, for `ReadAs.labels`; empty for kinds without labels.
+
+    The order of the cases is that in which `_make_label_map` of the writer takes them.
+    """
     if kind.names is None:
         return ""
     if options.labels is not None:

@@ -168,6 +168,11 @@ class _RowParser:
         )
 
     def _parse_any(self, item: Row | BadRow, first_row: int) -> Entry | Reject:
+        """Parses any row, also one that its source could not read completely.
+
+        The cells that identify an image come first, so that a reject has its id and split where a
+        later cell is bad. `values` is empty if the source could read no cells.
+        """
         row = first_row + item.row
         values: list[Any] = item.values
         uri, identity, declared, key, extra = "", "", "", "", {}
@@ -204,6 +209,11 @@ class _RowParser:
         return declared or splits.assign_split(key, options.seed, options.split_ratios)
 
     def _parse_split(self, values: list[Any], item: Row | BadRow) -> str:
+        """Returns the split that a row declares; empty if it declares none.
+
+        An unknown split is an error of the whole source. Known ones are kept in `_declared`, where
+        `_parse_plain` finds them.
+        """
         text = "" if self._split is None else as_text(values[self._split])
         if text not in self._declared:
             parsed = splits.parse_split(text)
@@ -220,6 +230,10 @@ class _RowParser:
         return self._declared[text]
 
     def _parse_span(self, values: list[Any]) -> int:
+        """Returns the span of a row, which is that of its file if no column has it.
+
+        It is kept in `_spans`, where `_parse_plain` finds it.
+        """
         if self._span is None:
             return self._source.span
         cell = values[self._span]
@@ -261,6 +275,10 @@ class _RowParser:
         return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
     def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
+        """Returns the text whose hash is the key: the declared id, or else that of the image.
+
+        Without an image, it is a hash of all cells and of how often they occurred until here.
+        """
         if self._id is not None and (given := as_text(values[self._id])):
             return given
         if self._image is not None:
@@ -274,6 +292,10 @@ class _RowParser:
         return {name: parse_cell(name, values[place], kind) for name, kind, place in self._inputs}
 
     def _parse_label(self, values: list[Any]) -> Any:
+        """Returns what a row is labelled with, as its kind of target parses it; None if not known.
+
+        The label of a text is kept in `_parsed`, where `_parse_plain` finds it.
+        """
         if not self._targets:
             return None
         cells = [values[place] for place in self._targets]

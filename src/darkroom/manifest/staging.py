@@ -79,7 +79,7 @@ class _Stage:
     def __init__(self, scratch: str, schema: Schema, options: ManifestOptions) -> None:
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
-        self._arrow = _arrow_schema(schema)
+        self._arrow = _make_arrow_schema(schema)
         # Looking for repeated keys and paths would cost time and find none.
         few = ["split", "declared", "label"]
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
@@ -100,6 +100,7 @@ class _Stage:
         self._bad.__exit__(kind, *rest)
 
     def add(self, items: Sequence[Entry | Reject], lookups: Executor) -> None:
+        """Adds the next rows, and looks up their images; called in one thread at a time."""
         chunk = make_chunk(items, lookups)
         self._rows += chunk.num_rows
         self._fingerprint.update(chunk)
@@ -125,7 +126,8 @@ class _Stage:
         return StagedRows(self._path, self._rows, self._rejects_path, fingerprint)
 
 
-def _arrow_schema(schema: Schema) -> pa.Schema:
+def _make_arrow_schema(schema: Schema) -> pa.Schema:
+    """Returns the columns of staged rows: the fields of `Entry`, `extra` only for inputs."""
     fields: list[tuple[str, Any]] = [
         ("key", pa.string()),
         ("id", pa.string()),

@@ -373,6 +373,12 @@ class _Rows:
         return int(count)
 
     def _make_label_map(self) -> list[str]:
+        """Returns the labels in the order of their numbers; none where targets have no labels.
+
+        Whole numbers number themselves. Else the user's map counts first, then the columns of
+        labels, then the map of the base.
+        `_name_numbering` in `reading` tells the user which it was.
+        """
         kind, options, base = self._kind, self._options, self._base
         if kind.names is None or not self._schema.targets:
             return []
@@ -422,6 +428,12 @@ class _Rows:
 
 
 def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
+    """Returns the reject of an entry of `_CONFLICTS`.
+
+    Args:
+        entry: Its columns, with the first and the last row that name its image.
+        old_rows: Number of rows of the dataset to which rows are appended, which come first.
+    """
     other = entry["first_row"] if entry["first_row"] != entry["row"] else entry["last_row"]
     detail = f"row {other} gives the same image another split or label"
     if other <= old_rows:

@@ -133,6 +133,7 @@ def create_view(
 def _check_columns(
     what: str, local: str, columns: Mapping[str, str], newer: Collection[str], hint: str
 ) -> None:
+    """Checks that a Parquet file has columns of types from which the view can make its own."""
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():

@@ -70,6 +70,11 @@ def is_lock(path: str) -> bool:
 
 
 def _acquire(path: str, folder: str) -> int:
+    """Returns a descriptor of the lock file, which is then locked.
+
+    The process that had the lock removes the file before it releases it. So the file that is locked
+    here may be gone, and another process may lock the next one: then this begins again.
+    """
     while True:
         # Opening a FIFO would wait for ever, and the target of a link would be emptied.
         if os.path.lexists(path) and (os.path.islink(path) or not is_lock(path)):

@@ -177,6 +177,7 @@ def _list_pages(path: str, prefix: str, delimiter: str = "", after: str = "") ->
 
 
 def _list_page(path: str, prefix: str, delimiter: str, token: str | None, after: str = "") -> Page:
+    """Requests one page. Only a bucket can be missing: a listing without objects is a result."""
     scheme, bucket, _ = split_path(path)
     try:
         return request(

@@ -93,6 +93,10 @@ class _Writer(io.BufferedIOBase):
             self._file.flush()
 
     def close(self) -> None:
+        """Writes the object, which only appears now; closing again does nothing.
+
+        After an error the temporary file is gone, too, so what was written cannot be sent again.
+        """
         if self.closed:
             return
         try:

@@ -102,6 +102,10 @@ def request(
 def _translate(
     path: str, verb: str, store: Store, error: Exception, damage: Counter[str]
 ) -> Exception:
+    """Returns the error to raise for one of a client; a `TransientError` if it may pass.
+
+    `damage` counts equal messages about damage, of all attempts of the request.
+    """
     problem = store.judge(error)
     # Some libraries' messages have many lines; the first one names the problem.
     text = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -64,12 +64,20 @@ def _read_rows(encoded: tf.Tensor, header: _Header) -> tf.Tensor:
 
 
 def _look_up(encoded: tf.Tensor, header: _Header, rows: tf.Tensor) -> tf.Tensor:
+    """Returns the colors, uint8 [H, W, 3], of pixels that are numbers in a palette.
+
+    Args:
+        encoded: string [], the bytes of the file.
+        header: Its header, with at most 8 bits of a pixel.
+        rows: uint8 [H, bytes of a row], which `_read_rows` returns.
+    """
     bits = header.bits
     # The first of several pixels in a byte has the highest bits.
     shifts = tf.range(8 - bits, -1, -bits)
     mask = tf.bitwise.left_shift(1, bits) - 1
     numbers = tf.bitwise.right_shift(tf.cast(rows, tf.int32)[..., tf.newaxis], shifts) & mask
     numbers = tf.reshape(numbers, (header.height, -1))[:, : header.width]
+    # Blue, green, red and an unused byte for each. What a palette lacks is black.
     palette = cut(encoded, header.end, 4 * header.num_colors)
     colors = tf.io.decode_raw(palette, tf.uint8, fixed_length=4 * _MAX_COLORS)
     return tf.gather(tf.reshape(colors, (-1, 4))[:, 2::-1], numbers)

@@ -213,7 +213,16 @@ class _Decoder:
     def decode(
         self, shape: tf.Tensor | None, channels: tf.Tensor | None
     ) -> tuple[tf.Tensor, Matrix | None]:
-        """Returns uint8 [H, W, 3], and where points of the encoded pixels are there."""
+        """Decodes the image.
+
+        Args:
+            shape: int32 [2], (height, width) of an image that a conversion stored; None for a file,
+                which may have to be turned first.
+            channels: int64 [], if the bytes are the pixels of that shape; else None.
+
+        Returns:
+            uint8 [H, W, 3], and where points of the encoded pixels are there, if `located`.
+        """
         if shape is not None and channels is not None:
             return self._cut_raw(shape, channels)
         result: tuple[tf.Tensor, Matrix | None] = tf.cond(
@@ -231,10 +240,15 @@ class _Decoder:
         return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
 
     def _decode_other(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+        """Decodes all of an image that is not a JPEG, and cuts the window out.
+
+        One with a shape is a plain PNG, as a conversion stores it: opaque, upright and of 8 bits.
+        For it, TensorFlow's operation is enough.
+        """
         turned = IDENTITY
         if shape is None:
             pixels, turned = undo_orientation(*decode_stored(self.encoded))
-        else:  # as a conversion has stored it
+        else:
             pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
             pixels = tf.ensure_shape(pixels, (None, None, 3))
         window = self.window(tf.shape(pixels)[:2]) if self.window else None
@@ -254,6 +268,10 @@ class _Decoder:
         return result
 
     def _decode_upright(self, shape: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+        """Decodes the window of a JPEG that needs no turn.
+
+        The window is chosen in the full image, of this shape, so the scale does not change it.
+        """
         place = self.window(shape) if self.window else None
 
         def decode(divisor: int) -> tf.Tensor:
@@ -339,6 +357,7 @@ def _begin_at(window: tf.Tensor) -> Matrix:
 
 
 def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:
+    """Returns the window of "center_crop", int32 [4], in an upright image of a shape, int32 [2]."""
     # Whole numbers only: TensorFlow may reorder products of floats, differently in a model than in
     # an input pipeline, and half a pixel changes the window.
     wanted = tf.constant(image_size, tf.int64)
@@ -346,6 +365,7 @@ def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:
     # Whether the image is too wide, rather than too high, for the wanted aspect ratio.
     by_height = sides[0] * image_size[1] <= sides[1] * image_size[0]
     side, whole = tf.cond(by_height, lambda: (sides[0], wanted[0]), lambda: (sides[1], wanted[1]))
+    # This share of the largest window, rounded half up.
     share, parts = CENTER_SHARE
     rounded = (2 * share * wanted * side + parts * whole) // (2 * parts * whole)
     size = tf.cast(tf.maximum(rounded, 1), tf.int32)
@@ -353,6 +373,7 @@ def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:
 
 
 def _sample_window(seed: tf.Tensor, augmentation: Augmentation, shape: tf.Tensor) -> tf.Tensor:
+    """Returns a random window, int32 [4], in an upright image of a shape, int32 [2]."""
     begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
         tf.concat((shape, (3,)), axis=0),
         tf.zeros((1, 0, 4)),

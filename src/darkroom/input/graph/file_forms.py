@@ -128,6 +128,10 @@ def _describe_other(encoded: tf.Tensor) -> tf.Tensor:
 
 
 def _describe_jpeg(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Describes a JPEG as `describe_form` does; returns the number of its pixels, int64 [], too.
+
+    Where several descriptions fit, the last one counts.
+    """
     shape = tf.io.extract_jpeg_shape(encoded)
     channels, orientation = shape[2], find_orientation(encoded)
     is_turned = (orientation > 1) & tf.equal(channels, 3)

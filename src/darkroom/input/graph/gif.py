@@ -82,6 +82,10 @@ def _find_frame(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     def step(
         position: tf.Tensor, control: tf.Tensor, _: tf.Tensor, is_inside: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
+        """Looks at one block, or at one part of an extension; returns the state for the next.
+
+        The position is 0 when the walk is over: at a frame, or where no block begins.
+        """
         first, second = tf.unstack(to_numbers(cut(encoded, position, 2), 2))
         # An extension is a name and parts; each part begins with its length.
         begins = ~is_inside & tf.equal(first, _EXTENSION)

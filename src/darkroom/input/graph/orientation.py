@@ -65,13 +65,14 @@ def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
 
 @trace_once
 def find_orientation(encoded: tf.Tensor) -> tf.Tensor:
-    """Returns the same, or `UNUSUAL` where EXIF data are in a place, or of a kind, not read here.
+    """Returns the orientation of a JPEG, or tells that it may have one that is not read here.
 
     Args:
         encoded: string [], any bytes.
 
     Returns:
-        int32 [].
+        int32 [], 1 to 8; 1 or `ABSENT` if it has none; `UNUSUAL` where EXIF data are in a place, or
+        of a kind, that is not read.
     """
 
     def parse() -> tf.Tensor:
@@ -129,6 +130,10 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return (position > 0) & tf.equal(size, 0)
 
     def step(position: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Looks at one segment; returns where the next one begins, or the EXIF data and their size.
+
+        The position is 0 when the walk is over, as at the tables of the image.
+        """
         segment = cut(encoded, position, 10)
         first, marker, high, low = tf.unstack(to_numbers(segment, 4))
         length = high * 256 + low

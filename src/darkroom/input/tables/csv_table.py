@@ -164,6 +164,11 @@ def read_table(files: Sequence[str], options: CsvOptions) -> Table:
 
 
 def _read_header(file: str, delimiter: str) -> tuple[str, ...]:
+    """Returns the names of the columns, from the first line of a file.
+
+    Raises:
+        DataError: It cannot be read, has a number for a name, or has a name twice.
+    """
     with storage.open_read(file) as raw:
         binary = cast(Any, gzip.GzipFile(fileobj=raw) if file.endswith(GZIP_SUFFIX) else raw)
         try:
@@ -175,6 +180,7 @@ def _read_header(file: str, delimiter: str) -> tuple[str, ...]:
                 "Save the file as CSV in UTF-8, with the names of the columns in the first line.",
             ) from error
     columns = tuple(name.strip() for name in names)
+    # A number for a name says that the first line is a row.
     if not columns or any(name and not name.strip("+-.0123456789") for name in columns):
         raise DataError(
             f"The first line of {file} is not a header: {line.rstrip()[:80]!r}.",

@@ -121,6 +121,7 @@ def _written_columns(source: Source) -> list[tuple[str, Kind]]:
 def _open(
     path: str, columns: Columns, encoding: str, subfolders: str, accept: Collection[str]
 ) -> Source:
+    """Opens one file or folder by its ending; an error names the known form that it has."""
     ending = os.path.splitext(path)[1].lower()
     if ending in (".csv", *JSON_LINES_ENDINGS):
         with name_form(path):

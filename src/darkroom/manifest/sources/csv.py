@@ -108,6 +108,7 @@ class CsvSource(Source):
         return bool(judged) and rule(cell.startswith(" ") for cell in judged)
 
     def _list_remarks(self, records: Sequence[list[str]]) -> Iterator[str]:
+        """Yields what was decided about the form of the file, in words; see `ReadAs.remarks`."""
         if before := records[: self._first]:
             # Not its text, which could say anything.
             yield f"{format_count(len(before), 'line')} before it left out"
@@ -117,10 +118,17 @@ class CsvSource(Source):
             yield "spaces after commas kept"
         if not self._has_header:
             yield f"its columns are {', '.join(name or 'not read' for name in self._names)}"
+        # After the label, a column without a name has more labels.
         elif "" in self._names[: self._label]:
             yield "columns without a name left out"
 
     def _list_doubts(self, records: Sequence[list[str]], columns: Columns) -> Iterator[Doubt]:
+        """Yields a doubt if the first line may be a header, or one that was left out may be a row.
+
+        Args:
+            records: The sample, from the first line of the file.
+            columns: What the user said about the columns.
+        """
         before = [each for each in records[: self._first] if not headers.is_comment(each)]
         image = self._names.index(self.schema.image) if self.schema.image else None
         if self._has_header:
@@ -186,6 +194,7 @@ class CsvSource(Source):
         return [cell for cell in (cells[self._label], *further) if cell] if any(further) else []
 
     def _check_form(self, first: list[str]) -> None:
+        """Raises a `DataError` if the first row shows another form of file, or delimiter."""
         may_be_known = len(first) in (1, _BOX_CELLS) or first[0].lstrip().startswith("{")
         form = find_form(read_evidence(self.name)) if may_be_known else None
         if form is not None:

@@ -102,6 +102,7 @@ class JsonlSource(Source):
                 yield Row(row, values)
 
     def _find_fault(self, found: dict[str, Any], kinds: dict[str, Kind]) -> tuple[str, str] | None:
+        """Returns reason code and detail of the first value that does not fit its column."""
         for name, value in found.items():
             kind = kinds.get(name, Kind.IGNORED)
             if name == self.schema.label and isinstance(value, list):
@@ -112,6 +113,11 @@ class JsonlSource(Source):
         return None
 
     def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Returns an object of a list of ours as a row of its source was; others as they are.
+
+        There, several labels or numbers are JSON in one text, by `write_target`. A label that only
+        begins like that stays.
+        """
         if not self._is_ours:
             return found
         kept = {self._roles.get(k, k): v for k, v in found.items() if k not in _LEFT_OUT}
