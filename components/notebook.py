@@ -33,6 +33,13 @@ def register() -> None:
 
 
 def _make_view(kind: type[Artifact], file: str | None) -> Any:
+    """Returns the class by which TFX shows artifacts of a type: it looks for one by the type.
+
+    Args:
+        kind: The type of the artifacts.
+        file: The page in the folder of an artifact; None if the URI is that of the page.
+    """
+
     class View(visualizations.ArtifactVisualization):
         ARTIFACT_TYPE = kind
 

@@ -66,6 +66,7 @@ def forget_modules(names: Sequence[str]) -> None:
 
 
 def _find_module(name: str, places: Sequence[str]) -> importlib.machinery.ModuleSpec | None:
+    """Returns where a module is, without an import of it or of a package around it; else None."""
     found, searched = None, list(places)
     for number, part in enumerate(name.split(".")):
         try:

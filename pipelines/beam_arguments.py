@@ -88,6 +88,11 @@ def _check_dataflow(options: Mapping[str, str]) -> None:
 
 
 def _parse_arguments(given: Sequence[str]) -> dict[str, str]:
+    """Returns the values of options by name, "" of a switch; of one given twice, the last value.
+
+    Raises:
+        UsageError: One is not in the form `--NAME=VALUE` or `--NAME`.
+    """
     for argument in given:
         if not argument.startswith("--"):
             raise UsageError(

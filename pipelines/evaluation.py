@@ -92,6 +92,15 @@ def make_eval_config(config: PipelineConfig) -> tfma.EvalConfig:
 def _make_threshold(
     spec: tfma.SlicingSpec, least: float, max_drop: float | None
 ) -> PerSliceMetricThreshold:
+    """Returns the bounds of the accuracy in a slice.
+
+    Args:
+        spec: The slice.
+        least: The least accuracy, 0 to 1. Also 0 is a bound: a run may set another one in its place
+            (`components/parameters.py`), and without a bound TFX blesses nothing.
+        max_drop: How much lower than that of the baseline it may be, as a difference; None to
+            compare with no model.
+    """
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(lower_bound={"value": least})
     )

@@ -83,6 +83,15 @@ def fit_config(config: tfma.EvalConfig, learned: Learned) -> tfma.EvalConfig:
 def _make_computations(
     name: str, learned: str, model_names: list[str] | None = None
 ) -> list[metric_types.MetricComputation | metric_types.DerivedMetricComputation]:
+    """Returns, of each model, the measurement and the one number of it that the metric is.
+
+    TFMA calls it, and finds the parameters by their names.
+
+    Args:
+        name: As in `KindMetric`.
+        learned: As in `KindMetric`.
+        model_names: Several where a model is compared with another one.
+    """
     made: list[Any] = []
     answered = decode_learned(learned.encode())
     for model in model_names or [""]:
@@ -118,6 +127,7 @@ class _Measure(beam.CombineFn):
         return []
 
     def add_input(self, found: list[Any], element: metric_types.StandardMetricInputs) -> list[Any]:
+        """Adds the answer for a record, [C], and its target, as `Kind.decode` returns it."""
         features = {
             name: np.ravel(values).tolist()
             for name, values in (element.get_features() or {}).items()
@@ -131,10 +141,12 @@ class _Measure(beam.CombineFn):
         return [each for found in several for each in found]
 
     def extract_output(self, found: list[Any]) -> dict[metric_types.MetricKey, dict[str, float]]:
+        """Returns the score and the lowest recall of a slice; NaN where nothing is measured."""
         kind, scoring = find_kind(self._learned.kind), find_scoring(self._learned.kind)
         answers, said = zip(*found, strict=True)
         values = pa.array(said, kind.column)
         if kind.names is not None:
+            # Records have texts; a model has numbers, in the order of its own names.
             values = kind.number(values, pa.array(self._learned.names))[1]
         size = len(self._learned.names)
         truth = kind.make_array(values.to_pylist(), size)

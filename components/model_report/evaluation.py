@@ -143,6 +143,14 @@ def _format_value(value: object) -> str:
 
 
 def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> str:
+    """Returns a missed bound in words.
+
+    `RunSummary.other_failures` finds that of the whole score by its first words.
+
+    Args:
+        failure: A `ValidationFailure` of TFMA.
+        place: The columns of the slice with their values; none for the whole split.
+    """
     name, value = failure.metric_key.name, f"{failure.metric_value.double_value.value:.4f}"
     if [column for column, _ in place] == [example.LABEL_TEXT] and name == ACCURACY_KEY:
         # Of the records with a label, the share that is right.
@@ -175,6 +183,10 @@ def _list_bounds(threshold: Any, **words: str) -> str:
 
 
 def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:
+    """Returns the number of examples by (true class, predicted class).
+
+    There is one matrix, because `pipelines/evaluation.py` asks for one threshold.
+    """
     [matrix] = value["multiClassConfusionMatrixAtThresholds"]["matrices"]
     # Proto3's JSON leaves zeros out, so class 0 has no id.
     return {

@@ -182,6 +182,11 @@ def _find_other_bucket(node: Importer, config: ClusterConfig) -> Iterator[str]:
 
 
 def _check_kind(node: BaseNode, target: str) -> None:
+    """Checks that TFX can compile nodes of this class, and that the service can run them.
+
+    Raises:
+        UsageError: One of them cannot; the hint says what to do instead.
+    """
     kind = type(node).__name__
     if isinstance(node, Pipeline):
         raise UsageError(

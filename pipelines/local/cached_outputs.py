@@ -92,7 +92,11 @@ def _may_be_empty(artifact: Artifact) -> bool:
 
 
 def _list_places(artifact: Artifact) -> Iterator[str]:
-    """Yields the folders of an artifact that must have files; none where nothing was pushed."""
+    """Yields the folders that must have the files of an artifact.
+
+    Of a pushed model these are the place that it was pushed to and the copy in its artifact, if
+    that is another one; none where nothing was pushed.
+    """
     if artifact.type_name != standard_artifacts.PushedModel.TYPE_NAME:
         yield artifact.uri
     elif artifact.get_int_custom_property("pushed"):

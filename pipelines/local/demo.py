@@ -115,6 +115,10 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
 
 
 def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
+    """Adds the drawings to the files, bytes by path, and yields their rows.
+
+    Two kinds of faults are among them: a turned image, and wrong labels.
+    """
     for number in range(NUM_OF_LABEL):
         for place, label in enumerate(LABELS):
             path = f"drawings/{label}/{number:04}.{'jpg' if number % _PNG_EVERY else 'png'}"
@@ -130,6 +134,7 @@ def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
 
 
 def _add_faults(files: dict[str, bytes]) -> Iterator[_Row]:
+    """Adds the other faults, and yields their rows; most are copies of drawings in `files`."""
     jpeg = files[LEAKED_FROM]
     files |= {TRUNCATED.path: jpeg[: len(jpeg) // 2], EMPTY.path: b"", PAGE.path: _HTML}
     files |= {LEAKED.path: jpeg, RELABELLED.path: files[RELABELLED_FROM]}
@@ -141,6 +146,7 @@ def _add_faults(files: dict[str, bytes]) -> Iterator[_Row]:
         _Row("VALIDATION", LEAKED.path, "cup"),
         _Row("TRAIN", RELABELLED.path, "house"),
     )
+    # Of each label, 0003 is a JPEG of TRAIN. There are fewer changes than labels.
     for label, (path, *_), change in zip(LABELS, NEAR_COPIES, _CHANGES.values(), strict=False):
         with Image.open(io.BytesIO(files[f"drawings/{label}/0003.jpg"]), formats=["JPEG"]) as image:
             files[path] = _encode(change(image), path, quality=_POOR_QUALITY)

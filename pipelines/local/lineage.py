@@ -143,7 +143,7 @@ def read_run(connection: Any, pipeline_name: str) -> dict[str, NodeRun]:
         executions = store.get_executions_by_context(latest.id)
         # The order of executions depends on the TFX line; the newest execution of a node counts.
         return {
-            _find_node(store, execution, pipeline_name): _describe(store, execution)
+            _find_node(store, execution, pipeline_name): _read_outcome(store, execution)
             for execution in sorted(executions, key=lambda execution: execution.id)
         }
 
@@ -156,7 +156,8 @@ def _find_node(store: Any, execution: Any, pipeline_name: str) -> str:
     return str(execution.name)
 
 
-def _describe(store: Any, execution: Any) -> NodeRun:
+def _read_outcome(store: Any, execution: Any) -> NodeRun:
+    """Reads the state of an execution and the artifacts that it made, or took from the cache."""
     events = store.get_events_by_execution_ids([execution.id])
     keys = {
         event.artifact_id: event.path.steps[0].key

@@ -132,6 +132,11 @@ def run_demo(
 
 
 def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool = False) -> int:
+    """Checks the configuration, runs the pipeline, prints the summary; returns the exit code.
+
+    What needs no TFX is checked before that is loaded, and before anything is written into the
+    root. Its log is replaced when the root is locked and claimed, not before.
+    """
     if not overwrite:
         hint = "Choose another --root, or use it with --overwrite."
         ledger.check_alone(config.root, form.names, hint)

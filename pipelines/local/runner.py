@@ -180,6 +180,7 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
 
     class ReportingLauncher(launcher.Launcher):
         def launch(self) -> Any:
+            """Runs a node as a step; it was reused if its executor was not called."""
             self._has_run = False
             damages.clear()
             with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
@@ -209,6 +210,7 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
         def _publish_successful_execution(
             self, execution_id: Any, contexts: Any, output_dict: Any, executor_output: Any
         ) -> None:
+            """Keeps the hashes of new outputs first: a run may reuse what is published."""
             if self._has_run:
                 for key, artifacts in output_dict.items():
                     # An executor may have changed the URI.

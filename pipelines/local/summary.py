@@ -154,7 +154,7 @@ def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
     lines = [""]
     if report := summary.report:
         gate = f"Gate       {format_verdict(report)} {format_scope(report)}".rstrip()
-        lines += [*_format_rows(summary, report), "", gate]
+        lines += [*_format_counts(summary, report), "", gate]
         if with_findings:
             lines += [*_format_findings(report), *_format_mild_findings(summary)]
         lines.append("")
@@ -171,7 +171,8 @@ def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
+def _format_counts(summary: RunSummary, report: DatasetReport) -> list[str]:
+    """Returns how the source was read, and how many of its rows became records or did not."""
     splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
     lines = [
@@ -179,6 +180,7 @@ def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
         f"Rows in    {report.rows:,}",
         f"Written    {report.written:,}  ({splits})",
         f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        # Rows that a list excludes count as deduplicated.
         f"Duplicates {report.deduplicated - report.excluded:,}",
     ]
     if report.excluded:
@@ -218,6 +220,10 @@ def _format_findings(report: DatasetReport) -> list[str]:
 
 
 def _format_model(summary: RunSummary) -> list[str]:
+    """Returns the epoch, the score, the page and the place of the model, or why it has none.
+
+    A pipeline of a user's that makes no model has no such line.
+    """
     if MODEL not in summary.makes:
         return []
     if summary.model is None:

@@ -209,6 +209,7 @@ class _Connection:
         return make_visible(" ".join(_OBJECT.sub("", text).split()), _MAX_MESSAGE)
 
     def _explain(self, error: kfp_server_api.ApiException) -> DarkroomError:
+        """Returns our error for an answer of the server; without a status there was no answer."""
         said = self.clean(_read_message(error))
         if not error.status:
             return self._explain_silence(said)
@@ -228,6 +229,7 @@ class _Connection:
         return TransientStorageError(message, hint)
 
 
+# By the status of the answer.
 _MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
     401: (AccessError, f"Put a valid token into {TOKEN_VARIABLE}."),
     403: (AccessError, "Ask for permission to run pipelines in this namespace; see --namespace."),

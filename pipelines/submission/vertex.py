@@ -102,6 +102,8 @@ def _submit_job(
 ) -> None:
     given = _pick(arguments, aiplatform.PipelineJob.submit)
     if options.experiment is not None:
+        # Of a name, the client makes it as well, but its error would be a RuntimeError, which
+        # `explain_errors` does not know.
         given["experiment"] = aiplatform.Experiment.get_or_create(
             experiment_name=options.experiment,
             project=options.project,

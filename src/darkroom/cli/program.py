@@ -85,6 +85,10 @@ def _hide_credential(error: UsageError) -> UsageError:
 
 
 def _run_command(arguments: argparse.Namespace) -> int:
+    """Runs the chosen command, and returns its exit code; an error becomes its message and code.
+
+    Only `SystemExit` leaves it: of a signal, or of a command that ends itself.
+    """
     from darkroom.cli.shared.flags import name_flag
     from darkroom.storage import convert_os_error
 
@@ -95,6 +99,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
             code: int = arguments.run(arguments)
             return code
     except Exception as error:  # noqa: BLE001  the last resort: a defect of darkroom must say so
+        # A library may have made another error of the exit that the handler of a signal raised.
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
         found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)

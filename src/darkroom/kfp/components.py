@@ -179,6 +179,11 @@ def _make_function(interface: Interface, image: str) -> Callable[..., dsl.Contai
 
 
 def _make_signature(interface: Interface) -> inspect.Signature:
+    """Returns inputs, parameters, outputs and output parameters, with the annotations of kfp.
+
+    All are keyword-only, so that an input with a default may be before those without one.
+    """
+
     def take(each: Artifact | Parameter, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
         given = inspect.Parameter.empty if default is REQUIRED else default
         by_name = inspect.Parameter.KEYWORD_ONLY

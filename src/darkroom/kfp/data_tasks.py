@@ -72,7 +72,7 @@ def convert_images(execution: Execution) -> None:
         commit = storage.join(result.data_dir, layout.DATASET_FILE)
         storage.copy_file(commit, storage.join(dataset.path, layout.DATASET_FILE))
         dataset.describe({LOCATION: named})
-    dataset.describe(_count_records(result))
+    dataset.describe(_describe_dataset(result))
     rejects = execution.outputs["rejects"]
     storage.make_folder(rejects.path)
     for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
@@ -105,7 +105,8 @@ def _keep_previous(execution: Execution, place: str) -> None:
     previous.describe({"fingerprint": dataset.fingerprint, "records": dataset.written})
 
 
-def _count_records(result: ConversionResult) -> dict[str, Any]:
+def _describe_dataset(result: ConversionResult) -> dict[str, Any]:
+    """Returns the metadata of the artifact, by name: fingerprint, counts and bytes."""
     _, commit = read_output(result.output_dir)
     return {
         "fingerprint": result.fingerprint,

@@ -239,6 +239,7 @@ def make_parameter(field: OptionField) -> Parameter:
 
 
 def _describe(field: OptionField, made: Parameter) -> str:
+    """Returns the help of an option, with the choices, and the meaning of what stands for None."""
     known = field.option
     sentences = [known.help, known.more]
     if known.choices:

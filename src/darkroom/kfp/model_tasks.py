@@ -91,10 +91,12 @@ def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) ->
 
 
 def _describe_model(found: Evaluation) -> dict[str, Any]:
+    """Returns the metadata of the artifact, by name: how to call the model, and how good it is."""
     scoring = find_scoring(found.kind)
     return {
         "framework": "tensorflow",
         "signature": f"serving_default: image_bytes -> {', '.join((*scoring.outputs, ERROR_KEY))}",
+        # "labels" or "numbers", and how many the model has.
         scoring.names_are: len(found.summarize().table.rows),
         "sha256": found.model_sha256,
         "split": found.split,

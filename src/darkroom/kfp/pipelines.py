@@ -127,6 +127,16 @@ def _list_parameters() -> dict[str, Parameter]:
 def _choose_inputs(
     names: Sequence[str], known: Mapping[str, Parameter], options: Mapping[str, Any]
 ) -> list[Parameter]:
+    """Returns the inputs of the pipeline, in the order of its stages.
+
+    Args:
+        names: Options that each run may change.
+        known: All options by name.
+        options: Values that are given now. What must be given and is not, is an input as well.
+
+    Raises:
+        UsageError: A run cannot change one of the options.
+    """
     possible = [name for name, each in known.items() if each.runtime]
     if wrong := [name for name in names if name not in possible]:
         raise UsageError(
@@ -138,6 +148,11 @@ def _choose_inputs(
 
 
 def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Parameter:
+    """Returns an input, as kfp reads it from the signature; its default is the value given now.
+
+    It is keyword-only, so that one with a default may be before one without. kfp itself passes the
+    values by their order.
+    """
     default = options.get(parameter.name, parameter.default)
     if default is REQUIRED:
         default = inspect.Parameter.empty

@@ -120,6 +120,7 @@ def _parse_part(part: str, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _build_name_error(name: str, text: str) -> UsageError:
+    """Returns the error for a part that does not exist, or for `none` beside other parts."""
     names = [*_SWITCHES, *_DEFAULTS]
     if name == NO_AUGMENTATION:
         return UsageError(f"augment is {text!r}, expected {name} alone.")

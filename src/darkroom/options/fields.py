@@ -149,7 +149,8 @@ def document(options: type[_Class]) -> type[_Class]:
 def spell_out(options: type) -> Callable[[_Function], _Function]:
     """Puts the options into signature and docstring of a function with `**options`; a decorator.
 
-    So `help`, notebooks and the reference show them, and each is said in its class alone.
+    So `help`, notebooks and the reference show them, and each is said in its class alone. In
+    the docstring of the function, `Args:` is last, or right before `Raises:`: they are added there.
     """
 
     def add(function: _Function) -> _Function:

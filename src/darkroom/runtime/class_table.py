@@ -83,11 +83,12 @@ def format_missing_classes(
     if numbers:
         return ""
     lacking = "No records in eval." if "train" in classes and "eval" not in classes else ""
-    found = _UNLABELLED if has_no_labels(classes) else _list_missing(classes, labels)
+    found = _UNLABELLED if has_no_labels(classes) else _format_missing(classes, labels)
     return " ".join(filter(None, (lacking, found)))
 
 
-def _list_missing(classes: ClassCounts, labels: Sequence[str]) -> str:
+def _format_missing(classes: ClassCounts, labels: Sequence[str]) -> str:
+    """Returns, as in "No records of cat, dog in eval.", the first labels that each split lacks."""
     parts = []
     for split, counts in classes.items():
         missing = [label for label in labels if label not in counts]

@@ -78,7 +78,11 @@ class Step:
 
 
 class StepSink:
-    """Keeps the running steps, and decides when something is shown."""
+    """Keeps the running steps, and decides when something is shown.
+
+    How it is shown is up to `_show_start`, `_show`, `_show_end` and `_print` of a subclass. They
+    are called with the lock held, so they must not report progress themselves.
+    """
 
     is_live = False
 

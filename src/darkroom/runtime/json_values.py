@@ -55,6 +55,7 @@ def build_value(value: Any, kind: type[_Kind]) -> _Kind:
 
 
 def _build(value: Any, kind: Any, where: str) -> Any:
+    """Does the work of `build_value`; `where` is the place in the file, as in `.splits[0]`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return value

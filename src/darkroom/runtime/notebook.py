@@ -66,6 +66,13 @@ class CellProgress(StepSink):
         self._update(line)
 
     def _update(self, text: str, bar: Html | None = None, words: str | None = None) -> None:
+        """Replaces what the cell shows by a line, with the notes so far below it.
+
+        Args:
+            text: The line, with a bar of characters, for a front end without HTML.
+            bar: The bar in HTML.
+            words: The line in HTML, without a bar; `text` if None.
+        """
         others = [note for note in self._notes if note != text]
         below = (element("div", note) for note in others)
         line = element("div", words or text, " " if bar else None, bar)
@@ -97,6 +104,7 @@ def is_started_by_cell() -> bool:
 
 
 def _make_show() -> Show:
+    """Returns a function that shows data below the running cell, and later replaces it there."""
     from IPython.display import DisplayHandle
 
     handle: Any = DisplayHandle()

@@ -76,6 +76,7 @@ def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P,
                 except BaseException:
                     if not noted:
                         raise
+            # Not in the `except`: what a library made of the interrupt would be its context.
             raise KeyboardInterrupt(find_explanation(noted[-1]) or message)
 
         return call

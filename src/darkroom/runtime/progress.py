@@ -142,6 +142,7 @@ def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _make_own_sink() -> Sink | None:
+    """Returns the sink of a public function that was called without one; None to show nothing."""
     asked = os.environ.get(VARIABLE, "")
     # A kernel loads IPython before it runs a cell; without it nothing needs loading.
     if asked == "0" or (asked != "1" and "IPython" not in sys.modules):

@@ -74,6 +74,11 @@ class _Settings(argparse.Action):
 
 
 def _find_field(name: str) -> OptionField:
+    """Returns the option of a name; one that is a table of tables has no form on a command line.
+
+    Raises:
+        UsageError: No option of a pipeline that `--set` can give has this name.
+    """
     fields = {each.name: each for each in list_options(*PIPELINE_CLASSES)}
     if name in fields and fields[name].kind != "Mapping[str, Any]":
         return fields[name]
