@@ -184,6 +184,11 @@ def _write_groups(
     *,
     near: tuple[str, str] | None = None,
 ) -> Duplicates:
+    """Writes the list of all groups to `path`, and returns what is in it.
+
+    `near` has the folders of dataset and index; None: images that look alike are not searched.
+    The list is complete before it replaces an earlier one.
+    """
     match_decoded_copies(connection)
     if near:
         _compare_looks(connection, near)

@@ -137,6 +137,10 @@ def explain_error(file: str, error: OSError) -> FileFinding:
 def _explain_extra(
     file: str, owner: str | None, expected: Mapping[str, Shard], hashes: Mapping[str, str]
 ) -> FileFinding:
+    """Returns the finding for a file that the commit does not name.
+
+    `owner` is the file of the shard whose bytes it has; None if it has those of none.
+    """
     if owner is None:
         return FileFinding(file, EXTRA, "is not named by dataset.json", HINTS[EXTRA])
     if hashes.get(owner) == expected[owner].sha256:

@@ -146,6 +146,7 @@ def verify(
 
 
 def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
+    """Verifies what is there now; the caller repeats it if the dataset was replaced meanwhile."""
     started = time.perf_counter()
     try:
         root, dataset = read_output(output)
@@ -161,6 +162,7 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
             for folder in folders
             for name in storage.list_folder(storage.join(root, folder))
         ]
+        # This reads the index, too. What it finds there is among what `find_all` returns below.
         digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
         named = _get_shards(dataset)
         shards = compare_shards(root, named, digests)

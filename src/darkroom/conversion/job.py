@@ -220,7 +220,8 @@ class ConversionJob:
             try:
                 run_job(job, self.runner, self.beam_options, attempt.record.job)
             except Exception as error:
-                # Where another run has replaced the dataset that images come from, that is why.
+                # Where another run has replaced the dataset that images come from, that is why:
+                # this raises an error that says so.
                 if not isinstance(error, OutputError):
                     manifest.find_base()
                 raise

@@ -69,6 +69,10 @@ def stage_dataset(
 
 
 def _fill(source: str, target: str, dataset: Dataset) -> None:
+    """Copies what a copy in the cache lacks; the caller has its lock.
+
+    The commit comes last: with it, the copy is a dataset that any reader opens.
+    """
     for name in dataset.splits:
         os.makedirs(os.path.join(target, split_folder(name)), exist_ok=True)
     shards = [shard for split in dataset.splits.values() for shard in split.shards]

@@ -171,11 +171,13 @@ def _find_messages(messages: Iterable[memoryview], number: int) -> Iterator[memo
 
 
 def _decode_feature(feature: memoryview) -> FeatureValues:
+    """Returns the values of a serialised Feature; of several kinds of lists the last one counts."""
     values: list[Any] = []
     last = 0
     for kind, wire, content in _fields(feature):
         if wire != _LENGTH or kind not in _PARSERS:
             continue
+        # Lists of one kind that follow each other are joined.
         if kind != last:
             values, last = [], kind
         parse = _PARSERS[kind]

@@ -239,6 +239,7 @@ class IndexWriter:
         )
         columns["shard"] = [self._shard] * count
         columns["position"] = range(self._position, self._position + count)
+        # Each record begins where the one before it ends; the last sum is for the next rows.
         *columns["offset"], self._offset = accumulate(columns["length"], initial=self._offset)
         if self._is_compressed:
             columns["offset"] = columns["length"] = [None] * count

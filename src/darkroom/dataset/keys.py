@@ -34,6 +34,10 @@ def make_order_hash(seed: int) -> Callable[[str], int]:
 
 @functools.lru_cache
 def _make_hash(seed: int, salt: bytes) -> Callable[[str], int]:
+    """Returns the function from a key to an unsigned number of 63 bits.
+
+    All splits and orders come from it, so a dataset that is updated needs the same ones.
+    """
     # To copy a state is cheaper than to set it up for every key.
     start = hashlib.blake2b(digest_size=8, key=str(seed).encode(), person=salt).copy
 

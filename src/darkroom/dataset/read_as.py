@@ -100,6 +100,10 @@ class ReadAs:
         return [*self._list_facts(), *_make_visible(doubts)]
 
     def _list_facts(self) -> list[tuple[str, str]]:
+        """Returns what was read, and how, without doubts and without what does not apply.
+
+        The form comes first: `list_read_as` relies on it.
+        """
         roles = {kind: name for name, kind in self.columns.items()}
         rows = [
             ("form", self.describe_form()),

@@ -127,6 +127,10 @@ class _HashingSink:
         return len(data)
 
     def write_all(self, pieces: Sequence[bytes]) -> None:
+        """Writes pieces in order. On a local file it does so past the buffer of the file.
+
+        So nothing else may write to that file.
+        """
         if self._descriptor is None:
             for piece in pieces:
                 self._target.write(piece)

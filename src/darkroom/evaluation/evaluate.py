@@ -179,6 +179,10 @@ def _check_target(target: str, datasets: Sequence[str]) -> None:
 
 
 def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Evaluation, Scored]:
+    """Scores a split: returns the numbers, and the answers of which pages choose their images.
+
+    The first note says if the training used these records.
+    """
     from darkroom.input.opening import open_splits
 
     learned = model.learned

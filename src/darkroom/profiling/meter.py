@@ -73,6 +73,7 @@ class InputMeter:
             return self._clock()
 
         def note(asked: tf.Tensor, batch: tuple[Any, ...]) -> tuple[Any, ...]:
+            """Returns the batch once the state has counted it; `asked` is when it was asked for."""
             now, state = self._clock(), self._state.read_value()
             is_first = tf.equal(state[0], 0)
             more = tf.stack((now - asked, 1.0, tf.cast(tf.shape(batch[0])[0], tf.float64)))

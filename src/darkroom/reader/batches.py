@@ -50,7 +50,7 @@ class Arrays(Protocol):
 
 
 class NumpyArrays:
-    """See `Arrays`."""
+    """Batches of NumPy arrays, as they are; see `Arrays`."""
 
     def make_images(self, images: Array) -> Array:
         """Returns images, uint8 [B, H, W, 3], or one of them, uint8 [H, W, 3]."""
@@ -178,6 +178,10 @@ class Batch:
         return [None] * len(sizes)
 
     def _fill(self, chunk: Sequence[int]) -> None:
+        """Reads and decodes the records of some places of the batch.
+
+        Threads do this at once, each for other places: nothing else of the batch may change here.
+        """
         options = self._options
         for number in chunk:
             row, shape = int(self._rows[number]), self._shapes[number].tolist()

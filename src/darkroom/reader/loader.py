@@ -254,6 +254,10 @@ class Loader:
         return Batch(self._records, rows, views, arrays, positions, number, pool), weights
 
     def _finish_batch(self, batch: Batch, weights: Array | None) -> Any:
+        """Returns (images, labels), and columns and weights where there are some.
+
+        Images that keep their sizes make a list of such tuples instead, one for each image.
+        """
         images, labels, columns = batch.wait()
         are_apart = isinstance(images, list)
         parts = [images, labels]

@@ -104,6 +104,19 @@ def _choose_views(
     columns: Sequence[str],
     transform: Transform | None,
 ) -> ViewOptions:
+    """Returns what the batches of a split have.
+
+    Args:
+        split: The split.
+        options: How records become batches.
+        is_sized: Whether images get the size of the options; without it nothing is augmented.
+        trains: Whether it is the train split of a training.
+        columns: Features that batches have, too.
+        transform: Is given each image.
+
+    Raises:
+        UsageError: Images would be mixed after they were transformed, or a column is not there.
+    """
     augmentation = Augmentation()
     if trains and is_sized:
         augmentation = choose_augmentation(options, split.target.kind).augmentation

@@ -230,6 +230,10 @@ class _Blocks:
         return found[start : start + length]
 
     def _find(self, path: str, number: int) -> bytes:
+        """Returns a block of a file, once the first thread that asked for it has it.
+
+        A request that fails is not kept: the next thread that asks makes another one.
+        """
         key = path, number
         with self._lock:
             block = self._blocks.get(key)
@@ -249,6 +253,7 @@ class _Blocks:
         return block.result()
 
     def _request(self, path: str, number: int) -> bytes:
+        """Reads a block. Threads share an open file and its position, so they take turns."""
         with self._lock:
             if path not in self._files:
                 # Without its buffer, which would read more than a block.

@@ -44,13 +44,14 @@ def build(described: Described) -> dict[str, bytes]:
             feature = _wrap("Sequence", feature=feature, length=str(lists[name]))
         features[name] = feature
     return {
-        _INFO: format_json(_describe_splits(described)),
+        _INFO: format_json(_describe_dataset(described)),
         _FEATURES: format_json(_wrap("FeaturesDict", features=features)),
         **({_NAMES: format_labels(dataset.labels).encode()} if dataset.labels else {}),
     }
 
 
-def _describe_splits(described: Described) -> dict[str, Any]:
+def _describe_dataset(described: Described) -> dict[str, Any]:
+    """Returns the message `DatasetInfo`: the splits, and what `as_supervised` gives."""
     dataset = described.dataset
     target = LABEL_NUMBER if dataset.labels else find_kind(dataset.target.kind).shown
     keys = [name for name in (IMAGE_ENCODED, target) if name in dataset.features]
@@ -79,6 +80,14 @@ def _describe_splits(described: Described) -> dict[str, Any]:
 def _describe_feature(
     name: str, kind: str, dataset: Dataset, shape: Sequence[int] | None
 ) -> dict[str, Any]:
+    """Returns the message of a feature with one value.
+
+    Args:
+        name: Its name in the records.
+        kind: bytes, int64 or float.
+        dataset: The commit.
+        shape: (height, width, channels) of images, -1 for any; None if TFDS cannot decode them.
+    """
     if name == IMAGE_ENCODED and shape:
         return _wrap("Image", dtype="uint8", shape={"dimensions": list(map(str, shape))})
     if name == LABEL_NUMBER:

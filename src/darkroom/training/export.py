@@ -114,6 +114,7 @@ def export_model(
             )
 
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+        # Refused images are zeros here, so that the others of a request get their answers.
         signature = view, tf.TensorSpec((), tf.string)
         views, forms = decode_all(decode_file, image_bytes, signature)
         is_taken = tf.equal(forms, "")

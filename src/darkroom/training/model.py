@@ -113,6 +113,7 @@ def compile_model(parts: Parts, options: TrainingOptions, optimizer: Any) -> Any
 
 
 def _compile(model: Any, options: TrainingOptions, head: Head, optimizer: Any) -> None:
+    """Compiles a model for its head. Mixup makes the labels vectors, which need another loss."""
     has_vectors = bool(options.input_options.augmentation.mixup)
     loss = head.make_loss(options.label_smoothing, has_vectors=has_vectors)
     model.compile(

@@ -79,6 +79,10 @@ def build_model(
 
 
 def _build(spec: str, head: Head, image_size: tuple[int, int], weights: str | None) -> Any:
+    """Builds the model that `spec` names, with weights of a file, or those that it comes with.
+
+    `_NO_WEIGHTS` gives any network random ones: the weights of an earlier training replace them.
+    """
     if spec == EFFICIENTNET_LITE:
         return _build_efficientnet_lite(head, image_size, weights)
     if spec.startswith(APPLICATIONS_PREFIX):
@@ -121,6 +125,7 @@ def _build_small_cnn(head: Head, image_size: tuple[int, int]) -> Any:
 
 
 def _build_efficientnet_lite(head: Head, image_size: tuple[int, int], weights: str | None) -> Any:
+    """Builds it with the weights of its package for None, and random ones for `_NO_WEIGHTS`."""
     network = efficientnet_lite.build_network(image_size)
     if weights is None or weights == IMAGENET:
         efficientnet_lite.load_weights(network, efficientnet_lite.find_weights())
@@ -163,6 +168,7 @@ def _end_network(
 ) -> Any:
     """Returns a model from pixels to answers: a network, and a new head."""
     inputs = keras.Input((*image_size, 3), dtype="uint8")
+    # This only makes the pixels floats.
     features = network(preprocess(keras.layers.Rescaling(1.0)(inputs)))
     return keras.Model(inputs, head.add(head.pool(features)), name=network.name.lower())
 

@@ -196,6 +196,10 @@ def _train_model(data: OpenedData, options: TrainingOptions, folder: str) -> Tra
 
 
 def _export(trained: TrainedModel, options: TrainingOptions, folder: str) -> None:
+    """Writes the model, as a file of Keras and as a SavedModel.
+
+    The result of an earlier run goes first: without it, a run that stops here is not done.
+    """
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
 

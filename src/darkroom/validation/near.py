@@ -28,6 +28,15 @@ _INSTALL = " Pairs are verified where records and OpenCV are there: the extra `r
 def _check_near(
     context: Context, name: str, condition: str, where: str, hint: str
 ) -> Iterator[Finding]:
+    """Yields a finding for the verified pairs of a kind, and one for those that are not.
+
+    Args:
+        context: What is checked.
+        name: The name of the check.
+        condition: Which pairs, in SQL; `a` and `b` are the two sides, with split and label.
+        where: The same in words, for the message.
+        hint: What to do.
+    """
     compared = context.near_pairs  # makes the tables of pairs
     context.connection.execute(_CREATE_SIDES)
     policy = context.options.policies[name]

@@ -228,6 +228,14 @@ def validate(
 def _judge(
     records: Records, options: ValidationOptions, schema: str | None, is_agreed: bool
 ) -> DatasetReport:
+    """Judges a dataset with its own files, after a check of their hashes.
+
+    Args:
+        records: Where the dataset and its index are.
+        options: Policies and limits.
+        schema: The path of TFDV's schema, if there is one.
+        is_agreed: Take the share of rejects that the conversion was given, if it was given one.
+    """
     root = records.examples
     dataset = open_dataset(root)
     if is_agreed and dataset.max_rejects is not None:

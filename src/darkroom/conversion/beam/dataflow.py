@@ -176,6 +176,11 @@ class DataflowJob:
         return job_id
 
     def _wait(self, result: Any, job_id: str) -> None:
+        """Waits for the end of the job. An interrupt cancels it, if Google answers in time.
+
+        Raises:
+            StorageError: The job failed, or was cancelled.
+        """
         from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
         from apache_beam.runners.runner import PipelineState
 

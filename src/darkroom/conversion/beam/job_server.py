@@ -59,6 +59,12 @@ def check_job_server(options: PipelineOptions) -> None:
 
 
 def _check_flink(master: str, line: str) -> None:
+    """Asks a cluster for its version, and checks that it is of the line of the job server.
+
+    Args:
+        master: The address of its web page, with or without `http://`.
+        line: The first two numbers of a version, as 1.20.
+    """
     url = master if "://" in master else f"http://{master}"
     try:
         # The job server goes to Flink directly, too, whatever proxy the environment names.

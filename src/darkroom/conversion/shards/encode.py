@@ -115,6 +115,10 @@ class ImageReaders:
             crew.close()
 
     def _read(self, row: ManifestRow) -> PreparedImage | RejectError:
+        """Returns the image of a row as its record stores it, or why the row is rejected.
+
+        Whatever does not say something about this one image is raised, and ends the conversion.
+        """
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
@@ -229,7 +233,8 @@ def encode_rows(
                 label = kind.move(label, image.matrix, (image.height, image.width))
         pieces = _frame_example(row, kind.encode(label, row.label_id), image, sha256)
         encoded.pieces += pieces
-        encoded.index_rows.append(_index_row(row, label, image, sha256, sum(map(len, pieces))))
+        length = sum(map(len, pieces))
+        encoded.index_rows.append(_make_index_row(row, label, image, sha256, length))
     return encoded
 
 
@@ -239,6 +244,11 @@ def _frame_example(
     image: PreparedImage | None,
     sha256: str | None,
 ) -> tuple[bytes, ...]:
+    """Returns the pieces of a record with its frame; `target` has the features of its label.
+
+    The image is the end of the record's data: `reader.records` finds it there, by its length
+    alone.
+    """
     # An empty cell of an input column has no feature.
     features: dict[str, example.FeatureValue] = {
         name: value.encode() if isinstance(value, str) else value
@@ -260,9 +270,18 @@ def _frame_example(
     return frame_record(example.encode_example(features, image.encoded), image.encoded)
 
 
-def _index_row(
+def _make_index_row(
     row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
 ) -> IndexRow:
+    """Returns the index row of a record that was made from its source.
+
+    Args:
+        row: Its row in the manifest.
+        label: The label of the record: that of the row, moved with the pixels.
+        image: Its image; None where rows have no images.
+        sha256: SHA-256 of the image as stored, hexadecimal.
+        length: Bytes of the record with its frame.
+    """
     if image is None:
         return IndexRow(*_list_columns(row, label), length=length)
     return IndexRow(

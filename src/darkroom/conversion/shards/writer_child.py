@@ -52,6 +52,10 @@ def serve(processes: int, parts: int, pipes: Sequence[int]) -> None:
 def _write_all(
     tasks: Iterable[ShardTask], budget: SharedBudget, processes: int, parent: _Parent
 ) -> None:
+    """Writes shards one after the other, beside the thread that listens to the parent.
+
+    An error of a shard goes to the parent, which raises it and ends this process.
+    """
     readers, tables = None, KeptTables()
     try:
         with progress.use(parent), collect_less_garbage():

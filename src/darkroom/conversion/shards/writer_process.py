@@ -122,12 +122,19 @@ class WriterProcess:
                     f"{sys.executable or 'Python'} cannot be started to write shards: {error}."
                 ) from error
         self._child = process, Connection(ours.detach())
+        # `close`, in another thread, may have come before there was a child to end.
         if self._is_closed:
             process.kill()
         return self._child
 
     @contextmanager
     def _explain_end(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Says how the process ended, where the connection to it breaks in the block.
+
+        Raises:
+            StorageError: It ended by itself.
+            InterruptedError: `close` ended it.
+        """
         try:
             yield
         except (EOFError, ConnectionError) as error:

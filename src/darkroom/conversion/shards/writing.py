@@ -131,6 +131,7 @@ class ShardWriters:
             self._processes.close()
 
     def _finish_one(self) -> ShardReport:
+        """Returns the report of the oldest shard; raises the first error of any shard."""
         try:
             return self._begun.popleft().result()
         except BaseException as error:  # noqa: BLE001  raised again below
@@ -149,6 +150,8 @@ class ShardWriters:
             self._readers = None
 
     def _write(self, task: ShardTask, readers: ImageReaders | None) -> ShardReport:
+        """Writes a shard, in a thread of the pool: here, or in another process that is idle."""
+
         def tick(num_rows: int, before: int) -> None:
             with _done_lock:
                 _done[self._run] += num_rows

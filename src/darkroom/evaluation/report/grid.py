@@ -68,6 +68,7 @@ def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
     opened = element("summary", count, small, title=cell.title)
     inner = element("details", opened, sheet, name="cell") if cell.numbers else count
     tone = "right" if cell.is_right else "wrong"
+    # How strong its color is; a cell with few images has some, too.
     return element("td", inner, class_=tone, style=f"--share:{10 + 60 * cell.share:.0f}%")
 
 

@@ -65,6 +65,10 @@ def _make_header(found: Evaluation, summary: Summary) -> Part:
 
 
 def _make_course(facts: Facts) -> Part | None:
+    """Returns the curves of the loss and the metrics, epoch by epoch; None if they are not known.
+
+    Only what both splits have is shown: a curve compares the two.
+    """
     if not facts.history:
         return None
     names = [

@@ -101,6 +101,7 @@ def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple
 
 
 def _list_elements(source: ImageSource) -> Any:
+    """Returns a tensor for each image, in order: a serialised record, or the number of a file."""
     import tensorflow as tf
 
     from darkroom.options.input import InputOptions

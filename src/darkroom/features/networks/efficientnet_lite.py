@@ -78,6 +78,14 @@ def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
 
 
 def _add_block(x: Any, name: str, stage: _Stage, stride: int) -> Any:
+    """Adds an inverted residual: it widens, filters each channel alone, and narrows without ReLU.
+
+    Args:
+        x: [B, height, width, C].
+        name: The name of the block in the file of weights.
+        stage: The numbers of the block.
+        stride: Its own one: only the first block of a stage has that of the stage.
+    """
     start, filters = x, int(x.shape[-1])
     if stage.expansion > 1:
         x = _convolve(x, f"{name}._expand_conv", f"{name}._bn0", filters * stage.expansion)
@@ -103,6 +111,7 @@ def _convolve(
     stride: int = 1,
     relu: bool = True,
 ) -> Any:
+    """Adds a convolution and its normalization: `name` and `norm` in the file of weights."""
     convolution = keras.layers.Conv2D(
         filters, kernel, stride, padding="same", use_bias=False, name=_keras_name(name)
     )

@@ -54,6 +54,11 @@ def inspect_keras_file(path: str, most_bytes: int) -> set[str]:
 
 
 def _check_members(archive: zipfile.ZipFile, most_bytes: int) -> None:
+    """Checks how many bytes all members take, by unpacking them piece by piece.
+
+    Raises:
+        ValueError: They take more than `most_bytes`, or a text more than is parsed.
+    """
     total = 0
     for member in archive.infolist():
         # The size that it says may be wrong, and zipfile unpacks all before it cuts.

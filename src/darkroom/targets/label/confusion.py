@@ -69,6 +69,7 @@ def make_matrix(
 
 
 def _choose_classes(confusions: Mapping[tuple[int, int], float], num_classes: int) -> list[int]:
+    """Returns the classes with a row of their own, in order: one row is left for all others."""
     if num_classes <= MAX_CLASSES:
         return list(range(num_classes))
     mistakes: Counter[int] = Counter()

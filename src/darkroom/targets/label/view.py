@@ -65,6 +65,14 @@ def choose_labels(confusion: Ints) -> list[int]:
 def _fill_cells(
     images: Iterable[int], truth: Ints, predicted: Ints, labels: Iterable[int]
 ) -> dict[tuple[int, int], list[int]]:
+    """Returns the images of each cell, by (label, predicted label).
+
+    Args:
+        images: Numbers of images. The first ones are taken, as many as a cell shows.
+        truth: [N], the numbers of their labels.
+        predicted: [N], those of the predicted labels.
+        labels: The labels that the matrix shows; images of others are left out.
+    """
     known = frozenset(labels)
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number in images:

@@ -170,6 +170,7 @@ class LabelsScoring(Scoring):
         )
 
         def caption(n: int) -> Caption:
+            """Returns all labels of an image, and the score that explains why it is shown."""
             said, true = (
                 KIND.show([learned.names[label] for label in np.flatnonzero(row)])
                 for row in (says[n], has[n])

@@ -79,6 +79,11 @@ class NumbersKind(Kind):
 
 
 def _parse_number(name: str, cell: str, form: Form) -> float:
+    """Returns the number of a cell of the column `name`; NaN if it is empty, and may be.
+
+    Raises:
+        RejectError: It is empty and may not be, or is not a finite number.
+    """
     text = cell.strip()
     if not text:
         if form.empty == REJECT_EMPTY:
@@ -87,7 +92,7 @@ def _parse_number(name: str, cell: str, form: Form) -> float:
     try:
         number = parse_input_value(text, ColumnKind.FLOAT)
     except ValueError:
-        number = math.inf
+        number = math.inf  # rejected below, as a text that means infinity
     if not isinstance(number, float) or not math.isfinite(number):
         raise RejectError("bad_value", f"column {name!r}: expected a number, got {text!r:.80}")
     return number

@@ -81,12 +81,14 @@ def measure(answers: Floats, truth: Floats, names: Sequence[str]) -> NumbersMetr
 
 
 def _measure_number(name: str, answers: Floats, truth: Floats) -> NumberScore:
+    """Compares predictions of one number, [N], with the truth, [N]; NaN where it is missing."""
     has = ~np.isnan(truth)
     records, missing = int(has.sum()), int((~has).sum())
     if not records:
         return NumberScore(name, records, missing)
     truth, errors = truth[has], answers[has] - truth[has]
     spread, rmse = float(truth.std()), float(np.sqrt((errors**2).mean()))
+    # Not by the spread, which rounding may leave above zero.
     is_constant = truth.min() == truth.max()
     return NumberScore(
         name=name,

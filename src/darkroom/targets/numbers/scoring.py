@@ -161,6 +161,13 @@ class NumbersScoring(Scoring):
 
 
 def _make_chart(name: str, answers: Floats, truth: Floats) -> Chart:
+    """Returns the chart of one number; its points are some of the images, from all of the split.
+
+    Args:
+        name: Its name.
+        answers: [N], the predictions.
+        truth: [N], the true numbers; NaN where one is missing, but not all.
+    """
     has = np.flatnonzero(~np.isnan(truth))
     shown = has[:: -(-len(has) // _MAX_POINTS)]
     values = np.concatenate((answers[has], truth[has])).astype(np.float64)

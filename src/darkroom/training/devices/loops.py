@@ -247,6 +247,7 @@ class TapeLoop:
         plain_step = tf.autograph.experimental.do_not_convert(step)
 
         def execute(iterator: Any) -> Any:
+            """Takes the next batches, and fewer at the end; returns how many, and their losses."""
             num_steps, total = tf.constant(0), tf.constant(0.0)
             for _ in tf.range(self._steps_per_execution):
                 batch = iterator.get_next_as_optional()
@@ -260,6 +261,7 @@ class TapeLoop:
         return tf.function(execute, reduce_retracing=True)
 
     def _train_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
+        """Trains on a device's share of a batch; returns the loss, float32 []."""
         model = self._model
         with tf.GradientTape() as tape:
             predictions = model(images, training=True)
@@ -271,6 +273,8 @@ class TapeLoop:
         return tf.cast(loss, tf.float32)
 
     def _evaluate_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
+        """Evaluates a device's share of a batch, which may be empty; returns the loss."""
+
         def evaluate() -> Any:
             predictions = self._model(images, training=False)
             loss = self._compute_loss(images, labels, predictions, weights, training=False)

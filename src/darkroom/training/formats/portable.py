@@ -206,6 +206,7 @@ def _load(local: str, folder: str) -> Any:
 
 
 def _list_lines(result: ExportResult) -> list[str]:
+    """Returns a table as lines of text: its header, the SavedModel, then each format."""
     same_title = f"{result.agree_on or '-':>10}"
     head = f"{'format':15} {'size':>10}  {'difference':>10}  {same_title}  file"
     rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
@@ -232,6 +233,11 @@ def _check_formats(formats: Sequence[str]) -> None:
 
 
 def _check_target(folder: str, learned: Learned, data: Learned) -> None:
+    """Checks that the data is labelled with what the model has learned, in the same order.
+
+    Raises:
+        DataError: It is not.
+    """
     check_kind(folder, learned, data.kind)
     if learned.names != data.names:
         what = find_scoring(learned.kind).names_are

@@ -61,6 +61,7 @@ def load_training(model: Any, earlier: EarlierTraining, learned: Learned) -> Non
 
 
 def _read_variables(place: str, path: str) -> list[Any]:
+    """Returns the arrays in a local folder, in the order of the model; `path` is for the error."""
     values: list[Any] = []
     try:
         reader = tf.train.load_checkpoint(storage.join(place, "variables"))

@@ -84,6 +84,8 @@ def _format_argument(option: re.Match[str]) -> str:
 
 
 def _suggest_network(options: TrainingOptions, scores: Sequence[float], num_images: int) -> str:
+    """Names a network with weights, where the images are few and the model begins with none."""
+    # Without a score, nobody knows whether the model is bad.
     is_good = max(scores, default=1.0) >= _GOOD
     starts_from_nothing = options.model == SMALL_CNN or options.model.startswith(
         APPLICATIONS_PREFIX

@@ -130,6 +130,8 @@ class TrainingState(Course):
         self.changes = self._describe_changes(saved, LEARNED, ORDER)
 
     def _describe_changes(self, saved: _Saved, *resumes: str) -> str:
+        """Says which options differ from those of a checkpoint, of all whose `resume` is given."""
+        # As they come back from a checkpoint, where tuples are lists.
         now = json.loads(json.dumps(self.options.to_resume()))
         names = [
             each.name for each in list_options(TrainingOptions) if each.option.resume in resumes

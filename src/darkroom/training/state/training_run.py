@@ -174,6 +174,12 @@ class TrainingRun:
             write_best_epoch(self.state.folder, self.history, exported)
 
     def _restore(self, phase: Phase) -> None:
+        """Restores model, optimizer and metrics, and makes sure that the best weights are there.
+
+        Raises:
+            UsageError: The checkpoint does not fit the model.
+            OutputError: The best weights are missing.
+        """
         state = self.state
         try:
             self._checkpoint.restore(state.checkpoint).assert_consumed()

@@ -200,6 +200,7 @@ def format_scope(report: DatasetReport) -> str:
 
 
 def _format_looks(report: DatasetReport) -> str:
+    """Returns which copies of images were looked for; empty if no check looks for any."""
     equal, near = (
         any(report.policies.get(name, OFF) != OFF for name in names)
         for names in (_EQUAL, NEAR_CHECKS)

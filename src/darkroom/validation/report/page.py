@@ -159,6 +159,10 @@ def _list_rows(rows: Sequence[Row], thumbnails: Thumbnails) -> Table:
 
 
 def _list_pair(row: Row, thumbnails: Thumbnails) -> Iterator[Cell]:
+    """Yields four cells: the picture and the facts of each of two records.
+
+    What the check says of both of them is with the second one.
+    """
     facts = {name: value for name, value in list_facts(row).items() if (name, value) != _TWO}
     more = ", ".join(f"{name} {value}" for name, value in facts.items())
     for side, said in zip(list_sides(row), ("", more), strict=True):
@@ -212,6 +216,7 @@ def _make_rejects(report: DatasetReport) -> Part | None:
     if not report.rejected:
         return None
     most = max(report.rejected.values())
+    # The finding has shown these rows already.
     is_listed = any(finding.check == "rejects" for finding in report.findings)
     reasons: list[list[Cell]] = [
         [reason, make_bar(n, n / most, "bad")] for reason, n in report.rejected.items()

@@ -50,8 +50,10 @@ class SourceImages:
             return b""
 
     def _read_remote(self, uri: str) -> bytes:
+        """Reads an image of a store, unless a store has failed before or the time is over."""
         if self.ended:
             return b""
+        # Before the clock starts: to load its library takes seconds, which the store does not.
         try:
             load_store(split_path(uri)[0])
         except MissingExtraError as error:
