@@ -119,7 +119,7 @@ def test_a_training_that_ended_gives_the_same_model(runner: Runner, tmp_path, ca
         shutil.rmtree(folder, ignore_errors=True)
 
     killed = 0
-    for where in end_often(runner, argv, reset, {"kill": 10, "fail": 10}, num_moments=5):
+    for where in end_often(runner, argv, reset, {"kill": 5, "fail": 5}, moments=3):
         assert runner.run(*argv) == 0, (where, runner.output)
         history, found = (
             json.loads((each / "history.json").read_text()) for each in (whole, folder)
