@@ -142,6 +142,12 @@ class Trial:
         is_other = rejects[0] is not None and rejects[0] not in rejects[1:]
         return is_other and (self._is_apart() or verify(self.place.output).is_sound)
 
+    @property
+    def is_refused_beside_others(self) -> bool:
+        """Whether a file of somebody else under a name of ours in the output stops it."""
+        # On a store, sidecars go into the folder of the dataset alone.
+        return self.writer.is_dataset and not (self._where == "store" and self._is_added())
+
     def _is_added(self) -> bool:
         return self._name in ("embed", "describe")
 
@@ -163,6 +169,9 @@ class Trial:
         if may_reject and self.has_other_rejects():
             return
         assert name_changes(self._look(), self._new) == []
+        if self._where == "store" and self.writer.is_dataset and not self._is_added():
+            # Nothing says there that another attempt has ended, until one replaces the dataset.
+            self._run(_replace(self.writer.again or self.writer.argv))
         assert name_changes(self.place.read_ours(), self._all) == []
 
     def check_foreign(self, name: str, step: int = 0) -> None:
@@ -190,6 +199,11 @@ class Trial:
         self.place.take_away(name)
 
 
+def _replace(arguments: Arguments) -> Arguments:
+    """Returns the arguments of a conversion that replaces the dataset."""
+    return lambda folder, place: ("convert", "--overwrite", *arguments(folder, place)[1:])
+
+
 def name_changes(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
     """Returns the names under which there are other files than expected."""
     names = found.keys() | expected.keys()
@@ -208,7 +222,7 @@ def kill(trial: Trial, count: int) -> Iterator[int]:
     for step in choose(trial.count("kill"), count):
         trial.reset()
         assert trial.runner.run(*trial.argv(), step=step) == -signal.SIGKILL, trial.runner.output
-        if trial.writer.is_dataset and step % 4 == 0:
+        if trial.is_refused_beside_others and step % 4 == 0:
             trial.check_foreign(trial.foreign)
         yield step
 
@@ -304,6 +318,12 @@ _ONLY = {
 }
 
 
+# Decision 22 tells of it.
+_UNPROVEN = pytest.mark.xfail(
+    reason="an attempt that had only a journal goes on after that was deleted", strict=False
+)
+
+
 def _rows() -> Iterator[object]:
     for place, names in PLACES.items():
         for name in names:
@@ -311,7 +331,11 @@ def _rows() -> Iterator[object]:
                 if fault == "killed at a moment" and (place, name) != ("disk", "convert"):
                     continue
                 if fault in _ONLY.get(place, FAULTS):
-                    yield pytest.param(name, place, fault, id=f"{name}, {place}, {fault}")
+                    is_known = (place, fault) == ("store", "stopped")
+                    marks = [_UNPROVEN] if is_known else []
+                    yield pytest.param(
+                        *(name, place, fault), marks=marks, id=f"{name}, {place}, {fault}"
+                    )
 
 
 @pytest.fixture
