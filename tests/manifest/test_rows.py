@@ -56,6 +56,13 @@ def test_a_row_becomes_an_entry(parse, tmp_path):
     )
 
 
+def test_a_reject_keeps_the_span_of_its_row(parse):
+    text = "image_uri,label,day,age\na.jpg,cat,5,old\n,cat,5,1\n"
+    schema = {"image_uri": "image", "label": "string_label", "day": "span", "age": "integer"}
+    rejects = parse(text, schema=schema)
+    assert [(each.reason, each.span) for each in rejects] == [("bad_value", 5), ("no_image", 5)]
+
+
 @pytest.mark.parametrize(
     ("cell", "uri", "identity"),
     [

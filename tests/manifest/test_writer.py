@@ -171,6 +171,12 @@ def test_all_rows_of_an_image_with_two_labels_or_splits_are_rejected(tmp_path, o
     assert planned.manifest.labels == ["cat"]
 
 
+def test_rows_in_conflict_keep_their_span(tmp_path):
+    text = "image_uri,label,day\na.jpg,cat,5\na.jpg,dog,6\nb.jpg,cat,6\n"
+    planned = plan(tmp_path, text, span_column="day")
+    assert [(reject.row, reject.span) for reject in planned.rejects] == [(1, 5), (2, 6)]
+
+
 IDS = {"image_uri": "image", "label": "string_label", "number": "id"}
 
 

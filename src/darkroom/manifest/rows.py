@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -191,6 +192,10 @@ class _RowParser:
                 raise RejectError(item.reason, item.detail)
             label = self._parse_label(values)
         except RejectError as error:
+            if values:
+                # A corrected row belongs to its span, whichever cell of it was bad.
+                with suppress(RejectError):
+                    span = self._parse_span(values)
             uri = uri or self._show(values, self._image) or ""
             label = self._show(values, self._place(self._source.schema.label))
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}

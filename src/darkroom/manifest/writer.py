@@ -450,6 +450,7 @@ def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
         detail,
         entry["id"],
         entry.get("extra") or {},
+        entry["span"],
     )
 
 
