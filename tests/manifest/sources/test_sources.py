@@ -67,5 +67,10 @@ def test_a_source_of_unknown_kind_is_an_error(tmp_path):
         open_sources(write(tmp_path / "m.txt"))
     with pytest.raises(DataError, match=r"No file matches .*\*\.csv"):
         open_sources(str(tmp_path / "*.csv"))
+    (tmp_path / "photos.csv").mkdir()
+    with pytest.raises(
+        UsageError, match=r"photos\.csv is a folder, and its name ends as that of a"
+    ):
+        open_sources(tmp_path / "photos.csv")
     with pytest.raises(UsageError, match="The source is of type list"):
         open_sources(["a.jpg"])

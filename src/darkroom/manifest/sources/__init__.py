@@ -123,6 +123,11 @@ def _open(
 ) -> Source:
     """Opens one file or folder by its ending; an error names the known form that it has."""
     ending = os.path.splitext(path)[1].lower()
+    if ending in _LIST_ENDINGS and os.path.isdir(storage.local_path(path)):
+        raise UsageError(
+            f"{path} is a folder, and its name ends as that of a list.",
+            "Give the lists in it by a pattern, or rename a folder of images.",
+        )
     if ending in (".csv", *JSON_LINES_ENDINGS):
         with name_form(path):
             opened = CsvSource if ending == ".csv" else JsonlSource
