@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from darkroom.conversion.beam.runners import (
@@ -67,7 +68,7 @@ def complete_beam_args(given: Sequence[str], image: str) -> list[str]:
             "Run its job server in the cluster, and use --runner=PortableRunner "
             "--job_endpoint=HOST:8099.",
         )
-    rest = [argument for argument in given if not argument.startswith("--runner")]
+    rest = [argument for argument in given if argument.partition("=")[0] != "--runner"]
     missing = [f"--{name}={value}" for name, value in wanted.items() if name not in options]
     return [f"--runner={runner}", *rest, *missing]
 
@@ -94,7 +95,7 @@ def _parse_arguments(given: Sequence[str]) -> dict[str, str]:
         UsageError: One is not in the form `--NAME=VALUE` or `--NAME`.
     """
     for argument in given:
-        if not argument.startswith("--"):
+        if not re.match(r"--[^\s=]+(=|$)", argument):
             raise UsageError(
                 f"{argument!r} in beam_args is not an option.",
                 "Write each option as one text: --region=europe-west1.",

@@ -262,6 +262,7 @@ def test_a_text_that_a_newer_yaml_takes_for_a_number_is_quoted(text: str):
         ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
         ("kubeflow", {"beam_args": ("--s3_region_name=x",)}, "Beam's options for s3://"),
         ("kubeflow", {"beam_args": ("runner",)}, "is not an option"),
+        ("kubeflow", {"beam_args": ("--runner PortableRunner",)}, "is not an option"),
         ("kubeflow", {"model": "keras.applications:MobilNet"}, "Did you mean MobileNet or"),
         ("sparkle", {}, "no target 'sparkle'"),
     ],
