@@ -158,15 +158,16 @@ class DatasetReport(DatasetCounts):
         try:
             fields = json.loads(text)
             version = fields.pop("format_version")
+            if version != REPORT_FORMAT_VERSION:
+                raise DataError(
+                    f"The report has format version {version!r}, expected {REPORT_FORMAT_VERSION}.",
+                    "Validate again with this version of darkroom.",
+                )
             del fields["blessed"]
-            report = build_value(fields, cls)
+            return build_value(fields, cls)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"This is not a validation report: {error!r}."
             raise DataError(message, "Pass the report.json that ImageValidator wrote.") from error
-        if version != REPORT_FORMAT_VERSION:
-            message = f"The report has format version {version!r}, expected 1."
-            raise DataError(message, "Validate again with this version of darkroom.")
-        return report
 
 
 def format_verdict(report: DatasetReport) -> str:
