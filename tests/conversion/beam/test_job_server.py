@@ -16,6 +16,8 @@ from darkroom.conversion.convert import convert
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.conversion import ConversionOptions
 
+# A line of Flink that newer versions of Beam do not know, other than 1.19, which all know.
+OTHER = json.dumps({"flink-version": "1.18.1"})
 FLINK_JAR = "beam-runners-flink-{}-job-server-{}.jar"
 
 
@@ -54,22 +56,24 @@ def _check(runner: str, **options: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "http://"])
-def test_the_version_of_flink_must_be_that_of_the_job_server(master, scheme):
+def test_the_version_of_flink_must_be_that_of_the_job_server(master, scheme, monkeypatch):
     master = f"{scheme}{master}"
     _check("FlinkRunner", flink_master=master, flink_version="1.19")
     jar = FLINK_JAR.format("1.19", beam_version)
     _check("FlinkRunner", flink_master=master, flink_job_server_jar=f"/jars/{jar}")
-    wrong = ({"flink_version": "1.18"}, {"flink_job_server_jar": FLINK_JAR.format("1.18", "2.1")})
+    monkeypatch.setattr(_Flink, "answer", OTHER)
+    wrong = ({"flink_version": "1.19"}, {"flink_job_server_jar": FLINK_JAR.format("1.19", "2.1")})
     for each in wrong:
         with pytest.raises(UsageError) as error:
             _check("FlinkRunner", flink_master=master, **each)
-        assert error.value.message.endswith("is 1.19.3, but the job server is for 1.18.")
+        assert error.value.message.endswith("is 1.18.1, but the job server is for 1.19.")
         assert "flink_version" in error.value.hint
 
 
-def test_a_conversion_is_stopped_before_its_source_is_read(master, tmp_path):
-    options = ConversionOptions(beam_options={"flink_master": master, "flink_version": "1.18"})
-    with pytest.raises(UsageError, match=r"the job server is for 1\.18"):
+def test_a_conversion_is_stopped_before_its_source_is_read(master, monkeypatch, tmp_path):
+    monkeypatch.setattr(_Flink, "answer", OTHER)
+    options = ConversionOptions(beam_options={"flink_master": master, "flink_version": "1.19"})
+    with pytest.raises(UsageError, match=r"the job server is for 1\.19"):
         convert(tmp_path / "missing", tmp_path / "out", runner="FlinkRunner", options=options)
     assert not (tmp_path / "out").exists()
 
