@@ -115,7 +115,7 @@ class JsonlSource(Source):
     def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
         """Returns an object of a list of ours as a row of its source was; others as they are.
 
-        There, several labels or numbers are JSON in one text, by `write_target`. A label that only
+        There, several labels or numbers are JSON in one text, by `format_target`. A label that only
         begins like that stays.
         """
         if not self._is_ours:
