@@ -15,10 +15,10 @@ def open_onnx(path: str, name: str, identity: str) -> Network:
     Args:
         path: The file, local.
         name: What people call it.
-        identity: Name and hash, by which its features are kept.
+        identity: A hash of its contents.
 
     Returns:
-        The network, which scales pixels as the model's input wants them; see `wrap_model`.
+        The network. The model gets pixels from 0 to 255, and scales them itself; see `wrap_model`.
 
     Raises:
         MissingExtraError: ONNX Runtime is not installed.
