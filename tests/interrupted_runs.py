@@ -102,14 +102,12 @@ class Runner:
     Args:
         warm_python: Starts them.
         folder: Where they run, and for what they print.
-        program: The module and the function that gets the arguments; the command line by default.
-        mount: A folder that is said to be a mount point.
 
     Attributes:
         folder: As given.
         output: What the last command printed.
-        program: As given.
-        mount: As given.
+        program: The module and the function that gets the arguments; the command line by default.
+        mount: A folder that is said to be a mount point.
     """
 
     def __init__(self, warm_python: WarmPython, folder: Path) -> None:
@@ -177,7 +175,7 @@ class Runner:
 
 
 def leave_job(argv: list[str], counter: Counter) -> int:
-    """Converts as an engine does whose client was interrupted: the job goes on alone.
+    """Converts as a runner elsewhere does whose client was interrupted: the job goes on alone.
 
     Only the steps of the job count.
 
@@ -202,13 +200,11 @@ def leave_job(argv: list[str], counter: Counter) -> int:
 
     job.run_job = submit  # type: ignore[assignment]
     source, output, options = argv
-    # With the runner of an engine, the job takes its list along.
-    given = ConversionOptions(
-        beam_options={"job_endpoint": "embed"}, **json.loads(options).pop("options", {})
-    )
-    plain = {name: value for name, value in json.loads(options).items() if name != "options"}
+    # With a runner elsewhere, the job takes its list along.
+    elsewhere = ConversionOptions(beam_options={"job_endpoint": "embed"})
+    given = json.loads(options)
     with suppress(InterruptedClientError):
-        darkroom.convert(source, output, runner="PortableRunner", options=given, **plain)
+        darkroom.convert(source, output, runner="PortableRunner", options=elsewhere, **given)
     counter.watch_all()
     [write] = jobs
     run_job(write, LOCAL_RUNNER, {}, "")

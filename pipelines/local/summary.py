@@ -222,7 +222,7 @@ def _format_findings(report: DatasetReport) -> list[str]:
 def _format_model(summary: RunSummary) -> list[str]:
     """Returns the epoch, the score, the page and the place of the model, or why it has none.
 
-    A pipeline of a user's that makes no model has no such line.
+    A user's pipeline that makes no model has none of these lines.
     """
     if MODEL not in summary.makes:
         return []

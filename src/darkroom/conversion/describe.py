@@ -173,7 +173,9 @@ def add_sidecars(
     listed = read_sums(data)
     sums = {name: sum_bytes(each) for name, each in contents.items()}
     if sums.items() <= listed.items() and not [*checksums.find_changed(data, sums, list(sums))]:
-        if not storage.is_remote(output):  # where no lock tells that another run is in
+        # A run that was killed may have left its work. In a store it may be that of another run,
+        # because no lock tells.
+        if not storage.is_remote(output):
             Output(Folders.of_dataset(output)).remove_leftovers()
         return
     try:

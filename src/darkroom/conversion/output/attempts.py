@@ -106,12 +106,13 @@ class Attempt:
                     "Run this again: finished shards are kept.",
                 )
             is_current = current is not None and current.token == self.folders.token
-            later = str(current or "a later run")
+            found = [current] if current else []
         else:
             is_current = storage.exists(self.folders.work)
-            found = read_records(journal.list_attempts(self.folders))
-            later = ", ".join(map(str, found)) or "a later run"
+            # Not read for each shard of an attempt that is current.
+            found = [] if is_current else read_records(journal.list_attempts(self.folders))
         if not is_current:
+            later = ", ".join(map(str, found)) or "a later run"
             raise OutputError(
                 f"Attempt {self.folders.token} ends, because {later} has taken {self.output}.",
                 "Its finished shards are kept if that run has the same source and options.",
@@ -165,7 +166,7 @@ def _is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True
+        pass  # It is there, and somebody else's.
     return True
 
 

@@ -285,11 +285,12 @@ class Output:
 def _note_earlier(attempt: Attempt) -> None:
     """Says which earlier attempts may still write into an output, and so which job to stop."""
     is_remote = storage.is_remote(attempt.output)
-    earlier = attempt.earlier if is_remote else journal.list_attempts(attempt.folders)
-    for record in read_records(earlier):
+    records = read_records(attempt.earlier if is_remote else journal.list_attempts(attempt.folders))
+    version = read_version(attempt.output) if is_remote and records else ""
+    for record in records:
         # On a store, one that began before the dataset of now can never commit. On a disk a client
         # holds the lock of the output while it runs, so that only its job can be left.
-        can_commit = record.replaces == read_version(attempt.output) if is_remote else record.job
+        can_commit = record.replaces == version if is_remote else record.job
         if record.may_run and can_commit:
             progress.note(
                 f"Warning: this run takes {attempt.output} from {record}, which fails if it still "
