@@ -16,7 +16,9 @@ from darkroom.input.graph.decode import view_image
 from darkroom.options import ConversionOptions
 from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.reader import draws
-from darkroom.reader.batches import Batch, NumpyArrays, ViewOptions
+from darkroom.reader.batches import Batch, NumpyArrays
+from darkroom.reader.decoding import ViewOptions
+from darkroom.reader.record_files import find_image
 from darkroom.reader.records import Records
 from darkroom.reader.windows import sample_windows
 
@@ -61,9 +63,9 @@ def read_by_graph(
         )
         return flip_image(image, seed, steps.flip_share)[0] if steps.flip else image
 
-    views = []
-    for number, seed in zip(numbers, seeds, strict=True):
-        image, _ = stored.find_image(stored.read(number), number)
+    views, places = [], stored.find_places(numbers)
+    for place, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
+        image, _ = find_image(stored.files.read(places, place), places, place)
         shape = [stored.facts[name][number] for name in ("height", "width")]
         channels = tf.constant(stored.facts["channels"][number], tf.int64)
         views.append(view(tf.constant(bytes(image)), tf.constant(shape, tf.int32), channels, seed))

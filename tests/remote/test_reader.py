@@ -13,7 +13,7 @@ import darkroom
 from darkroom import storage
 from darkroom.dataset.commit import format_dataset, read_dataset
 from darkroom.errors import DataError, TransientStorageError
-from darkroom.reader import records as reading
+from darkroom.reader import record_files as reading
 
 pytest.importorskip("cv2")
 

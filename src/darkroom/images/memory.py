@@ -118,6 +118,11 @@ class MemoryBudget:
         self._total_bytes = total_bytes
         self.release()
 
+    def divide(self, processes: int) -> None:
+        """Leaves this process its share, one of several."""
+        self._total_bytes //= processes
+        self.release()
+
     def release(self) -> None:
         """Gives all of it, also what threads hold that are not in this process."""
         self._free_bytes = self._total_bytes

@@ -99,6 +99,7 @@ class ReadingFields:
         group="training",
         least=0,
         most=MOST_THREADS,
+        more="Without TensorFlow, as many processes where threads wait for each other.",
         resume=FREE,
     )
     ram_budget_bytes: int = option(

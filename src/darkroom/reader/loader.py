@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import index
@@ -17,7 +18,9 @@ from darkroom.errors import DataError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
-from darkroom.reader.batches import Arrays, Batch, NumpyArrays, ViewOptions
+from darkroom.reader.batches import Arrays, Batch, NumpyArrays
+from darkroom.reader.decoder_process import DecoderProcesses
+from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import Records
@@ -25,6 +28,8 @@ from darkroom.runtime.machine import count_cores
 
 # Most workers of a DataLoader.
 _MOST_WORKERS = 1024
+# With two, threads get about as much.
+_FEWEST_PROCESSES = 3
 # Places in the progress that processes share.
 _EPOCH, _POSITION, _BEGUN = 0, 1, 2
 
@@ -43,7 +48,7 @@ class Loader:
         num_classes: How many there are.
     """
 
-    _arrays: Arrays = NumpyArrays()
+    _make_arrays: Callable[[], Arrays] = NumpyArrays
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Loader:
         self._records = records
         self._options = options
         self._views = views
+        self._arrays = self._make_arrays()
         self._training, self._order = training, order
         self.class_names = records.names
         self.num_classes = len(records.names)
@@ -75,12 +81,17 @@ class Loader:
         # begun since.
         self._progress = self._share(np.zeros(_BEGUN + _MOST_WORKERS, np.int64))
         self._taken: int | None = None
+        self._processes: tuple[Any, DecoderProcesses] | None = None
+        self._always_by_processes = False
         if training and not len(self):
             raise DataError(
                 f"The {records.split.name} split has {len(records)} records, fewer than a batch of "
                 f"{options.batch_size} for each of {options.shard[1]} processes.",
                 "Use a smaller batch_size, or fewer processes.",
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_processes": None}
 
     @property
     def images(self) -> Images:
@@ -213,29 +224,63 @@ class Loader:
     def _make_batches(self, epoch: int, position: int, worker: int, workers: int) -> Iterator[Any]:
         """Yields the batches of a worker: those of a process are dealt to its workers."""
         # Not when the iteration begins: torch has no place for an error of a worker there.
-        self._records.reopen()
+        self._records.files.reopen()
         options, counts = self._options, self._records.counts
         order = None
         if self._training:
             order = Order(counts, options.seed, epoch, self._order, options.shuffle_records)
         end = self._find_end(position)
         starts = range(position, end, self._global_batch)[worker::workers]
-        threads = options.num_threads or count_cores()
+        decoders = options.num_threads or max(1, self._count_cores() // workers)
         begun: deque[tuple[Batch, Any]] = deque()
-        pool = ThreadPoolExecutor(threads, "darkroom-read")
+        pool = ThreadPoolExecutor(decoders, "darkroom-read")
+        processes = self._find_processes(decoders)
         try:
-            for start in starts:
-                begun.append(self._begin_batch(order, epoch, start, end, pool))
+            for number, start in enumerate(starts):
+                if processes and number > options.prefetch:
+                    processes.start()
+                begun.append(self._begin_batch(order, epoch, start, end, pool, processes))
                 if len(begun) > options.prefetch:
                     yield self._finish_batch(*begun.popleft())
             while begun:
                 yield self._finish_batch(*begun.popleft())
-            self._records.check_not_replaced()
+            self._records.files.check_not_replaced()
         finally:
             pool.shutdown(cancel_futures=True)
 
+    def _count_cores(self) -> int:
+        """Returns how many cores this process may use."""
+        return count_cores()
+
+    def _can_use_processes(self) -> bool:
+        """Tells whether other processes can decode.
+
+        Functions of the user's stay in this process, as do the blocks that are read of a store.
+        """
+        files, transform = self._records.files, self._views.transform
+        return transform is None and files.are_local and bool(sys.executable)
+
+    def _find_processes(self, decoders: int) -> DecoderProcesses | None:
+        """Returns the processes that decode, the same in each epoch; None where threads do."""
+        is_worth_it = self._always_by_processes or decoders >= _FEWEST_PROCESSES
+        if not is_worth_it or not self._can_use_processes():
+            return None
+        # Those of a process belong to it: a fork of it starts others.
+        key = os.getpid(), decoders
+        found, processes = self._processes or (None, None)
+        if found != key or processes is None or processes.has_failed:
+            processes = DecoderProcesses(decoders, self._records.files, self._views)
+            self._processes = key, processes
+        return processes
+
     def _begin_batch(
-        self, order: Order | None, epoch: int, start: int, end: int, pool: ThreadPoolExecutor
+        self,
+        order: Order | None,
+        epoch: int,
+        start: int,
+        end: int,
+        pool: ThreadPoolExecutor,
+        processes: DecoderProcesses | None,
     ) -> tuple[Batch, Array | None]:
         """Returns a batch and the weights of its images, if it has weights."""
         options = self._options
@@ -251,7 +296,9 @@ class Loader:
         rows = order.find_rows(positions) if order else positions
         number = number_epoch(options.seed, epoch)
         views, arrays = self._views, self._arrays
-        return Batch(self._records, rows, views, arrays, positions, number, pool), weights
+        ready = processes if processes and processes.are_ready else None
+        batch = Batch(self._records, rows, views, arrays, positions, number, pool, ready)
+        return batch, weights
 
     def _finish_batch(self, batch: Batch, weights: Array | None) -> Any:
         """Returns (images, labels), and columns and weights where there are some.

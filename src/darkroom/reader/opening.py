@@ -13,7 +13,7 @@ from darkroom.errors import MissingExtraError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_choice, check_known
 from darkroom.options.input import InputOptions, choose_augmentation
-from darkroom.reader.batches import ViewOptions
+from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.loader import Loader
 from darkroom.reader.order import EXACT, ORDERS, WINDOW
 from darkroom.reader.records import Records

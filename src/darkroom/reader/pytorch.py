@@ -8,18 +8,35 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from darkroom.errors import UsageError
 from darkroom.reader.draws import Array
 from darkroom.reader.loader import Loader
+from darkroom.reader.memory import BatchMemory
 
 
 class TorchArrays:
     """See `darkroom.reader.batches.Arrays`."""
 
+    def __init__(self) -> None:
+        self._memory = BatchMemory()
+
+    def make_views(self, shape: Sequence[int]) -> Array:
+        """Returns memory for the images of a batch, uint8 [B, H, W, 3].
+
+        A process that uses a GPU gets memory from which images are copied there at once. PyTorch
+        keeps it when it is free.
+        """
+        if torch.cuda.is_initialized():
+            pinned = torch.empty(tuple(shape), dtype=torch.uint8, pin_memory=True)
+            return pinned.numpy()  # type: ignore[no-any-return]
+        return self._memory.make(shape)
+
     def make_images(self, images: Array) -> torch.Tensor:
         """Returns images, uint8 [B, 3, H, W] in the memory format channels_last, or one of them."""
+        if isinstance(images.base, torch.Tensor):  # which knows that it is pinned
+            return images.base.movedim(-1, -3)
         if not images.flags.writeable:
             images = images.copy()
         return torch.from_numpy(np.moveaxis(images, -1, -3))
@@ -37,12 +54,11 @@ class TorchLoader(Loader, IterableDataset[Any]):
     """The batches of a split as tensors; see `darkroom.reader.loader.Loader`.
 
     Images are uint8 [B, 3, H, W] in the memory format channels_last. It is a dataset of whole
-    batches: `DataLoader(loader, batch_size=None, num_workers=1, pin_memory=True)` reads in another
-    process, with a thread for each core, and its epochs, positions and states are those of the
-    loader. More workers divide the batches among them, in the same order.
+    batches, so a `DataLoader` of it needs `batch_size=None`; `to_loader` makes one. Several workers
+    divide the batches and the cores among them, and the batches come in the same order.
     """
 
-    _arrays = TorchArrays()
+    _make_arrays = TorchArrays
 
     def __init__(self, *arguments: Any) -> None:
         """See `Loader`."""
@@ -53,6 +69,37 @@ class TorchLoader(Loader, IterableDataset[Any]):
         """Returns the number of batches of an epoch in this process."""
         self._check_shard()
         return super().__len__()
+
+    def to_loader(self, **options: Any) -> DataLoader[Any]:
+        """Returns a `DataLoader` of the batches that uses all cores of this process.
+
+        Without `num_workers`, processes of the loader's own decode, one for each core, into pinned
+        memory if this process uses a GPU. Where a `transform` of yours changes images, or they are
+        read from a store, `DataLoader` has a worker for each two cores.
+
+        Args:
+            **options: Those of `DataLoader`.
+
+        Raises:
+            UsageError: `batch_size` is among them.
+        """
+        if options.get("batch_size") is not None:
+            raise UsageError(
+                f"to_loader got batch_size={options['batch_size']}, and its dataset has whole "
+                "batches.",
+                "Give batch_size to load.",
+            )
+        self._always_by_processes = True
+        by_itself = self._can_use_processes()
+        workers = options.get("num_workers", 0 if by_itself else -(-self._count_cores() // 2))
+        given = {"num_workers": workers, "persistent_workers": workers > 0}
+        given["pin_memory"] = torch.cuda.is_available()
+        return DataLoader(self, **given | options | {"batch_size": None})
+
+    def _count_cores(self) -> int:
+        """Returns how many cores this process may use: torchrun starts several of a machine."""
+        count = os.environ.get("LOCAL_WORLD_SIZE", "1")
+        return max(1, super()._count_cores() // max(1, int(count) if count.isdigit() else 1))
 
     def _make_batches(self, *arguments: Any) -> Iterator[Any]:
         self._check_shard()

@@ -1,0 +1,183 @@
+"""Other processes that decode images: in one process, Python runs one thread at a time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from queue import LifoQueue
+from typing import Any
+
+from darkroom.errors import StorageError
+from darkroom.reader.decoding import ViewOptions
+from darkroom.reader.draws import Array
+from darkroom.reader.record_files import Places, RecordFiles
+from darkroom.runtime import progress
+from darkroom.runtime.child import describe_end, start_child
+
+# Images that a process decodes at a time: fewer cost more messages, and more leave processes
+# without work at the end of a batch.
+_FEWEST, _MOST = 4, 16
+# Else NumPy would start threads in each.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class DecoderProcesses:
+    """Processes that decode for the threads of this one, and end with it.
+
+    A thread sends a chunk of a batch to a process that is idle, and waits for its pixels, without
+    Python's lock. They come through a socket: new memory that is shared, as of `/dev/shm`, costs
+    the system several times as much, and containers have little of it.
+
+    Args:
+        count: Their number.
+        files: The files of the records.
+        options: What batches have of them.
+
+    Attributes:
+        are_ready: They wait for work.
+        has_failed: One of them died.
+    """
+
+    def __init__(self, count: int, files: RecordFiles, options: ViewOptions) -> None:
+        self._count, self._files, self._options = count, files, options
+        self._idle: LifoQueue[_DecoderProcess] = LifoQueue()
+        self._begun: threading.Thread | None = None
+        self.are_ready = self.has_failed = False
+
+    def start(self) -> None:
+        """Starts them, once, in the background; where that fails, a note says it."""
+        if self._begun is None:
+            self._begun = threading.Thread(target=self._start, daemon=True)
+            self._begun.start()
+
+    def choose_chunk(self, images: int) -> int:
+        """Returns how many images of a batch a process gets at a time."""
+        return min(max(-(-images // self._count), _FEWEST), _MOST)
+
+    def make_decoding(self, places: Places, **images: Any) -> RemoteDecoding:
+        """Returns the decoding of a batch by the processes; arguments as of `Decoding`."""
+        return RemoteDecoding(self, places, **images)
+
+    @contextmanager
+    def lend(self) -> Iterator[_DecoderProcess]:
+        """Waits for a process that is idle, and gives it to the block."""
+        process = self._idle.get()
+        try:
+            yield process
+        except StorageError:
+            self.has_failed = True
+            raise
+        finally:
+            self._idle.put(process)
+
+    def _start(self) -> None:
+        try:
+            processes = [_DecoderProcess() for _ in range(self._count)]
+            for process in processes:
+                process.send((self._files, self._options, self._count))
+            for process in processes:
+                process.receive()
+                self._idle.put(process)
+        except (OSError, StorageError) as error:
+            progress.warn(f"Threads decode, because no processes can: {error}")
+        else:
+            self.are_ready = True
+
+
+class RemoteDecoding:
+    """The decoding of a batch by other processes; see `darkroom.reader.decoding.Decoding`."""
+
+    def __init__(
+        self,
+        processes: DecoderProcesses,
+        places: Places,
+        *,
+        positions: Array,
+        epoch: int,
+        views: Array,
+    ) -> None:
+        self._processes, self._places = processes, places
+        self._positions, self._epoch, self._views = positions, epoch, views
+        self.images: list[Any] = []
+        self.features: list[dict[str, Any]] = [{}] * len(positions)
+
+    def run(self, chunk: range) -> None:
+        """Has a process decode the images of some places; see `Decoding.run`."""
+        some = slice(chunk.start, chunk.stop)
+        with self._processes.lend() as process:
+            process.send((self._places.take(some), self._positions[some], self._epoch))
+            answer = process.receive()
+            if isinstance(answer, Exception):
+                raise answer
+            self.features[some] = answer
+            process.receive_into(self._views[some])
+
+
+class _DecoderProcess:
+    """A process that decodes one chunk at a time; it ends with this object.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = start_child(
+                "darkroom.reader.decoder_child",
+                (),
+                theirs,
+                stdout=subprocess.DEVNULL,
+                env=os.environ | _ONE_THREAD,
+            )
+        self._connection = Connection(ours.detach())
+        weakref.finalize(self, _end, self._process, self._connection, os.getpid())
+
+    def send(self, value: Any) -> None:
+        """Sends a value.
+
+        Raises:
+            StorageError: The process died.
+        """
+        with self._explain_end():
+            self._connection.send(value)
+
+    def receive(self) -> Any:
+        """Returns the next value; raises what `send` does."""
+        with self._explain_end():
+            return self._connection.recv()
+
+    def receive_into(self, views: Array) -> None:
+        """Fills views with the pixels that come next; raises what `send` does."""
+        left = views.data.cast("B")
+        with self._explain_end():
+            while left:
+                if not (count := os.readv(self._connection.fileno(), [left])):
+                    raise EOFError
+                left = left[count:]
+
+    @contextmanager
+    def _explain_end(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, ConnectionError):
+            how = describe_end(self._process.wait())
+            raise StorageError(
+                f"A process that decodes images {how}.",
+                "SIGKILL is often the system's answer to a lack of memory. A smaller batch_size or "
+                "num_threads takes less.",
+            ) from None
+
+
+def _end(process: subprocess.Popen[bytes], connection: Connection, owner: int) -> None:
+    """Ends a process, unless this one is a fork of the one that it belongs to."""
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+        connection.close()

@@ -1,0 +1,168 @@
+"""Reads and decodes the images of a batch, each by itself, and changes them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkroom.dataset.example import (
+    IMAGE_ENCODED,
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+    decode_example,
+    encode_feature,
+)
+from darkroom.errors import MissingExtraError
+from darkroom.images.views import RAW, decode, decode_view
+from darkroom.options.augmentation import Augmentation
+from darkroom.options.input import CENTER_CROP
+from darkroom.reader.augment import Changes
+from darkroom.reader.draws import Array
+from darkroom.reader.record_files import Places, RecordFiles, find_image
+from darkroom.reader.windows import choose_centers, sample_windows
+
+# The type of a column of numbers, and the default for records that lack a column.
+COLUMNS: Mapping[str, tuple[Any, Any]] = {
+    "bytes": (None, b""),
+    "int64": (np.int64, 0),
+    "float": (np.float32, np.nan),
+}
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What a batch has of its records; `darkroom.load` describes the fields.
+
+    Attributes:
+        image_size: (height, width) in pixels; None: images keep their sizes.
+        resize: `stretch` or `center_crop`.
+        augmentation: Changes of training images.
+        scaled_decoding: Decode JPEGs at a fraction of their size where that is enough.
+        columns: Types of the features of the records that batches have, too, by name.
+        transform: Is given each image, and returns what the batch has instead.
+    """
+
+    image_size: tuple[int, int] | None
+    resize: str
+    augmentation: Augmentation
+    scaled_decoding: bool
+    columns: Mapping[str, str]
+    transform: Callable[[Any], Any] | None
+
+
+class Decoding:
+    """The decoding of some images: what each one shows, how it changes, and where it goes.
+
+    Args:
+        files: The files of their records.
+        places: Where their records are, [N].
+        options: What a batch has of them.
+        positions: int64 [N], their positions in an epoch.
+        epoch: As `draws.number_epoch` gives it.
+        views: uint8 [N, H, W, 3], which is written; None: images keep their sizes.
+        wrap: Makes of an image, uint8 [H, W, 3], what the framework has.
+
+    Attributes:
+        images: The images that were transformed or keep their sizes; [N].
+        features: The columns of each image, by name; [N].
+    """
+
+    def __init__(
+        self,
+        files: RecordFiles,
+        places: Places,
+        options: ViewOptions,
+        *,
+        positions: Array,
+        epoch: int,
+        views: Array | None,
+        wrap: Callable[[Array], Any] | None = None,
+    ) -> None:
+        self._files, self._places, self._options = files, places, options
+        self._views, self._wrap = views, wrap or _keep
+        facts = places.facts
+        self._shapes = [*zip(facts["height"], facts["width"], facts["channels"], strict=True)]
+        self._windows = self._choose_windows(positions, epoch)
+        self._changes = Changes(options.augmentation, positions, epoch)
+        self.images: list[Any] = [None] * len(positions)
+        self.features: list[dict[str, Any]] = [{}] * len(positions)
+
+    def run(self, chunk: Sequence[int]) -> None:
+        """Reads and decodes the images of some places.
+
+        Threads do this at once, each for other places: nothing else may change here.
+
+        Raises:
+            DataError: A record is missing or damaged, or its dataset was replaced.
+            UsageError: `transform` failed.
+        """
+        options = self._options
+        for number in chunk:
+            shape = self._shapes[number]
+            record = self._files.read(self._places, number)
+            image, form = find_image(record, self._places, number)
+            what = "the columns"
+            try:
+                if options.columns:
+                    self.features[number] = _parse_columns(record, options.columns)
+                what = "the image"
+                if form == RAW:
+                    _check_sides(record, *shape)
+                if self._views is None:
+                    view = decode(image, form, shape)
+                else:
+                    view, window = self._views[number], self._windows[number]
+                    decode_view(image, form, shape, window, view, scaled=options.scaled_decoding)
+            except (MissingExtraError, MemoryError):
+                raise
+            except Exception as error:
+                raise self._files.build_damage_error(self._places, number, what, error) from error
+            if self._views is not None:
+                self._changes.change(number, view)
+            if self._views is None or options.transform is not None:
+                image = self._wrap(view)
+                with self._files.report_transform(self._places, number):
+                    self.images[number] = (options.transform or _keep)(image)
+
+    def _choose_windows(self, positions: Array, epoch: int) -> list[list[int]] | list[None]:
+        options, sizes = self._options, np.array(self._shapes, np.int64)[:, :2]
+        if options.image_size and options.augmentation.crop:
+            found = sample_windows(sizes, positions, epoch, options.augmentation)
+            return found.tolist()  # type: ignore[no-any-return]
+        if options.image_size and options.resize == CENTER_CROP:
+            return choose_centers(sizes, options.image_size).tolist()  # type: ignore[no-any-return]
+        return [None] * len(positions)
+
+
+def _parse_columns(record: bytes, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the values of columns of a record; for those that it lacks, their defaults."""
+    found = decode_example(record)
+    values = {}
+    for name, kind in columns.items():
+        _, missing = COLUMNS[kind]
+        value: Any = (found.get(name) or [missing])[0]
+        if not isinstance(value, type(missing)):
+            raise ValueError(f"{name} has values of another type than {kind}")
+        is_text = isinstance(value, bytes) and name != IMAGE_ENCODED
+        values[name] = value.decode() if is_text else value
+    return values
+
+
+def _check_sides(record: bytes, height: int, width: int, channels: int) -> None:
+    """Checks that plain pixels, which do not say it themselves, have the sides in the index."""
+    if not all(entry in record for entry in _encode_sides(height, width)):
+        raise ValueError(f"it does not have the sides that the index says, {width} x {height}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _encode_sides(height: int, width: int) -> tuple[bytes, bytes]:
+    """Returns what is in a record with an image of such sides; the channels follow of them."""
+    return encode_feature(IMAGE_HEIGHT, height), encode_feature(IMAGE_WIDTH, width)
+
+
+def _keep(image: Any) -> Any:
+    return image
