@@ -26,7 +26,7 @@ EPOCH = TRAINED // 16
 
 def open_split(records, split="train", rank=0, world=1, columns=("number",), **given):
     options = InputOptions((8, 8), batch_size=16 // world, augment="crop,flip", shard=(rank, world))
-    given |= {"options": options, "columns": columns, "framework": "torch"}
+    given = {"options": options, "columns": columns, "framework": "torch"} | given
     return darkroom.load(records, training=True, **given)[split]
 
 
@@ -69,6 +69,38 @@ def test_epochs_come_in_order_for_any_workers_without_set_epoch(
         assert all(map(are_equal, found, expected))
     dataset.set_epoch(1)
     assert are_equal(next(iter(loader)), epochs[1][0])
+
+
+@pytest.mark.parametrize("given", [{}, {"num_workers": 2, "multiprocessing_context": "spawn"}])
+def test_to_loader_has_these_batches_in_their_order(records, epochs, given):
+    loader = open_split(records).to_loader(**given)
+    assert isinstance(loader, torch.utils.data.DataLoader)
+    assert loader.num_workers == given.get("num_workers", 0)
+    assert len(loader) == len(epochs[0])
+    for expected in epochs:
+        found = list(loader)
+        assert all(map(are_equal, found, expected))
+        if not given:
+            loader.dataset._processes[1]._begun.join()
+
+
+def test_processes_of_a_worker_decode_the_same(records, epochs):
+    options = InputOptions((8, 8), batch_size=16, augment="crop,flip", num_threads=3)
+    loader = make_loader(open_split(records, options=options), persistent_workers=True)
+    for expected in epochs:
+        assert all(map(are_equal, list(loader), expected))
+
+
+def test_to_loader_divides_the_cores(records, monkeypatch):
+    monkeypatch.setattr("darkroom.reader.loader.count_cores", lambda: 16)
+    changed = {"transform": lambda image: image, "columns": ()}
+    assert open_split(records)._count_cores() == 16
+    assert open_split(records, **changed).to_loader().num_workers == 8
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert open_split(records)._count_cores() == 4
+    assert open_split(records, **changed).to_loader().num_workers == 2
+    with pytest.raises(UsageError, match="to_loader got batch_size=8"):
+        open_split(records).to_loader(batch_size=8)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])

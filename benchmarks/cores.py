@@ -1,0 +1,147 @@
+"""What the readers without TensorFlow would do on more cores than this machine has.
+
+    python benchmarks/cores.py RECORDS [--decoders 1,2,4,8,16,32] [--seconds 4]
+
+RECORDS has a train split of JPEGs. Instead of decoding and resizing, a thread sleeps as long as
+they take on one core, without Python's lock. So any number of images is "decoded" at once, and what
+is left is what Python does, what processes send, and how threads wait for the lock. That must fit
+into the cores of this machine, which must be idle: two do it for some 12,000 images a second.
+
+Each line has a number of decoders; `limit`, the images a second of as many threads that only sleep;
+and the share of it that the loader reaches with threads, and with processes. The last line has
+`lock_us`, the microseconds an image for which Python holds its lock, and up to how many decoders
+each way reaches 0.85 of the limit.
+
+With `--real`, nothing sleeps: `limit` is that of processes that only decode and resize, and
+decoders are cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import multiprocessing
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sleeping
+
+import darkroom
+from darkroom.reader import decoder_process, loader
+
+BATCH, SIZE = 256, 224
+_ENOUGH = 0.85
+
+
+def read(records: Path, decoders: int, by_processes: bool) -> Iterator[np.ndarray]:
+    """Yields the images of batches, epoch after epoch, once all decoders work."""
+    loader._FEWEST_PROCESSES = 1 if by_processes else sys.maxsize
+    data = darkroom.load(
+        records,
+        image_size=SIZE,
+        batch_size=BATCH,
+        training=True,
+        augment="none",
+        framework="numpy",
+        num_threads=decoders,
+    )["train"]
+    batches = itertools.chain.from_iterable(itertools.repeat(data))
+    for _ in range(4):
+        next(batches)
+    while by_processes and not data._processes[1].are_ready:
+        next(batches)
+    for _ in range(4):
+        next(batches)
+    for images, _ in batches:
+        yield images
+
+
+def count(batches: Iterator[np.ndarray], seconds: float) -> float:
+    """Returns images a second."""
+    next(batches)
+    started, images = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        images += len(next(batches))
+    return images / (time.perf_counter() - started)
+
+
+def count_sleepers(decoders: int, seconds: float) -> float:
+    """Returns the images a second of threads that only sleep."""
+    done: list[int] = []
+    stop = time.perf_counter() + seconds
+
+    def sleep() -> None:
+        images = 0
+        while time.perf_counter() < stop:
+            sleeping.decode()
+            sleeping.resize()
+            images += 1
+        done.append(images)
+
+    threads = [threading.Thread(target=sleep) for _ in range(decoders)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / seconds
+
+
+def count_bare(records: Path, decoders: int, seconds: float) -> float:
+    """Returns the images a second of processes that decode JPEGs from memory and resize them."""
+    jpegs = sleeping.list_jpegs(records)
+    with multiprocessing.get_context("spawn").Pool(decoders) as pool:
+        pool.map(time.sleep, [0.5] * decoders, 1)
+        work = functools.partial(sleeping.decode_for, jpegs=jpegs, size=SIZE)
+        return sum(pool.map(work, [seconds] * decoders, 1)) / seconds
+
+
+def measure_lock(records: Path, seconds: float) -> float:
+    """Returns the microseconds an image that Python takes when decoding takes no time."""
+    with sleeping.instead_of_decoding(0, 0):
+        return 1e6 / count(read(records, 1, by_processes=False), seconds)
+
+
+def main() -> None:
+    """Prints a line of JSON for each number of decoders."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("records", type=Path)
+    parser.add_argument("--decoders", default="1,2,4,8,16,32")
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--real", action="store_true")
+    arguments = parser.parse_args()
+    records, seconds = arguments.records, arguments.seconds
+    largest: dict[str, int] = {}
+    start = decoder_process.start_child
+    if not arguments.real:
+        # The processes sleep, too.
+        decoder_process.start_child = lambda module, *given, **options: start(
+            "sleeping", *given, **options
+        )
+    for decoders in map(int, arguments.decoders.split(",")):
+        line: dict[str, Any] = {"decoders": decoders}
+        if arguments.real:
+            limit = count_bare(records, decoders, seconds)
+            rates = [count(read(records, decoders, way), seconds) for way in (False, True)]
+        else:
+            limit = count_sleepers(decoders, seconds)
+            with sleeping.instead_of_decoding():
+                rates = [count(read(records, decoders, way), seconds) for way in (False, True)]
+        line["limit"] = round(limit)
+        for name, rate in zip(("threads", "processes"), rates, strict=True):
+            line[name] = round(rate / limit, 2)
+            if rate >= _ENOUGH * limit:
+                largest[name] = decoders
+        print(json.dumps(line), flush=True)
+    end = {"lock_us": round(measure_lock(records, seconds), 1)}
+    print(json.dumps(end | {f"{name}_up_to": most for name, most in largest.items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
