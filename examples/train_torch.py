@@ -14,7 +14,6 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils.data import DataLoader
 
 import darkroom
 
@@ -107,10 +106,7 @@ def train(
             torch.save({**states, "data": dataset.state_dict(done)}, path + ".new")
             os.replace(path + ".new", path)
 
-    # All threads that decode are in one other process.
-    loader = DataLoader(
-        dataset, batch_size=None, num_workers=1, pin_memory=has_gpu, persistent_workers=True
-    )
+    loader = dataset.to_loader()
     waiting = Waiting()
     for number in range(epoch, epochs):
         model.train()
@@ -118,7 +114,9 @@ def train(
             group["lr"] = 4e-3 * (1 - number / epochs)
         done = 0
         for images, labels in waiting.iterate(loader):
-            loss = nn.functional.cross_entropy(wrapped(images.to(device)), labels.to(device))
+            loss = nn.functional.cross_entropy(
+                wrapped(images.to(device, non_blocking=True)), labels.to(device)
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -144,12 +144,10 @@ def test_components_are_loaded_from_the_url_of_their_files(served, folder):
     assert ("python3", "-m", "darkroom.kfp.task", "convert_images") in commands
 
 
-def test_a_training_of_ones_own_has_room_for_the_batches_of_workers(folder):
+def test_a_training_of_ones_own_is_compiled(folder):
     [code] = read_blocks("A training of your own")
     exec(code, {})
     assert read_executors(folder / "own.yaml").keys() == {"exec-train-with-function"}
-    [mount] = kfp.kubernetes.empty_dir_mount.call_args_list
-    assert (mount.args[2], mount.kwargs["medium"]) == ("/dev/shm", "Memory")
 
 
 def test_the_state_that_a_cached_run_is_given_knows_the_lists_of_its_pipeline(folder):
