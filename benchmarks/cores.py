@@ -13,16 +13,19 @@ and the share of it that the loader reaches with threads, and with processes. Th
 each way reaches 0.85 of the limit.
 
 With `--real`, nothing sleeps: `limit` is that of processes that only decode and resize, and
-decoders are cores.
+decoders are cores. Where PyTorch is installed, a line has two processes of torchrun, which divide
+the cores, and their share of the limit of all cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import itertools
 import json
 import multiprocessing
+import subprocess
 import sys
 import threading
 import time
@@ -35,6 +38,7 @@ import sleeping
 
 import darkroom
 from darkroom.reader import decoder_process, loader
+from darkroom.runtime.machine import count_cores
 
 BATCH, SIZE = 256, 224
 _ENOUGH = 0.85
@@ -102,6 +106,16 @@ def count_bare(records: Path, decoders: int, seconds: float) -> float:
         return sum(pool.map(work, [seconds] * decoders, 1)) / seconds
 
 
+def count_ranks(records: Path, seconds: float) -> float:
+    """Returns the images a second of two processes of torchrun together."""
+    script = Path(__file__).parent / "loaders" / "rank.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", script]
+    done = subprocess.run(
+        [*command, records, str(seconds)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return sum(float(line.split()[1]) for line in done.stdout.splitlines() if "rate" in line)
+
+
 def measure_lock(records: Path, seconds: float) -> float:
     """Returns the microseconds an image that Python takes when decoding takes no time."""
     with sleeping.instead_of_decoding(0, 0):
@@ -138,6 +152,11 @@ def main() -> None:
             line[name] = round(rate / limit, 2)
             if rate >= _ENOUGH * limit:
                 largest[name] = decoders
+        print(json.dumps(line), flush=True)
+    if arguments.real and importlib.util.find_spec("torch"):
+        rate, cores = count_ranks(records, seconds), count_cores()
+        limit = count_bare(records, cores, seconds)
+        line = {"torchrun": 2, "limit": round(limit), "processes": round(rate / limit, 2)}
         print(json.dumps(line), flush=True)
     end = {"lock_us": round(measure_lock(records, seconds), 1)}
     print(json.dumps(end | {f"{name}_up_to": most for name, most in largest.items()}), flush=True)

@@ -80,9 +80,7 @@ def decode_for(seconds: float, jpegs: Sequence[bytes], size: int) -> int:
     view = np.empty((size, size, 3), np.uint8)
     images, stop = 0, time.perf_counter() + seconds
     while time.perf_counter() < stop:
-        pixels = simplejpeg.decode_jpeg(
-            jpegs[images % len(jpegs)], fastdct=True, min_height=size, min_width=size
-        )
+        pixels = simplejpeg.decode_jpeg(jpegs[images % len(jpegs)], fastdct=True)
         cv2.resize(pixels, (size, size), dst=view)
         images += 1
     return images
