@@ -59,7 +59,7 @@ def read(records: Path, decoders: int, by_processes: bool) -> Iterator[np.ndarra
     batches = itertools.chain.from_iterable(itertools.repeat(data))
     for _ in range(4):
         next(batches)
-    while by_processes and not data._processes[1].are_ready:
+    while by_processes and not data._processes.are_ready:
         next(batches)
     for _ in range(4):
         next(batches)

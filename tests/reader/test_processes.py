@@ -29,7 +29,7 @@ def load(records: Path, decoders: int, **arguments):
 def start(loader):
     """Returns the processes of a loader, which decode all of its batches from now on."""
     list(loader)
-    _, processes = loader._processes
+    processes = loader._processes
     processes._begun.join()
     assert processes.are_ready
     return processes
@@ -86,11 +86,17 @@ def test_a_process_that_dies_ends_the_epoch_and_another_takes_its_place(records)
     assert not set(list_ids(start(loader))) & set(victims)
 
 
-def test_processes_end_with_their_loader_and_are_not_pickled(records):
-    loader = load(records, DECODERS)
+def test_processes_decode_for_all_loaders_and_end_with_the_last_one(records):
+    loader, other = load(records, DECODERS), load(records, DECODERS, augment="none")
+    by_threads = load(records, 1, augment="none")
     ids = list_ids(start(loader))
+    assert loader._processes is start(other)
+    list(by_threads)
+    for batch, expected in zip(other, by_threads, strict=True):
+        list(loader)  # the processes go to and fro
+        assert np.array_equal(batch[0], expected[0])
     assert pickle.loads(pickle.dumps(loader))._processes is None
-    del loader
+    del loader, other
     gc.collect()
     for number in ids:
         with pytest.raises(ProcessLookupError):
@@ -119,6 +125,6 @@ def test_threads_decode_where_no_process_starts(records, monkeypatch, caplog):
     monkeypatch.setattr("sys.executable", "/bin/false")
     loader = load(records, DECODERS)
     assert len(list(loader)) == 4
-    loader._processes[1]._begun.join()
+    loader._processes._begun.join()
     assert len(list(loader)) == 4
     assert "Threads decode, because no processes can: " in caplog.text

@@ -81,7 +81,7 @@ def test_to_loader_has_these_batches_in_their_order(records, epochs, given):
         found = list(loader)
         assert all(map(are_equal, found, expected))
         if not given:
-            loader.dataset._processes[1]._begun.join()
+            loader.dataset._processes._begun.join()
 
 
 def test_processes_of_a_worker_decode_the_same(records, epochs):

@@ -12,7 +12,7 @@ import numpy as np
 
 from darkroom.errors import UsageError
 from darkroom.reader.augment import Changes
-from darkroom.reader.decoder_process import DecoderProcesses
+from darkroom.reader.decoder_process import DecoderProcesses, RemoteDecoding
 from darkroom.reader.decoding import COLUMNS, Decoding, ViewOptions
 from darkroom.reader.draws import Array
 from darkroom.reader.memory import BatchMemory
@@ -121,7 +121,7 @@ class Batch:
             self._views = None
             if options.image_size:
                 self._views = self._arrays.make_views((size, *options.image_size, 3))
-            places = self._records.find_places(self._rows)
+            files, places = self._records.files, self._records.find_places(self._rows)
             images: dict[str, Any] = {
                 "positions": self._positions,
                 "epoch": self._epoch,
@@ -129,10 +129,11 @@ class Batch:
             }
             if self._processes:
                 step = self._processes.choose_chunk(size)
-                self._decoding: Any = self._processes.make_decoding(places, **images)
+                self._decoding: Any = RemoteDecoding(
+                    self._processes, files, places, options, **images
+                )
             else:
                 step, wrap = _CHUNK, self._arrays.make_images
-                files = self._records.files
                 self._decoding = Decoding(files, places, options, **images, wrap=wrap)
             chunks = [range(first, min(first + step, size)) for first in range(0, size, step)]
             self._left = len(chunks)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from queue import LifoQueue
 from typing import Any
+from weakref import WeakValueDictionary
 
 from darkroom.errors import StorageError
 from darkroom.reader.decoding import ViewOptions
@@ -36,22 +37,20 @@ class DecoderProcesses:
 
     Args:
         count: Their number.
-        files: The files of the records.
-        options: What batches have of them.
 
     Attributes:
         are_ready: They wait for work.
         has_failed: One of them died.
     """
 
-    def __init__(self, count: int, files: RecordFiles, options: ViewOptions) -> None:
-        self._count, self._files, self._options = count, files, options
+    def __init__(self, count: int) -> None:
+        self._count = count
         self._idle: LifoQueue[_DecoderProcess] = LifoQueue()
         self._begun: threading.Thread | None = None
         self.are_ready = self.has_failed = False
 
     def start(self) -> None:
-        """Starts them, once, in the background; where that fails, a note says it."""
+        """Starts them, once, in the background; where that fails, a warning says it."""
         if self._begun is None:
             self._begun = threading.Thread(target=self._start, daemon=True)
             self._begun.start()
@@ -59,10 +58,6 @@ class DecoderProcesses:
     def choose_chunk(self, images: int) -> int:
         """Returns how many images of a batch a process gets at a time."""
         return min(max(-(-images // self._count), _FEWEST), _MOST)
-
-    def make_decoding(self, places: Places, **images: Any) -> RemoteDecoding:
-        """Returns the decoding of a batch by the processes; arguments as of `Decoding`."""
-        return RemoteDecoding(self, places, **images)
 
     @contextmanager
     def lend(self) -> Iterator[_DecoderProcess]:
@@ -80,7 +75,7 @@ class DecoderProcesses:
         try:
             processes = [_DecoderProcess() for _ in range(self._count)]
             for process in processes:
-                process.send((self._files, self._options, self._count))
+                process.send(self._count)
             for process in processes:
                 process.receive()
                 self._idle.put(process)
@@ -90,19 +85,35 @@ class DecoderProcesses:
             self.are_ready = True
 
 
+# Those of each number that are in use: all splits of a dataset have the same. A fork of this
+# process has others.
+_in_use: WeakValueDictionary[tuple[int, int], DecoderProcesses] = WeakValueDictionary()
+
+
+def find_processes(count: int) -> DecoderProcesses:
+    """Returns the processes of this one that decode, which live as long as someone has them."""
+    found = _in_use.get((os.getpid(), count))
+    if found is None or found.has_failed:
+        found = _in_use[os.getpid(), count] = DecoderProcesses(count)
+    return found
+
+
 class RemoteDecoding:
     """The decoding of a batch by other processes; see `darkroom.reader.decoding.Decoding`."""
 
     def __init__(
         self,
         processes: DecoderProcesses,
+        files: RecordFiles,
         places: Places,
+        options: ViewOptions,
         *,
         positions: Array,
         epoch: int,
         views: Array,
     ) -> None:
         self._processes, self._places = processes, places
+        self._files, self._options = files, options
         self._positions, self._epoch, self._views = positions, epoch, views
         self.images: list[Any] = []
         self.features: list[dict[str, Any]] = [{}] * len(positions)
@@ -111,6 +122,9 @@ class RemoteDecoding:
         """Has a process decode the images of some places; see `Decoding.run`."""
         some = slice(chunk.start, chunk.stop)
         with self._processes.lend() as process:
+            if process.files is not self._files:
+                process.send((self._files, self._options))
+                process.files = self._files
             process.send((self._places.take(some), self._positions[some], self._epoch))
             answer = process.receive()
             if isinstance(answer, Exception):
@@ -121,6 +135,9 @@ class RemoteDecoding:
 
 class _DecoderProcess:
     """A process that decodes one chunk at a time; it ends with this object.
+
+    Attributes:
+        files: Those that it reads now.
 
     Raises:
         OSError: It cannot be started.
@@ -137,6 +154,7 @@ class _DecoderProcess:
                 env=os.environ | _ONE_THREAD,
             )
         self._connection = Connection(ours.detach())
+        self.files: RecordFiles | None = None
         weakref.finalize(self, _end, self._process, self._connection, os.getpid())
 
     def send(self, value: Any) -> None:

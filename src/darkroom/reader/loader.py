@@ -19,7 +19,7 @@ from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
 from darkroom.reader.batches import Arrays, Batch, NumpyArrays
-from darkroom.reader.decoder_process import DecoderProcesses
+from darkroom.reader.decoder_process import DecoderProcesses, find_processes
 from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
@@ -81,7 +81,7 @@ class Loader:
         # begun since.
         self._progress = self._share(np.zeros(_BEGUN + _MOST_WORKERS, np.int64))
         self._taken: int | None = None
-        self._processes: tuple[Any, DecoderProcesses] | None = None
+        self._processes: DecoderProcesses | None = None
         self._always_by_processes = False
         if training and not len(self):
             raise DataError(
@@ -261,17 +261,12 @@ class Loader:
         return transform is None and files.are_local and bool(sys.executable)
 
     def _find_processes(self, decoders: int) -> DecoderProcesses | None:
-        """Returns the processes that decode, the same in each epoch; None where threads do."""
+        """Returns the processes that decode; None where threads do."""
         is_worth_it = self._always_by_processes or decoders >= _FEWEST_PROCESSES
         if not is_worth_it or not self._can_use_processes():
             return None
-        # Those of a process belong to it: a fork of it starts others.
-        key = os.getpid(), decoders
-        found, processes = self._processes or (None, None)
-        if found != key or processes is None or processes.has_failed:
-            processes = DecoderProcesses(decoders, self._records.files, self._views)
-            self._processes = key, processes
-        return processes
+        self._processes = find_processes(decoders)
+        return self._processes
 
     def _begin_batch(
         self,
