@@ -103,7 +103,7 @@ def finish_documents(
     """Returns the content of the compiled file of a job, one dict for each document.
 
     Args:
-        job: As `make_job` returned it, and perhaps with parameters.
+        job: As `make_job` returned it, and perhaps with parameters. It is changed.
         config: The options that it was made with.
         target: `kubeflow` or `vertex`.
 

@@ -95,7 +95,8 @@ def _list_places(artifact: Artifact) -> Iterator[str]:
     """Yields the folders that must have the files of an artifact.
 
     Of a pushed model these are the place that it was pushed to and the copy in its artifact, if
-    that is another one; none where nothing was pushed.
+    that is another one; none where nothing was pushed. Its `pushed_destination` is the path of
+    that place, or, where the model is only in the artifact, a name in it (see the Pusher).
     """
     if artifact.type_name != standard_artifacts.PushedModel.TYPE_NAME:
         yield artifact.uri

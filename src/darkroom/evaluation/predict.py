@@ -202,6 +202,11 @@ def encode_predictions(path: str, predictions: Sequence[Prediction], number_form
     """Returns predictions as the lines of a source.
 
     Images below the folder of the file have relative paths, so that both can be moved.
+
+    Args:
+        path: The file that they will be in: CSV if it ends in .csv, else JSON Lines.
+        predictions: Predictions, each a row.
+        number_format: How a number is written, as `format` takes it.
     """
     is_csv = path.lower().endswith(".csv")
 

@@ -220,7 +220,11 @@ def _make_table(
 def _hash_images(
     connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision], *, has_base: bool
 ) -> dict[str, str | None]:
-    """Returns the SHA-256 of the files of the images that are there, by their keys."""
+    """Returns the SHA-256 of the files of images by their keys.
+
+    A key that neither source nor base has is missing. An image has None, or "", if its source has
+    no file of it or the file cannot be read.
+    """
     keys = list({key for each in decisions for key, _, _ in each.images})
     known = dict(connection.execute(_FIND_KNOWN, [keys]).fetchall()) if has_base else {}
     found = dict(connection.execute(_FIND_FILES, [keys]).fetchall())

@@ -47,7 +47,8 @@ class Option:
         choices: The only texts that it may be; () for any.
         least: The smallest number that it may be; None for any.
         most: The largest one.
-        metavar: The value in `--help`, as in FILE; made from the type when empty.
+        metavar: The value in `--help`, as in FILE; made from the type when empty. A flag with `A,B`
+            or `KEY=VALUE` is parsed so (`cli/shared/flags.choose_form`).
         shown: The default in words, where its value does not say it.
         flag: Its flag, where that is not the name with dashes; None for no flag.
         runtime: Whether it may change without compiling the pipeline again.

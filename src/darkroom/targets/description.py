@@ -68,7 +68,7 @@ class GridCell(NamedTuple):
 
     Attributes:
         title: What it counts.
-        images: How many images.
+        images: The number of images in it.
         share: Their share of the row.
         is_right: Whether the model is right about them.
         numbers: The numbers of some of them.

@@ -117,7 +117,7 @@ class ImageBatches:
 
     @property
     def _sampled(self) -> ImageSource:
-        """The images of an epoch of training."""
+        """The images of an epoch of training, of which a balance may repeat some."""
         return self.balance.sample(self.training) if self.balance else self.training
 
 

@@ -215,7 +215,7 @@ def _export(trained: TrainedModel, options: TrainingOptions, folder: str) -> Non
 
 
 def _evaluate(data: OpenedData, options: TrainingOptions, folder: str, epoch: int) -> Evaluation:
-    """Scores the test split once, with the exported model; without one, the eval split."""
+    """Scores the test split, or the eval split if there is none, with the exported model, once."""
     from darkroom.evaluation.evaluate import evaluate_training
 
     model_dir, named = storage.join(folder, MODEL_FOLDER), data.splits

@@ -134,7 +134,10 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_form(field: OptionField) -> dict[str, Any]:
-    """Returns argparse's arguments for the type of a field; without a value it stays absent."""
+    """Returns argparse's arguments for the type of a field; without a value it stays absent.
+
+    For texts the metavar decides: `A,B` takes a list, and `KEY=VALUE` a pair.
+    """
     known, kind = field.option, field.kind
     form: dict[str, Any] = {"default": argparse.SUPPRESS}
     if kind == "bool":

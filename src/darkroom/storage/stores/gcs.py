@@ -55,7 +55,10 @@ _NETWORK = (
 
 
 class GcsStore:
-    """A client of Google Cloud Storage, or of an emulator that STORAGE_EMULATOR_HOST names."""
+    """A client of Google Cloud Storage, or of an emulator that STORAGE_EMULATOR_HOST names.
+
+    See `Store`, which says what each method does.
+    """
 
     errors = (
         GoogleAPICallError,

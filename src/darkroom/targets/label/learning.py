@@ -16,7 +16,7 @@ class LabelLearning:
     required = (LABEL_NUMBER,)
 
     def describe(self, size: int) -> Mapping[str, Any]:
-        """Returns the number."""
+        """Returns the feature of the number, as `tf.io.parse_example` takes it."""
         return {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:

@@ -21,7 +21,7 @@ class LabelsLearning:
     required = (LABELS_KNOWN,)
 
     def describe(self, size: int) -> Mapping[str, Any]:
-        """Returns the numbers, and whether they are known."""
+        """Returns the features of the numbers, and of whether they are known."""
         return {
             LABEL_NUMBER: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True),
             LABELS_KNOWN: tf.io.FixedLenFeature([], tf.int64),

@@ -20,7 +20,7 @@ class NumbersLearning:
     required: tuple[str, ...] = ()
 
     def describe(self, size: int) -> Mapping[str, Any]:
-        """Returns the numbers."""
+        """Returns the feature of the numbers."""
         return {TARGET: tf.io.FixedLenFeature([size], tf.float32, [np.nan] * size)}
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> tf.Tensor:

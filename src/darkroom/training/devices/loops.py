@@ -123,7 +123,7 @@ class Loop(Protocol):
         """
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """Returns the loss and the metrics over batches, as those of training."""
+        """Returns the loss and the metrics over batches, by the names that training shows."""
 
 
 class FitLoop:

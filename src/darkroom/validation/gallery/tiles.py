@@ -86,7 +86,8 @@ def make_tiles(
         dataset: Their commit.
         rows: All its rows.
         places: Their places in the index, the most important first.
-        max_bytes: Limit of all pictures together; tiles above it have none.
+        max_bytes: Limit of all pictures together. The first tile above it, and all that follow,
+            have no picture. A place that the index no longer has gets no tile.
 
     Raises:
         DataError: The index or a record is damaged.
