@@ -27,7 +27,7 @@ FOUND = {
     "load": {COMMIT, LABELS, SHARD},
     "duplicates": {COMMIT, SUMS, INDEX},
     "validate": {COMMIT, SUMS, LABELS, INDEX, REJECTS},
-    "inspect": {COMMIT, LABELS, SHARD},
+    "inspect": {COMMIT, SUMS, LABELS, INDEX, SHARD},
     "convert": set(FILES),
     "train": {COMMIT, LABELS, SHARD},
 }

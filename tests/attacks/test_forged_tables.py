@@ -178,7 +178,9 @@ def attack(made: Path, tmp_path: Path, forgeries, capsys) -> Counter[tuple[str, 
         for reader, read in list_readers(root, tmp_path).items():
             code = read()
             said = capsys.readouterr()
-            assert code in (0, 1), (reader, kind, said)
+            # DuckDB may not compare texts of a megabyte, and says so.
+            is_too_long = "long texts" in kind and "DuckDB cannot continue" in said.err
+            assert code in ((3,) if is_too_long else (0, 1)), (reader, kind, said)
             assert "Traceback" not in said.err, (reader, kind)
             counts[reader, code] += 1
         shutil.rmtree(root)
@@ -203,6 +205,20 @@ def test_a_forged_index_is_found(kind, root, made, capsys):
     list_forgeries(made, INDEX)[kind](root)
     assert main(["verify", str(root)]) == 1
     assert INDEX in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "reader", "said"),
+    [
+        ("row: null numbers", "validate", "has records without row"),
+        ("shard: null numbers", "inspect", "has records without shard"),
+        ("shard: whole numbers", "inspect", " in shard 7."),
+    ],
+)
+def test_an_index_that_names_no_place_is_named(kind, reader, said, root, made, tmp_path, capsys):
+    list_forgeries(made, INDEX)[kind](root)
+    assert list_readers(root, tmp_path)[reader]() == 1
+    assert said in capsys.readouterr().err
 
 
 def test_lists_in_lists_take_no_time(root, tmp_path, capsys):

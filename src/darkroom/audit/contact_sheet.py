@@ -19,10 +19,10 @@ from PIL import Image, ImageDraw
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import check_index_rows, find_index_files, read_index_batches
+from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import check_outside, open_dataset
+from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_some_records
@@ -112,7 +112,7 @@ def inspect(
 
     Raises:
         DataError: The folder is not a dataset, the names or sizes of its shards differ from its
-            commit, or a record is damaged.
+            commit, or its index or a record is damaged.
         OutputError: `output_dir` has files of these names that darkroom did not write, is in the
             dataset, or is a file.
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
@@ -122,7 +122,7 @@ def inspect(
     check_outside(source, target, "The contact sheet")
     ledger.check_folder(target)
     dataset = open_dataset(source)
-    check_index_rows(storage.join(source, INDEX_FOLDER), dataset)
+    check_index_files(source, dataset)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:
         raise UsageError(
@@ -141,11 +141,17 @@ def inspect(
 def _read_sample(source: str, dataset: Dataset, split: str, n: int) -> Iterator[Features]:
     """Yields the records of a split with the smallest keys, in the order of its shards."""
     chosen = nsmallest(n, _list_places(storage.join(source, INDEX_FOLDER), split))
-    places: dict[int, list[int]] = {}
+    shards, places = dataset.splits[split].shards, dict[int, list[int]]()
     for _, shard, position in chosen:
+        if not (0 <= shard < len(shards) and 0 <= position < shards[shard].records):
+            raise DataError(
+                f"The index of {source} is wrong: {split} has no record {position} in shard "
+                f"{shard}.",
+                f"List all faults with: darkroom verify {source}.",
+            )
         places.setdefault(shard, []).append(position)
     for shard in sorted(places):
-        path = storage.join(source, dataset.splits[split].shards[shard].file)
+        path = storage.join(source, shards[shard].file)
         for _, record in read_some_records(path, places[shard]):
             yield example.decode_example(record)
 

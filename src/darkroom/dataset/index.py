@@ -72,6 +72,8 @@ _COLUMNS = (
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
+# Columns that have a value for each record.
+NEVER_NULL = ("key", "id", "row", "split", "shard", "position")
 # Columns that some indexes do not have, as those of an older version; they are null there.
 NEWER_COLUMNS = frozenset({"perceptual_hash", "private", *OPTIONAL_COLUMNS})
 
@@ -368,6 +370,8 @@ def read_index_batches(
         check_index(path, parquet, [name for name in chosen if name != "extra"])
         count = 0
         for batch in iterate_batches(parquet, chosen, batch_rows):
+            if empty := [name for name in NEVER_NULL if name in chosen and batch[name].null_count]:
+                raise DataError(f"{path} has records without {empty[0]}.", _suggest_verify(path))
             table = pa.Table.from_batches([batch])
             for name in newer:
                 table = table.append_column(name, pa.nulls(len(table), dict(_COLUMNS)[name]))

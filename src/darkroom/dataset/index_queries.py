@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.index import NEWER_COLUMNS, find_index_files, list_index_files
+from darkroom.dataset.index import NEVER_NULL, NEWER_COLUMNS, find_index_files, list_index_files
 from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,14 +75,30 @@ def create_index_view(
         scratch: A local folder, for the files of a store.
 
     Raises:
-        DataError: The index is missing, or does not have these columns.
+        DataError: The index is missing, does not have these columns, or lacks a value of those
+            that each record has.
         OSError: It cannot be read.
     """
     # Readers that only count do not load DuckDB.
+    import duckdb
+
     from darkroom.storage.database import create_view
 
     files = find_index_files(index_dir)
     create_view(connection, view, files, scratch, _COLUMNS, NEWER_COLUMNS)
+    for name in (name for name in NEVER_NULL if name in _COLUMNS):
+        try:
+            found = connection.execute(
+                f"SELECT 1 FROM {view} WHERE {name} IS NULL LIMIT 1"
+            ).fetchone()
+        except duckdb.OperationalError:  # Memory or disk, not the data.
+            raise
+        except duckdb.Error as error:
+            message = f"The index in {index_dir} is damaged: {error}."
+            raise DataError(message, "Convert the source again.") from error
+        if found:
+            message = f"The index in {index_dir} has records without {name}."
+            raise DataError(message, "Convert the source again.")
 
 
 def match_decoded_copies(connection: duckdb.DuckDBPyConnection, view: str = "matched") -> None:
