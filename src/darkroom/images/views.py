@@ -93,6 +93,28 @@ def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
         return _decode(image, form, shape, 1)
 
 
+def choose_fraction(
+    shape: Sequence[int], window: Sequence[int] | None, sides: Sequence[int], *, scaled: bool
+) -> tuple[int, tuple[int, int, int, int]]:
+    """Returns by what the sides of an image are divided for a view, and its window after that.
+
+    Args:
+        shape: Height and width of the image, and maybe more.
+        window: Top, left, height and width in pixels; None for all of it.
+        sides: Height and width of the view.
+        scaled: Whether the sides may be divided at all.
+    """
+    divisor = 1
+    if scaled:
+        needed = window[2:] if window else shape
+        fits = min(needed[0] // sides[0], needed[1] // sides[1])
+        divisor = next((each for each in _DIVISORS if each <= fits), 1)
+    if window is None:
+        return divisor, (0, 0, -(-shape[0] // divisor), -(-shape[1] // divisor))
+    top, left, height, width = (each // divisor for each in window)
+    return divisor, (top, left, max(height, 1), max(width, 1))
+
+
 def _hold_memory(shape: Sequence[int]) -> AbstractContextManager[None]:
     """Waits until there is memory for a large image, and holds it while the block runs."""
     check_num_pixels(shape[0], shape[1])
@@ -114,20 +136,12 @@ def _decode_view(
     a model gets the same pixels: both change together.
     """
     sides = view.shape[:2]
-    divisor = 1
-    if form == JPEG and scaled:
-        needed = window[2:] if window else shape
-        fits = min(needed[0] // sides[0], needed[1] // sides[1])
-        divisor = next((each for each in _DIVISORS if each <= fits), 1)
-    height, width = (-(-side // divisor) for side in shape[:2])
-    if form == JPEG and window is None and (height, width) == sides:
+    divisor, part = choose_fraction(shape, window, sides, scaled=scaled and form == JPEG)
+    if form == JPEG and window is None and part[2:] == sides:
         _decode_jpeg(image, divisor, shape, view)
         return
-    pixels = _decode(image, form, shape, divisor)
-    if window is not None:
-        top, left = window[0] // divisor, window[1] // divisor
-        bottom = top + max(window[2] // divisor, 1)
-        pixels = pixels[top:bottom, left : left + max(window[3] // divisor, 1)]
+    top, left, height, width = part
+    pixels = _decode(image, form, shape, divisor)[top : top + height, left : left + width]
     if pixels.shape[:2] == sides:
         view[:] = pixels
     else:

@@ -25,6 +25,9 @@ MEAN_SIDE = 32
 class Changes:
     """The changes of the images of a batch; all random numbers are drawn at once.
 
+    They are attributes, [B] or [B, ...], where the steps need them: `darkroom.reader.tensors` makes
+    the same changes.
+
     Args:
         augmentation: The steps.
         positions: int64 [B], the positions of the images in the epoch.
@@ -32,7 +35,7 @@ class Changes:
     """
 
     def __init__(self, augmentation: Augmentation, positions: Array, epoch: int) -> None:
-        self._augmentation = augmentation
+        self.augmentation = augmentation
 
         def draw(purpose: int) -> Array:
             return draws.draw(positions, epoch, purpose)
@@ -42,52 +45,58 @@ class Changes:
 
         steps = augmentation
         if steps.flip:
-            self._is_mirrored = draw(draws.FLIP) < steps.flip_share
+            self.is_mirrored = draw(draws.FLIP) < steps.flip_share
         if steps.color:
             purposes = draws.BRIGHTNESS, draws.CONTRAST, draws.SATURATION
-            self._factors = np.stack([1 + spread(each, steps.color) for each in purposes], 1)
+            self.factors = np.stack([1 + spread(each, steps.color) for each in purposes], 1)
         if steps.rotate:
-            self._degrees = spread(draws.ANGLE, steps.rotate)
+            self.degrees = spread(draws.ANGLE, steps.rotate)
         if steps.cutout:
-            self._centers = np.stack((draw(draws.ROW), draw(draws.COLUMN)), 1)
+            self.centers = np.stack((draw(draws.ROW), draw(draws.COLUMN)), 1)
         if steps.mixup:
-            self._shares = _draw_beta(draw(draws.SHARE), draw(draws.TURN), steps.mixup)
+            self.shares = _draw_beta(draw(draws.SHARE), draw(draws.TURN), steps.mixup)
 
     def change(self, number: int, view: Array) -> None:
         """Mirrors, tints, rotates and covers an image of the batch, uint8 [H, W, 3], in place."""
-        steps = self._augmentation
-        if steps.flip and self._is_mirrored[number]:
+        steps = self.augmentation
+        if steps.flip and self.is_mirrored[number]:
             load_opencv().flip(view, 1, dst=view)  # NumPy takes 40 times as long
         if steps.color:
-            _change_colors(view, *self._factors[number])
+            _change_colors(view, *self.factors[number])
         if steps.rotate:
-            _rotate(view, self._degrees[number])
+            _rotate(view, self.degrees[number])
         if steps.cutout:
             height, width = view.shape[:2]
             side = round(steps.cutout * min(height, width))
-            row, column = (self._centers[number] * (height, width)).astype(int) - side // 2
+            row, column = (self.centers[number] * (height, width)).astype(int) - side // 2
             view[max(row, 0) : max(row + side, 0), max(column, 0) : max(column + side, 0)] = GRAY
 
-    def mix(self, images: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
-        """Mixes each image with the one before it, if the steps have mixup.
+    def mix(self, images: Array) -> Array:
+        """Mixes each image with the one before it, if the steps have mixup: uint8 [B, H, W, 3]."""
+        if not self.augmentation.mixup:
+            return images
+        own = self.shares[:, None, None, None]
+        others = np.roll(images, 1, 0).astype(np.float32) * (1 - own)
+        mixed: Array = (images.astype(np.float32) * own + (others + 0.5)).astype(np.uint8)
+        return mixed
+
+    def mix_labels(self, labels: Array, num_classes: int) -> Array:
+        """Mixes the labels of a batch as its images.
 
         Args:
-            images: uint8 [B, H, W, 3].
             labels: int64 [B] or float32 [B, C].
             num_classes: C.
 
         Returns:
-            The images; the labels, as float32 [B, C] if they were mixed.
+            float32 [B, C] if they were mixed.
         """
-        if not self._augmentation.mixup:
-            return images, labels
-        own = self._shares[:, None, None, None]
-        others = np.roll(images, 1, 0).astype(np.float32) * (1 - own)
-        images = (images.astype(np.float32) * own + (others + 0.5)).astype(np.uint8)
+        if not self.augmentation.mixup:
+            return labels
         if labels.dtype.kind == "i":
             labels = np.eye(num_classes, dtype=np.float32)[labels]
-        shares = self._shares[:, None]
-        return images, labels * shares + np.roll(labels, 1, 0) * (1 - shares)
+        shares = self.shares[:, None]
+        mixed: Array = labels * shares + np.roll(labels, 1, 0) * (1 - shares)
+        return mixed
 
 
 def _change_colors(view: Array, brightness: float, contrast: float, saturation: float) -> None:

@@ -134,7 +134,7 @@ class Batch:
                 )
             else:
                 step, wrap = _CHUNK, self._arrays.make_images
-                self._decoding = Decoding(files, places, options, **images, wrap=wrap)
+                self._decoding = self._make_decoding(files, places, options, **images, wrap=wrap)
             chunks = [range(first, min(first + step, size)) for first in range(0, size, step)]
             self._left = len(chunks)
             for chunk in chunks:
@@ -151,20 +151,27 @@ class Batch:
                 self._left -= 1
                 is_last = not self._left
             if is_last:
-                self._full.set_result(self._finish())
+                self._end()
 
-    def _finish(self) -> tuple[Any, Any, dict[str, Any]]:
-        options, arrays = self._options, self._arrays
-        labels = self._records.make_labels(self._rows)
-        images: Any = self._decoding.images
-        if options.transform is None and self._views is not None:
-            changes = Changes(options.augmentation, self._positions, self._epoch)
-            images, labels = changes.mix(self._views, labels, len(self._records.names))
-            images = arrays.make_images(images)
-        elif options.image_size is not None:
-            images = self._stack()
-        columns = {name: self._gather(name) for name in options.columns}
-        return images, arrays.make_values(labels), columns
+    def _make_decoding(self, *arguments: Any, **images: Any) -> Decoding:
+        """Returns the decoding of the batch by this process."""
+        return Decoding(*arguments, **images)
+
+    def _end(self) -> None:
+        """Ends the batch, when all images are decoded."""
+        images, labels = self._finish(self._records.make_labels(self._rows))
+        columns = {name: self._gather(name) for name in self._options.columns}
+        self._full.set_result((images, self._arrays.make_values(labels), columns))
+
+    def _finish(self, labels: Array) -> tuple[Any, Array]:
+        """Returns images and labels as the batch has them."""
+        if self._views is None:
+            return self._decoding.images, labels
+        if self._options.transform is not None:
+            return self._stack(), labels
+        changes = Changes(self._options.augmentation, self._positions, self._epoch)
+        images = self._arrays.make_images(changes.mix(self._views))
+        return images, changes.mix_labels(labels, len(self._records.names))
 
     @contextmanager
     def _pass_error(self) -> Iterator[None]:

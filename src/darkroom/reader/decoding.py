@@ -67,6 +67,7 @@ class Decoding:
         wrap: Makes of an image, uint8 [H, W, 3], what the framework has.
 
     Attributes:
+        changes: The random changes of the images.
         images: The images that were transformed or keep their sizes; [N].
         features: The columns of each image, by name; [N].
     """
@@ -87,7 +88,7 @@ class Decoding:
         facts = places.facts
         self._shapes = [*zip(facts["height"], facts["width"], facts["channels"], strict=True)]
         self._windows = self._choose_windows(positions, epoch)
-        self._changes = Changes(options.augmentation, positions, epoch)
+        self.changes = Changes(options.augmentation, positions, epoch)
         self.images: list[Any] = [None] * len(positions)
         self.features: list[dict[str, Any]] = [{}] * len(positions)
 
@@ -100,33 +101,42 @@ class Decoding:
             DataError: A record is missing or damaged, or its dataset was replaced.
             UsageError: `transform` failed.
         """
-        options = self._options
         for number in chunk:
-            shape = self._shapes[number]
             record = self._files.read(self._places, number)
             image, form = find_image(record, self._places, number)
             what = "the columns"
             try:
-                if options.columns:
-                    self.features[number] = _parse_columns(record, options.columns)
+                if self._options.columns:
+                    self.features[number] = _parse_columns(record, self._options.columns)
                 what = "the image"
                 if form == RAW:
-                    _check_sides(record, *shape)
-                if self._views is None:
-                    view = decode(image, form, shape)
-                else:
-                    view, window = self._views[number], self._windows[number]
-                    decode_view(image, form, shape, window, view, scaled=options.scaled_decoding)
+                    _check_sides(record, *self._shapes[number])
+                view = self._decode(number, image, form)
             except (MissingExtraError, MemoryError):
                 raise
             except Exception as error:
                 raise self._files.build_damage_error(self._places, number, what, error) from error
-            if self._views is not None:
-                self._changes.change(number, view)
-            if self._views is None or options.transform is not None:
-                image = self._wrap(view)
-                with self._files.report_transform(self._places, number):
-                    self.images[number] = (options.transform or _keep)(image)
+            self._change(number, view)
+
+    def _decode(self, number: int, image: memoryview, form: int) -> Any:
+        """Returns a decoded image."""
+        shape = self._shapes[number]
+        if self._views is None:
+            return decode(image, form, shape)
+        view, window = self._views[number], self._windows[number]
+        decode_view(image, form, shape, window, view, scaled=self._options.scaled_decoding)
+        return view
+
+    def _change(self, number: int, view: Any) -> None:
+        """Changes a decoded image, and transforms it."""
+        if self._views is not None:
+            self.changes.change(number, view)
+        if self._views is None or self._options.transform is not None:
+            self._transform(number, self._wrap(view))
+
+    def _transform(self, number: int, image: Any) -> None:
+        with self._files.report_transform(self._places, number):
+            self.images[number] = (self._options.transform or _keep)(image)
 
     def _choose_windows(self, positions: Array, epoch: int) -> list[list[int]] | list[None]:
         options, sizes = self._options, np.array(self._shapes, np.int64)[:, :2]

@@ -292,8 +292,11 @@ class Loader:
         number = number_epoch(options.seed, epoch)
         views, arrays = self._views, self._arrays
         ready = processes if processes and processes.are_ready else None
-        batch = Batch(self._records, rows, views, arrays, positions, number, pool, ready)
-        return batch, weights
+        what = self._records, rows, views, arrays, positions, number, pool, ready
+        return self._make_batch(*what), weights
+
+    def _make_batch(self, *arguments: Any) -> Batch:
+        return Batch(*arguments)
 
     def _finish_batch(self, batch: Batch, weights: Array | None) -> Any:
         """Returns (images, labels), and columns and weights where there are some.
