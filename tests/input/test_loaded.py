@@ -93,6 +93,7 @@ def test_batches_have_the_columns_that_are_named(photo_list, tmp_path):
         ("dataset", {"order": "exact"}, "which applies to numpy and torch, not to tensorflow"),
         ("dataset", {"transform": np.flip}, "which applies to numpy and torch, not to tensorflow"),
         ("dataset", {"framework": "numpy", "dtype": "float32"}, "to tensorflow, not to numpy"),
+        ("dataset", {"framework": "numpy", "device": "cuda"}, "applies to torch, not to numpy"),
     ],
 )
 def test_an_option_that_does_not_apply_is_named(image_set, labelled_set, kind, given, said):

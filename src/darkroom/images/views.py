@@ -115,6 +115,18 @@ def choose_fraction(
     return divisor, (top, left, max(height, 1), max(width, 1))
 
 
+def is_usual_jpeg(jpeg: bytes | memoryview, shape: Sequence[int]) -> bool:
+    """Tells whether a JPEG has the sides that are said, and gray pixels or YCbCr.
+
+    Decoders tell other colors apart by markers of Adobe's, which not all of them read.
+    """
+    try:
+        height, width, colors, _ = simplejpeg.decode_jpeg_header(jpeg, strict=False)
+    except (ValueError, KeyError):
+        return False
+    return (height, width) == (shape[0], shape[1]) and colors in ("YCbCr", "Gray")
+
+
 def _hold_memory(shape: Sequence[int]) -> AbstractContextManager[None]:
     """Waits until there is memory for a large image, and holds it while the block runs."""
     check_num_pixels(shape[0], shape[1])

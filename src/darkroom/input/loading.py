@@ -47,6 +47,7 @@ class _Scope(NamedTuple):
 
 _SCOPES = (
     _Scope((NUMPY, TORCH), "Map the datasets of tf.data.", ("transform", "order")),
+    _Scope((TORCH,), "Leave it out: only PyTorch is given images on a GPU.", ("device",)),
     _Scope(
         # How TensorFlow reads, and `repeat`, for which there are methods of a loader.
         (TENSORFLOW,),
@@ -154,6 +155,7 @@ def load(
     columns: Sequence[str] = (),
     transform: Transform | Mapping[str, Transform] | None = None,
     order: str | None = None,
+    device: str | None = None,
     **more: Any,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
@@ -187,6 +189,9 @@ def load(
             `augment` names.
         order: For `torch` and `numpy`, the order of training: `exact` shuffles all records,
             `window` reads each file about once from start to end. Default: `window` from a store.
+        device: For `torch`: the GPU that decodes and changes images, as `cuda`. Batches are on it,
+            also their labels and columns of numbers. `transform` is given each image there, in one
+            thread. Default: the CPU.
         more: Fields of `options` by name, as in seed=1.
 
     Returns:
@@ -219,7 +224,7 @@ def load(
             hint = f'{error.hint} Without TensorFlow, give framework="torch" or "numpy".'
             raise MissingExtraError(error.message, hint) from error
     columns = tuple(columns)
-    own: Any = {"framework": framework, "transform": transform, "order": order}
+    own: Any = {"framework": framework, "transform": transform, "order": order, "device": device}
     given = {**vars(made), **own, "columns": columns, "verify": verify, "manifest": manifest}
     [roots] = find_roots([source])
     _check_scopes(given, _DATASETS if roots else _IMAGES)

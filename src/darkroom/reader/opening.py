@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from darkroom import storage
@@ -35,6 +36,7 @@ def open_loaders(
     columns: Sequence[str] = (),
     transform: Transform | Mapping[str, Transform] | None = None,
     order: str | None = None,
+    device: str | None = None,
 ) -> dict[str, Loader]:
     """Returns a loader for each split, by name.
 
@@ -48,6 +50,7 @@ def open_loaders(
         columns: Features that batches have, too.
         transform: Is given each image; or a function for each split that has one, by its name.
         order: `exact` or `window`; None: `window` for records that are read from a store.
+        device: The GPU that decodes, of `torch` alone; None: the CPU.
 
     Raises:
         DataError: An index is missing or damaged, or there is no batch for each process.
@@ -61,7 +64,12 @@ def open_loaders(
         raise UsageError(f"transform is {odd[0]!r:.80}, expected a function of an image.")
     transforms = {name_split(name): each for name, each in transforms.items()}
     check_known(transforms, SPLITS, "transform has a function for a split, and there is no split")
-    kind, shard = _load_framework(framework, options)
+    if device is not None and not is_sized:
+        raise UsageError(
+            f"device is {device!r}, which makes batches of images of one size.",
+            "Give image_size=224, or leave out device.",
+        )
+    kind, shard = _load_framework(framework, options, device)
     loaders = {}
     for name, split in splits.items():
         trains = training and name == TRAIN
@@ -81,19 +89,26 @@ def open_loaders(
     return loaders
 
 
-def _load_framework(framework: str, options: InputOptions) -> tuple[type[Loader], tuple[int, int]]:
-    """Returns the kind of loaders, and which part of the records this process reads."""
+def _load_framework(
+    framework: str, options: InputOptions, device: str | None
+) -> tuple[Callable[..., Loader], tuple[int, int]]:
+    """Returns what makes a loader, and which part of the records this process reads."""
     if framework == NUMPY:
         return Loader, options.shard
     try:
         from darkroom.reader.pytorch import TorchLoader, find_shard
+
+        if device is not None:
+            from darkroom.reader.gpu import GpuLoader
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in ("torch", "torchvision"):
             raise
+        name = "PyTorch" if error.name == "torch" else error.name
         raise MissingExtraError(
-            "PyTorch is not installed.", "Install it as pytorch.org says: pip install torch"
+            f"{name} is not installed.", f"Install it as pytorch.org says: pip install {error.name}"
         ) from error
-    return TorchLoader, options.shard if options.shard[1] > 1 else find_shard()
+    shard = options.shard if options.shard[1] > 1 else find_shard()
+    return partial(GpuLoader, device) if device is not None else TorchLoader, shard
 
 
 def _choose_views(
