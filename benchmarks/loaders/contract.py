@@ -48,12 +48,12 @@ def consume(batches: Batches) -> dict[str, float]:
         if number >= _WARM_BATCHES:
             counted += len(batch)
         if number == _WARM_BATCHES - 1:
-            started, used = time.perf_counter(), _read_processor()
-    seconds, used = time.perf_counter() - started, _read_processor() - used
+            started, used = time.perf_counter(), read_processor()
+    seconds, used = time.perf_counter() - started, read_processor() - used
     return {"images": images, "rate": counted / seconds, "processor_rate": counted / used}
 
 
-def _read_processor() -> float:
+def read_processor() -> float:
     """Returns the seconds of processor time of this process and its children, ended or not."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = time.process_time() + ended.ru_utime + ended.ru_stime
