@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.conversion import job
 from darkroom.conversion.convert import convert
-from darkroom.conversion.shards import shard, writing
+from darkroom.conversion.shards import shard, writer_process, writing
 from darkroom.conversion.shards.writer_process import WriterProcess
 from darkroom.dataset.index import read_index
-from darkroom.errors import StorageError
+from darkroom.errors import DataError, StorageError
+from darkroom.manifest import chunks
 from darkroom.runtime import child
 
 from ..trees import read_files
@@ -47,7 +49,8 @@ def starts(monkeypatch) -> list[int]:
         monkeypatch.setattr(
             f"darkroom.conversion.shards.{name}.count_images_at_once", lambda: CORES
         )
-    monkeypatch.setattr(writing, "_MIN_PROCESS_ROWS", 1)
+    monkeypatch.setattr(writer_process, "_MIN_PROCESS_ROWS", 1)
+    monkeypatch.setattr(writer_process, "_ROWS_EACH", 1)
     monkeypatch.setattr(writing, "write_shard", wait_and_write)
     monkeypatch.setattr(WriterProcess, "write", write_there)
     return given
@@ -164,6 +167,46 @@ def test_shards_that_wait_when_one_fails_are_not_written_without_images(
     run(jpeg_set, tmp_path / "out")
     hashes = read_index(str(tmp_path / "out" / "index"))["sha256"]
     assert (len(hashes), hashes.null_count) == (len(jpeg_set.rows), 0)
+
+
+@pytest.fixture
+def children(starts, monkeypatch) -> list[subprocess.Popen]:
+    """Returns the other processes that have started."""
+    started: list[subprocess.Popen] = []
+    start = writer_process.start_child
+
+    def start_and_note(*arguments, **options):
+        started.append(start(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(writer_process, "start_child", start_and_note)
+    return started
+
+
+def test_processes_start_while_the_source_is_read(jpeg_set, tmp_path, children, monkeypatch):
+    running: list[int | None] = []
+    write_manifest = job.writer.write_manifest
+
+    def write_and_look(*arguments, **options):
+        manifest = write_manifest(*arguments, **options)
+        running.extend(child.poll() for child in children)
+        return manifest
+
+    monkeypatch.setattr(job.writer, "write_manifest", write_and_look)
+    run(jpeg_set, tmp_path / "out")
+    assert running == [None]
+    # The dataset is there, so that nothing is written.
+    run(jpeg_set, tmp_path / "out")
+    assert len(children) == 1
+    assert children[0].poll() is not None
+
+
+def test_a_source_that_cannot_be_used_leaves_no_process(jpeg_set, tmp_path, children, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 4)
+    jpeg_set.add("NO_SPLIT", "00.jpg", "cat", None)
+    with pytest.raises(DataError, match="NO_SPLIT"):
+        run(jpeg_set, tmp_path / "out")
+    assert [child.poll() is not None for child in children] == [True]
 
 
 def test_a_program_that_python_cannot_start_again_needs_one_process(jpeg_set, tmp_path, starts):

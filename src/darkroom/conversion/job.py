@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.conversion.shards.old_records import OldDataset
+from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.layout import Folders
@@ -90,14 +91,20 @@ class ConversionJob:
     def _limit(self) -> float:
         return DEFAULT_MAX_REJECTS if self.max_rejects is None else self.max_rejects
 
+    @property
+    def _runs_here(self) -> bool:
+        return self.runner == LOCAL_RUNNER and not self.beam_options
+
     def run(self) -> ConversionResult:
         """Converts and waits for the end."""
-        if self.beam_options or self.runner != LOCAL_RUNNER:
+        if not self._runs_here:
             # Reports a wrong one before any work.
             check_job_server(build_options(self.runner, self.beam_options))
-        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        others: AbstractContextManager[WriterProcesses | None]
+        others = WriterProcesses() if self._runs_here else nullcontext()
+        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, others as processes:
             output = self._make_output(scratch)
-            manifest, old = self._plan(output.folders, scratch)
+            manifest, old = self._plan(output.folders, scratch, processes)
             # Before it is held, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(output, manifest):
                 if repair := self._find_repair(done, manifest):
@@ -113,9 +120,9 @@ class ConversionJob:
                 with output.open() as target:
                     if target is output:
                         _check_stays(self.output_dir, old)
-                        return self._convert(output, manifest, old)
+                        return self._convert(output, manifest, old, processes)
                     result = self._find_beside(target, manifest) or self._convert(
-                        target, manifest, old
+                        target, manifest, old, processes
                     )
         return replace(result, data_dir=self.output_dir)
 
@@ -149,14 +156,21 @@ class ConversionJob:
         # None in the first of many runs, too.
         return find_base(self.output_dir) if self.updates.update else None
 
-    def _plan(self, folders: Folders, scratch: str) -> tuple[Manifest, OldDataset | None]:
-        """Returns the manifest, which is written if it must be, and the old dataset."""
+    def _plan(
+        self, folders: Folders, scratch: str, processes: WriterProcesses | None = None
+    ) -> tuple[Manifest, OldDataset | None]:
+        """Returns the manifest, which is written if it must be, and the old dataset.
+
+        Processes that write shards start meanwhile, where all images will be read.
+        """
         found = self.find_base()
         base = open_base(found, self.updates, scratch) if found else None
         is_here = self.updates.base is None and not self.overwrite
         known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
-            there = find_base(self.output_dir) if self.manifest.decisions else None
+            there = find_base(self.output_dir)
+            # Else few images, or none, may have to be read.
+            is_new = not found and (self.overwrite or not there)
             manifest = writer.write_manifest(
                 self.source,
                 folders.manifest,
@@ -164,8 +178,9 @@ class ConversionJob:
                 self.manifest,
                 base,
                 known,
-                shown=[there] if there else (),
+                shown=[there] if there and self.manifest.decisions else (),
                 keep_beside=True,
+                count=processes.start if processes and is_new else None,
             )
         if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
@@ -213,11 +228,16 @@ class ConversionJob:
         return attempt, job
 
     def _convert(
-        self, output: Output, manifest: Manifest, old: OldDataset | None
+        self,
+        output: Output,
+        manifest: Manifest,
+        old: OldDataset | None,
+        processes: WriterProcesses | None,
     ) -> ConversionResult:
         attempt, job = self._begin(output, old)
         with progress.step("Converting"):
             try:
+                job = replace(job, processes=processes)
                 run_job(job, self.runner, self.beam_options, attempt.record.job)
             except Exception as error:
                 # Where another run has replaced the dataset that images come from, that is why:

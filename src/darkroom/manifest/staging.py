@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -44,13 +44,19 @@ class StagedRows:
     fingerprint: str
 
 
-def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str) -> StagedRows:
+def stage_rows(
+    sources: Sequence[Source],
+    options: ManifestOptions,
+    scratch: str,
+    count: Callable[[int], None] | None = None,
+) -> StagedRows:
     """Parses all rows and writes them to `scratch`, with the state of their images.
 
     Args:
         sources: The sources.
         options: How rows become entries.
         scratch: A local folder.
+        count: Called now and then with the number of rows that were read.
 
     Raises:
         DataError: A source as a whole cannot be used.
@@ -66,7 +72,11 @@ def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str
         # as long and does not need the interpreter.
         pending: Future[None] = Future()
         pending.set_result(None)
+        rows = 0
         for items in read_chunks(parse_rows(sources, options)):
+            rows += len(items)
+            if count:
+                count(rows)
             pending.result()
             pending = pool.submit(stage.add, items, lookups)
         pending.result()

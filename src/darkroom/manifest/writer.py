@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -165,6 +165,7 @@ def write_manifest(
     *,
     shown: Sequence[Folders] = (),
     keep_beside: bool = False,
+    count: Callable[[int], None] | None = None,
 ) -> Manifest:
     """Reads a source and writes its manifest and its rejects.
 
@@ -179,6 +180,7 @@ def write_manifest(
         known: Is returned, and nothing written, if the source has its fingerprint.
         shown: Further datasets that the gallery may have shown, whose decisions are taken.
         keep_beside: Whether what the gallery saved is also kept beside its file, as lasting lines.
+        count: Called now and then with the number of rows with images that were read.
 
     Returns:
         The content of the manifest.
@@ -205,7 +207,7 @@ def write_manifest(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         explain_shortage(schema, scratch),
     ):
-        staged = stage_rows(sources, options, scratch)
+        staged = stage_rows(sources, options, scratch, count if schema.image else None)
         if known and staged.fingerprint == known.fingerprint:
             return known
         with open_database(scratch) as connection:

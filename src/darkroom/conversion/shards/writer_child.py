@@ -1,8 +1,9 @@
 """The other process, which writes shards; its parent is `writer_process`.
 
-A socket to the parent is its standard input. It reads a `ShardTask`, and answers with pairs of a
-word and a value: "rows" that are done, a "note" for the display, and at last the "report" of the
-shard, or the "error". It ends when the parent is gone, however that ended.
+A socket to the parent is its standard input. It reads a `ShardTask` with the number of processes
+that write at the same time, and answers with pairs of a word and a value: "rows" that are done, a
+"note" for the display, and at last the "report" of the shard, or the "error". It ends when the
+parent is gone, however that ended.
 """
 
 from __future__ import annotations
@@ -31,17 +32,16 @@ from darkroom.storage.parquet import KeptTables
 _TICK_SECONDS = 0.1
 
 
-def serve(processes: int, parts: int, pipes: Sequence[int]) -> None:
+def serve(parts: int, pipes: Sequence[int]) -> None:
     """Writes shards until the parent is gone.
 
     Args:
-        processes: Number of processes that write shards at the same time, this one included.
         parts: Those of the parent's `SharedBudget`.
         pipes: Its pipes.
     """
     connection = Connection(os.dup(0))
-    tasks: SimpleQueue[ShardTask] = SimpleQueue()
-    work = iter(tasks.get, None), SharedBudget(parts, pipes), processes, _Parent(connection)
+    tasks: SimpleQueue[tuple[ShardTask, int]] = SimpleQueue()
+    work = iter(tasks.get, None), SharedBudget(parts, pipes), _Parent(connection)
     threading.Thread(target=_write_all, args=work, daemon=True).start()
     with suppress(EOFError, OSError):
         while True:
@@ -50,7 +50,7 @@ def serve(processes: int, parts: int, pipes: Sequence[int]) -> None:
 
 
 def _write_all(
-    tasks: Iterable[ShardTask], budget: SharedBudget, processes: int, parent: _Parent
+    tasks: Iterable[tuple[ShardTask, int]], budget: SharedBudget, parent: _Parent
 ) -> None:
     """Writes shards one after the other, beside the thread that listens to the parent.
 
@@ -59,7 +59,7 @@ def _write_all(
     readers, tables = None, KeptTables()
     try:
         with progress.use(parent), collect_less_garbage():
-            for task in tasks:
+            for task, processes in tasks:
                 storage.set_patience(task.patience_seconds)
                 readers = readers or ImageReaders(task.image, budget, processes)
                 try:

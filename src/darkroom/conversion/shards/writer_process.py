@@ -16,25 +16,55 @@ from darkroom.images.memory import SharedBudget, count_images_at_once
 from darkroom.runtime import progress
 from darkroom.runtime.child import describe_end, start_child
 
+# Fewer rows are written before other processes have started.
+_MIN_PROCESS_ROWS = 4000
+# So many keep one process at work for longer than it takes to start.
+_ROWS_EACH = 1000
+
 
 class WriterProcesses:
-    """This process and others, of which each writes one shard at a time.
+    """This process and others, of which each writes one shard at a time; a context manager.
 
-    Args:
-        count: Their number; one or more images are prepared at once in each.
+    There may be one for each image that may be prepared at once.
 
     Attributes:
+        count: Their number.
         budget: Memory for all images at once.
     """
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.budget = SharedBudget(count * -(-count_images_at_once() // count))
-        self._others = [WriterProcess(self.budget, count) for _ in range(1, count)]
+    def __init__(self) -> None:
+        most = count_images_at_once() if sys.executable else 1
+        self.budget = SharedBudget(most)
+        self._others = [WriterProcess(self) for _ in range(1, most)]
+
+    def __enter__(self) -> WriterProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.budget.close()
+
+    def start(self, rows: int) -> None:
+        """Starts the processes that so many rows need, so that they import while more are read.
+
+        Raises:
+            StorageError: One cannot be started.
+        """
+        if rows >= _MIN_PROCESS_ROWS:
+            for process in self._others[: rows // _ROWS_EACH - 1]:
+                process.start()
+
+    def limit(self, shards: int, rows: int) -> None:
+        """Ends the processes that so many shards and rows do not need; before the first shard."""
+        others = shards - 1 if rows >= _MIN_PROCESS_ROWS else 0
+        for process in self._others[others:]:
+            process.close()
+        del self._others[others:]
+        self.count = len(self._others) + 1
         # Last in, first out: another process starts only when this one has enough to do.
         self._idle: LifoQueue[WriterProcess | None] = LifoQueue()
-        for process in (*self._others, None):
-            self._idle.put(process)
+        for idle in (*reversed(self._others), None):
+            self._idle.put(idle)
 
     @contextmanager
     def lend(self) -> Iterator[WriterProcess | None]:
@@ -51,21 +81,15 @@ class WriterProcesses:
             process.close()
         self.budget.release()
 
-    def close(self) -> None:
-        """Closes the pipes, after `stop`."""
-        self.budget.close()
-
 
 class WriterProcess:
-    """A process that writes one shard at a time; it starts with the first one.
+    """A process that writes one shard at a time; it starts with the first one, or by `start`.
 
     Args:
-        budget: Memory for all images at once.
-        processes: Number of processes that write shards at the same time, this one included.
+        processes: All that write shards at the same time, this one included.
     """
 
-    def __init__(self, budget: SharedBudget, processes: int) -> None:
-        self._budget = budget
+    def __init__(self, processes: WriterProcesses) -> None:
         self._processes = processes
         self._child: tuple[subprocess.Popen[bytes], Connection] | None = None
         self._is_closed = False
@@ -79,9 +103,9 @@ class WriterProcess:
         """
         if self._is_closed:
             raise InterruptedError("writing was stopped")
-        process, connection = self._child or self._start()
+        process, connection = self.start()
         with self._explain_end(process):
-            connection.send(task)
+            connection.send((task, self._processes.count))
         while True:
             with self._explain_end(process):
                 what, value = connection.recv()
@@ -104,17 +128,25 @@ class WriterProcess:
             process.kill()
             process.wait()
 
-    def _start(self) -> tuple[subprocess.Popen[bytes], Connection]:
+    def start(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        """Starts the process, unless it has started; returns it, and the connection to it.
+
+        Raises:
+            StorageError: It cannot be started.
+        """
+        if self._child:
+            return self._child
+        budget = self._processes.budget
         ours, theirs = socket.socketpair()
         with theirs:
-            arguments = self._processes, self._budget.parts, self._budget.pipes
+            arguments = budget.parts, budget.pipes
             try:
                 process = start_child(
                     "darkroom.conversion.shards.writer_child",
                     arguments,
                     theirs,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=self._budget.pipes,
+                    pass_fds=budget.pipes,
                 )
             except OSError as error:
                 ours.close()
@@ -144,7 +176,7 @@ class WriterProcess:
             how = describe_end(process.wait())
             if self._is_closed:
                 raise InterruptedError("writing was stopped") from None
-            self._budget.release()  # the others may wait for parts that it had
+            self._processes.budget.release()  # the others may wait for parts that it had
             raise StorageError(
                 f"A process that writes shards {how}.",
                 "SIGKILL is often the system's answer to a lack of memory. Run again: the shards "

@@ -6,7 +6,6 @@ without Beam, which would take longer to start than a small dataset takes.
 
 from __future__ import annotations
 
-import sys
 import threading
 import uuid
 from collections import Counter, deque
@@ -28,8 +27,6 @@ from darkroom.storage.parquet import KeptTables
 
 # Each keeps some rows of its index in memory.
 _MAX_SHARDS_AT_ONCE = 8
-# Fewer are written before other processes have started.
-_MIN_PROCESS_ROWS = 4000
 
 # Rows by run, and those of them that an earlier run has done.
 _done: Counter[str] = Counter()
@@ -46,12 +43,14 @@ class WriteJob:
         commit: Called once with the reports of all shards in order; must be picklable.
         seen: Images on the client's own disk, some of which workers elsewhere must see, too.
         run: Name of this run, another one each time: a process may run the same plan again.
+        processes: Those that write shards here, if they have been made before.
     """
 
     tasks: Sequence[ShardTask]
     commit: Callable[[Sequence[ShardReport]], None]
     seen: Sequence[str] = ()
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    processes: WriterProcesses | None = None
 
     @collect_less_garbage()
     def run_here(self) -> None:
@@ -62,14 +61,17 @@ class WriteJob:
         """
         written = [task for task in self.tasks if task.has_images and not task.linked]
         rows = sum(task.range.num_rows for task in written)
-        writers = ShardWriters(self.run, len(written) if rows >= _MIN_PROCESS_ROWS else 1)
         # The largest first, so that all processes end at about the same time.
         tasks = sorted(self.tasks, key=lambda task: -task.range.num_rows)
-        try:
-            reports = [report for task in tasks if (report := writers.begin(task)) is not None]
-            reports += writers.finish()
-        finally:
-            writers.close()
+        begun = self.processes
+        with nullcontext(begun) if begun else WriterProcesses() as processes:
+            processes.limit(len(written), rows)
+            writers = ShardWriters(self.run, processes if processes.count > 1 else None)
+            try:
+                reports = [report for task in tasks if (report := writers.begin(task)) is not None]
+                reports += writers.finish()
+            finally:
+                writers.close()
         with name_errors("The commit"):
             self.commit(sorted(reports))
 
@@ -81,19 +83,19 @@ class ShardWriters:
 
     Args:
         run: Name of the run, for its progress.
-        max_processes: The most processes, this one included, that write shards.
+        processes: Those that write shards; None for this one alone.
 
     Raises:
         StorageError: Checksums would take days here.
     """
 
-    def __init__(self, run: str, max_processes: int = 1) -> None:
+    def __init__(self, run: str, processes: WriterProcesses | None = None) -> None:
         check_crc_speed()
         self._run = run
-        self._at_once = min(count_images_at_once(), _MAX_SHARDS_AT_ONCE)
-        count = min(self._at_once, max_processes) if sys.executable else 1
-        self._processes = WriterProcesses(count) if count > 1 else None
-        self._pool = ThreadPoolExecutor(count if count > 1 else self._at_once, "darkroom-shard")
+        self._processes = processes
+        alone = min(count_images_at_once(), _MAX_SHARDS_AT_ONCE)
+        self._at_once = processes.count if processes else alone
+        self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
         self._tables = KeptTables()
         self.forget()
@@ -127,8 +129,6 @@ class ShardWriters:
         """Ends the threads and the other processes."""
         self._stop()
         self._pool.shutdown(cancel_futures=True)
-        if self._processes:
-            self._processes.close()
 
     def _finish_one(self) -> ShardReport:
         """Returns the report of the oldest shard; raises the first error of any shard."""
