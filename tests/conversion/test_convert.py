@@ -114,6 +114,15 @@ def reference(converted_jpegs) -> dict[str, bytes]:
     return _fixed_files(converted_jpegs)
 
 
+def test_the_command_loads_no_pandas(jpeg_set, tmp_path):
+    command = [sys.executable, "-X", "importtime", "-m", "darkroom.cli", "convert", jpeg_set.csv]
+    done = subprocess.run(
+        [*command, "--output-dir", tmp_path / "out"], stderr=subprocess.PIPE, text=True, check=True
+    )
+    assert "pyarrow" in done.stderr
+    assert "pandas.core" not in done.stderr
+
+
 def test_a_conversion_on_this_machine_loads_no_beam(jpeg_set, tmp_path, reference, monkeypatch):
     for name in ("apache_beam", "darkroom.runtime.plain_beam"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "_ARGCOMPLETE" in os.environ:
             _complete(parser)
         arguments = parser.parse_args(argv)
+        arguments.is_process = argv is None
         code = _run_command(arguments)
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)

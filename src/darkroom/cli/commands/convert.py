@@ -61,10 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import TooManyRejectsError
     from darkroom.runtime import progress
+    from darkroom.storage.parquet import leave_pandas_out
 
     values = read_options(arguments)
     names = ("source", "output_dir", "max_rejects", "overwrite", "runner", "project", "region")
     named = {name: values.pop(name) for name in names if name in values}
+    # Beam and networks may use it.
+    if arguments.is_process and "runner" not in named and not {"beam_options", "embed"} & {*values}:
+        leave_pandas_out()
     try:
         with progress.use(progress.make_sink(sys.stderr)):
             result = convert(**named, options=ConversionOptions(**values))

@@ -26,7 +26,7 @@ PIPELINE_CLASSES = (
     TrainingFields,
 )
 # Arguments that `build_parser` and `add_command` add to every command.
-_NOT_OPTIONS = ("command", "run", "is_quiet", "json")
+_NOT_OPTIONS = ("command", "run", "is_quiet", "is_process", "json")
 
 
 class FlagGroups:

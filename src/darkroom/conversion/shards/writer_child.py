@@ -27,7 +27,7 @@ from darkroom.images.memory import SharedBudget
 from darkroom.runtime import progress
 from darkroom.runtime.display import StepSink
 from darkroom.runtime.process import collect_less_garbage
-from darkroom.storage.parquet import KeptTables
+from darkroom.storage.parquet import KeptTables, leave_pandas_out
 
 _TICK_SECONDS = 0.1
 
@@ -39,6 +39,7 @@ def serve(parts: int, pipes: Sequence[int]) -> None:
         parts: Those of the parent's `SharedBudget`.
         pipes: Its pipes.
     """
+    leave_pandas_out()
     connection = Connection(os.dup(0))
     tasks: SimpleQueue[tuple[ShardTask, int]] = SimpleQueue()
     work = iter(tasks.get, None), SharedBudget(parts, pipes), _Parent(connection)
