@@ -19,7 +19,6 @@ from darkroom.conversion.shards import shard, writer_process, writing
 from darkroom.conversion.shards.writer_process import WriterProcess
 from darkroom.dataset.index import read_index
 from darkroom.errors import DataError, StorageError
-from darkroom.manifest import chunks
 from darkroom.runtime import child
 
 from ..trees import read_files
@@ -202,7 +201,8 @@ def test_processes_start_while_the_source_is_read(jpeg_set, tmp_path, children, 
 
 
 def test_a_source_that_cannot_be_used_leaves_no_process(jpeg_set, tmp_path, children, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_ROWS", 4)
+    for name in ("rows.BLOCK_ROWS", "chunks.CHUNK_ROWS"):
+        monkeypatch.setattr(f"darkroom.manifest.{name}", 4)
     jpeg_set.add("NO_SPLIT", "00.jpg", "cat", None)
     with pytest.raises(DataError, match="NO_SPLIT"):
         run(jpeg_set, tmp_path / "out")

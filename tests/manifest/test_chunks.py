@@ -5,7 +5,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
-from darkroom.manifest.chunks import make_chunk, read_chunks
+from darkroom.manifest.chunks import look_up, read_chunks
 from darkroom.manifest.rows import Entry
 
 
@@ -14,8 +14,10 @@ def make_entry(uri):
 
 
 def make(items):
+    [chunk] = read_chunks([items])
     with ThreadPoolExecutor(2) as pool:
-        return make_chunk(items, pool)
+        look_up(chunk, pool)
+    return chunk
 
 
 REJECT = Reject(2, "b.jpg", "train", "", "manifest", "empty_label", "", "b.jpg")
@@ -64,4 +66,11 @@ def test_a_chunk_may_have_no_entry():
 
 def test_chunks_keep_the_order(monkeypatch):
     monkeypatch.setattr("darkroom.manifest.chunks.CHUNK_ROWS", 3)
-    assert list(read_chunks(iter(range(7)))) == [[0, 1, 2], [3, 4, 5], [6]]
+    entries = [make_entry(f"{number}.jpg") for number in range(5)]
+    two = dict(zip(Entry._fields, zip(*entries[1:3], strict=True), strict=True))
+    chunks = list(read_chunks([entries[:1], two, [REJECT, *entries[3:]]]))
+    assert [chunk.columns["uri"] for chunk in chunks] == [
+        ("0.jpg", "1.jpg", "2.jpg"),
+        ("3.jpg", "4.jpg"),
+    ]
+    assert [chunk.rejects for chunk in chunks] == [[], [REJECT]]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from itertools import islice
 from typing import Any, NamedTuple
 
 from pyarrow import fs
@@ -18,11 +17,13 @@ from pyarrow import fs
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
 from darkroom.errors import NOT_THE_DATA
-from darkroom.manifest.rows import Entry
+from darkroom.manifest.rows import BLOCK_ROWS, Entry, Part
 
-CHUNK_ROWS = 16_384
-# That ask stores for the states of images.
-REMOTE_THREADS = 32
+CHUNK_ROWS = 32 * BLOCK_ROWS
+# That ask disks and stores for the states of images: a shared disk takes as long as a store.
+LOOKUP_THREADS = 32
+# Of local images that are looked up in one call, which needs no interpreter.
+_PART_ROWS = 2048
 # A page of a listing must have at least as many of the images to be worth its cost.
 _MIN_IMAGES = 100
 
@@ -34,7 +35,7 @@ class Chunk(NamedTuple):
     """Successive rows of a source.
 
     Attributes:
-        columns: The entries among them, by the names of `Entry`.
+        columns: The entries among them, by the names of `Entry`; `look_up` adds the states.
         rejects: The rejected rows.
     """
 
@@ -47,28 +48,37 @@ class Chunk(NamedTuple):
         return len(self.columns["key"]) + len(self.rejects)
 
 
-def read_chunks(items: Iterable[Entry | Reject]) -> Iterator[list[Entry | Reject]]:
-    """Yields the items in lists of `CHUNK_ROWS`, the last one shorter."""
-    items = iter(items)
-    while chunk := list(islice(items, CHUNK_ROWS)):
-        yield chunk
+def read_chunks(parts: Iterable[Part]) -> Iterator[Chunk]:
+    """Yields what `parse_parts` does in chunks of `CHUNK_ROWS`, the last one shorter."""
+    columns, rejects = _make_columns(), []
+    for part in parts:
+        if isinstance(part, list):
+            rejects += [item for item in part if isinstance(item, Reject)]
+            entries = [item for item in part if isinstance(item, Entry)]
+            part = dict(zip(Entry._fields, zip(*entries, strict=True), strict=False))
+        for name, values in part.items():
+            columns[name] += values
+        if len(columns["key"]) + len(rejects) == CHUNK_ROWS:
+            yield _make_chunk(columns, rejects)
+            columns, rejects = _make_columns(), []
+    if columns["key"] or rejects:
+        yield _make_chunk(columns, rejects)
 
 
-def make_chunk(items: Sequence[Entry | Reject], pool: Executor) -> Chunk:
-    """Returns rows as columns, with size and version of their images.
+def _make_columns() -> dict[str, list[Any]]:
+    return {name: [] for name in Entry._fields}
 
-    Args:
-        items: The rows.
-        pool: Looks up the state of remote images.
-    """
-    entries = [item for item in items if isinstance(item, Entry)]
-    rejects = [item for item in items if isinstance(item, Reject)]
-    values: Any = list(zip(*entries, strict=True)) or [()] * len(Entry._fields)
-    columns = dict(zip(Entry._fields, values, strict=True))
-    states = _look_up(columns["uri"], pool)
-    columns["size"] = [size for size, _ in states]
-    columns["mtime"] = [version for _, version in states]
-    return Chunk(columns, rejects)
+
+def _make_chunk(columns: dict[str, list[Any]], rejects: list[Reject]) -> Chunk:
+    # A fingerprint has the text of these tuples.
+    return Chunk({name: tuple(values) for name, values in columns.items()}, rejects)
+
+
+def look_up(chunk: Chunk, pool: Executor) -> None:
+    """Adds size and version of the images of a chunk, which `pool` looks up."""
+    states = _look_up(chunk.columns["uri"], pool)
+    chunk.columns["size"] = [size for size, _ in states]
+    chunk.columns["mtime"] = [version for _, version in states]
 
 
 def stat_image(uri: str) -> State:
@@ -84,10 +94,11 @@ def stat_image(uri: str) -> State:
 def _look_up(uris: Sequence[str], pool: Executor) -> list[State]:
     """Returns the state of each image, in the order of `uris`; an empty URI has none.
 
-    Local images are looked up together, and remote ones one by one where no listing has them.
+    Local images are looked up in parts, and remote ones one by one where no listing has them.
     """
     local = [uri for uri in uris if uri.startswith("/")]
-    states = _look_up_local(local)
+    parts = [local[start : start + _PART_ROWS] for start in range(0, len(local), _PART_ROWS)]
+    states = [state for part in pool.map(_look_up_local, parts) for state in part]
     if len(local) == len(uris):
         return states
     found = iter(states)

@@ -16,9 +16,9 @@ from darkroom import storage
 from darkroom.dataset.layout import Folders
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
-from darkroom.manifest.chunks import REMOTE_THREADS, Chunk, make_chunk, read_chunks
+from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
-from darkroom.manifest.rows import parse_rows
+from darkroom.manifest.rows import parse_parts
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
@@ -97,10 +97,9 @@ def fingerprint_source(
     sources = open_sources(
         source, options.columns, options.source_encoding, options.subfolders, options.accept
     )
-    rows = parse_rows(sources, options.resolve())
-    with ThreadPoolExecutor(REMOTE_THREADS) as pool:
-        for items in read_chunks(rows):
-            chunk = make_chunk(items, pool)
+    with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
+        for chunk in read_chunks(parse_parts(sources, options.resolve())):
+            look_up(chunk, pool)
             if check is not None:
                 check(chunk)
             fingerprint.update(chunk)
@@ -137,7 +136,7 @@ def read_source_state(
         # Images without a state must be missing, not merely hidden from us.
         unknown = [uri for uri, size in columns if uri and size is None]
         if unknown:
-            with ThreadPoolExecutor(REMOTE_THREADS) as pool:
+            with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
                 list(pool.map(_check_missing, unknown))
 
     return f"{hash_code()}-{fingerprint_source(source, options, check_all, shown)}"

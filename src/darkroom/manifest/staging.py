@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
-from darkroom.dataset.rejects import Reject, RejectsWriter
+from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.chunks import CHUNK_ROWS, REMOTE_THREADS, make_chunk, read_chunks
+from darkroom.manifest.chunks import CHUNK_ROWS, LOOKUP_THREADS, Chunk, look_up, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
-from darkroom.manifest.rows import Entry, parse_rows
+from darkroom.manifest.rows import parse_parts
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage
@@ -25,6 +25,8 @@ from darkroom.targets.kind import find_kind
 
 # Ranges of the order are read later: so many times fewer row groups have rows of one.
 _CHUNKS_AT_ONCE = 8
+# Looking for repeated keys and paths would cost time and find none.
+REPEATED_COLUMNS = ["split", "declared", "label"]
 
 
 @dataclass(frozen=True)
@@ -66,19 +68,19 @@ def stage_rows(
         collect_less_garbage(),
         _Stage(scratch, sources[0].schema, options) as stage,
         ThreadPoolExecutor(1) as pool,
-        ThreadPoolExecutor(REMOTE_THREADS) as lookups,
+        ThreadPoolExecutor(LOOKUP_THREADS) as lookups,
     ):
         # While one chunk is parsed, the images of the previous one are looked up, which takes half
         # as long and does not need the interpreter.
         pending: Future[None] = Future()
         pending.set_result(None)
         rows = 0
-        for items in read_chunks(parse_rows(sources, options)):
-            rows += len(items)
+        for chunk in read_chunks(parse_parts(sources, options)):
+            rows += chunk.num_rows
             if count:
                 count(rows)
             pending.result()
-            pending = pool.submit(stage.add, items, lookups)
+            pending = pool.submit(stage.add, chunk, lookups)
         pending.result()
     return stage.finish()
 
@@ -90,9 +92,7 @@ class _Stage:
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
         self._arrow = _make_arrow_schema(schema)
-        # Looking for repeated keys and paths would cost time and find none.
-        few = ["split", "declared", "label"]
-        self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
+        self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=REPEATED_COLUMNS)
         self._bad = RejectsWriter(self._rejects_path)
         self._fingerprint = Fingerprint(options)
         # A store need not say when an object has changed.
@@ -109,9 +109,9 @@ class _Stage:
         self._good.close()
         self._bad.__exit__(kind, *rest)
 
-    def add(self, items: Sequence[Entry | Reject], lookups: Executor) -> None:
+    def add(self, chunk: Chunk, lookups: Executor) -> None:
         """Adds the next rows, and looks up their images; called in one thread at a time."""
-        chunk = make_chunk(items, lookups)
+        look_up(chunk, lookups)
         self._rows += chunk.num_rows
         self._fingerprint.update(chunk)
         for reject in chunk.rejects:
