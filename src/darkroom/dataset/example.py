@@ -52,10 +52,10 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
 
 def encode_feature(name: str, value: FeatureValue) -> bytes:
     """Returns the bytes of one feature in an example: an entry of the map Features.feature."""
-    if isinstance(value, list):
-        return _list_entry(name, value)
     if isinstance(value, bytes):
         return _cached_bytes_entry_head(name, len(value)) + value
+    if isinstance(value, list):
+        return _list_entry(name, value)
     # Not cached: zero and minus zero would be the same key.
     return _number_entry(name, value) if isinstance(value, float) else _cached_entry(name, value)
 
@@ -64,7 +64,7 @@ def _bytes_entry_head(name: str, num_bytes: int) -> bytes:
     """Returns the map entry of a `bytes` feature without the value at its end."""
     value = _tagged(1, num_bytes)
     values = _tagged(1, len(value) + num_bytes) + value
-    entry = _wrap(1, name.encode()) + _tagged(2, len(values) + num_bytes) + values
+    entry = _cached_name(name) + _tagged(2, len(values) + num_bytes) + values
     return _tagged(1, len(entry) + num_bytes) + entry
 
 
@@ -100,6 +100,7 @@ def _wrap(field: int, content: bytes) -> bytes:
 # Sizes, label numbers and lengths of texts repeat often.
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
 _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
+_cached_name = functools.lru_cache(maxsize=4096)(lambda name: _wrap(1, name.encode()))
 
 
 def _tagged(field: int, length: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from darkroom.images.headers import iterate_png_chunks
 from darkroom.images.jpeg_header import EXIF_SIZES
@@ -34,7 +34,7 @@ _KEPT_CHUNKS = frozenset(
 )
 
 
-def find_private(exif: Iterable[bytes], xmp: bytes) -> str:
+def find_private(exif: Sequence[bytes], xmp: bytes) -> str:
     """Returns what metadata say that a person may not want to tell.
 
     Args:
@@ -44,6 +44,8 @@ def find_private(exif: Iterable[bytes], xmp: bytes) -> str:
     Returns:
         `location` and `serial`, as far as they are there, joined by a comma.
     """
+    if not exif and not xmp:
+        return ""
     found = set()
     if _XMP_LOCATION.search(xmp):
         found.add(LOCATION)

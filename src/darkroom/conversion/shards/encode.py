@@ -85,7 +85,8 @@ class ImageReaders:
 
         def encode(batch: Batch) -> EncodedRows:
             with storage.limit(stopped=self._stopped):
-                images = ((take and take(row)) or self._read(row) for row in batch)
+                # All before the first is encoded: each step finds its own code in the caches.
+                images = [(take and take(row)) or self._read(row) for row in batch]
                 return encode_rows(batch, kind, images)
 
         try:
