@@ -55,7 +55,8 @@ def plan(source: str) -> dict[str, Any]:
 
     seconds = dict.fromkeys(_PHASES.values(), 0.0)
     for name, phase in _PHASES.items():
-        setattr(writer, name, _timed(getattr(writer, name), seconds, phase))
+        owner = writer if hasattr(writer, name) else writer._Rows
+        setattr(owner, name, _timed(getattr(owner, name), seconds, phase))
     with tempfile.TemporaryDirectory() as output:
         started, used = time.perf_counter(), time.process_time()
         manifest = writer.write_manifest(source, output, output)
