@@ -5,12 +5,14 @@
 RECORDS has a train split of JPEGs. Instead of decoding and resizing, a thread sleeps as long as
 they take on one core, without Python's lock. So any number of images is "decoded" at once, and what
 is left is what Python does, what processes send, and how threads wait for the lock. That must fit
-into the cores of this machine, which must be idle: two do it for some 12,000 images a second.
+into the cores of this machine, which must be idle: two do it for some 6,000 images a second, so
+shares of more are lower bounds.
 
 Each line has a number of decoders; `limit`, the images a second of as many threads that only sleep;
-and the share of it that the loader reaches with threads, and with processes. The last line has
-`lock_us`, the microseconds an image for which Python holds its lock, and up to how many decoders
-each way reaches 0.85 of the limit.
+and the share of it that the loader reaches with threads, and with processes. The last line has up
+to how many decoders each way reaches 0.85 of the limit; and the microseconds of processor time an
+image that the process of the loader takes with each way, when decoding takes none. Python's lock
+is held for less than that.
 
 With `--real`, nothing sleeps: `limit` is that of processes that only decode and resize, and
 decoders are cores. Where PyTorch is installed, a line has two processes of torchrun, which divide
@@ -116,10 +118,15 @@ def count_ranks(records: Path, seconds: float) -> float:
     return sum(float(line.split()[1]) for line in done.stdout.splitlines() if "rate" in line)
 
 
-def measure_lock(records: Path, seconds: float) -> float:
-    """Returns the microseconds an image that Python takes when decoding takes no time."""
-    with sleeping.instead_of_decoding(0, 0):
-        return 1e6 / count(read(records, 1, by_processes=False), seconds)
+def measure_own(records: Path, seconds: float, by_processes: bool) -> float:
+    """Returns the microseconds of this process's time an image when decoding takes none."""
+    with sleeping.instead_of_decoding(0):
+        batches = read(records, 2, by_processes)
+        next(batches)
+        used, started, images = time.process_time(), time.perf_counter(), 0
+        while time.perf_counter() - started < seconds:
+            images += len(next(batches))
+        return round(1e6 * (time.process_time() - used) / images, 1)
 
 
 def main() -> None:
@@ -133,11 +140,15 @@ def main() -> None:
     records, seconds = arguments.records, arguments.seconds
     largest: dict[str, int] = {}
     start = decoder_process.start_child
-    if not arguments.real:
-        # The processes sleep, too.
-        decoder_process.start_child = lambda module, *given, **options: start(
-            "sleeping", *given, **options
+
+    def start_sleeper(share: int) -> None:
+        """Has new processes sleep, too, or do nothing in place of the decoder."""
+        decoder_process.start_child = lambda _, arguments, *given, **options: start(
+            "sleeping", (share,), *given, **options
         )
+
+    if not arguments.real:
+        start_sleeper(1)
     for decoders in map(int, arguments.decoders.split(",")):
         line: dict[str, Any] = {"decoders": decoders}
         if arguments.real:
@@ -158,8 +169,11 @@ def main() -> None:
         limit = count_bare(records, cores, seconds)
         line = {"torchrun": 2, "limit": round(limit), "processes": round(rate / limit, 2)}
         print(json.dumps(line), flush=True)
-    end = {"lock_us": round(measure_lock(records, seconds), 1)}
-    print(json.dumps(end | {f"{name}_up_to": most for name, most in largest.items()}), flush=True)
+    start_sleeper(0)
+    end: dict[str, Any] = {f"{name}_up_to": most for name, most in largest.items()}
+    for name, way in (("threads", False), ("processes", True)):
+        end[f"{name}_own_us"] = measure_own(records, seconds, way)
+    print(json.dumps(end), flush=True)
 
 
 if __name__ == "__main__":

@@ -36,17 +36,17 @@ def resize(share: float = 1) -> None:
 
 
 @contextmanager
-def instead_of_decoding(decoding: float = 1, resizing: float = 1) -> Iterator[None]:
-    """Replaces decoder and resizer while the block runs; with shares of their time."""
+def instead_of_decoding(share: float = 1) -> Iterator[None]:
+    """Replaces decoder and resizer while the block runs; by a share of their time."""
 
     def sleep_decoding(image: Any, *given: Any, buffer: Any = None, **options: Any) -> Any:
-        if decoding:
-            decode(decoding)
+        if share:
+            decode(share)
         return buffer
 
     def sleep_resizing(image: Any, *given: Any, dst: Any = None, **options: Any) -> Any:
-        if resizing:
-            resize(resizing)
+        if share:
+            resize(share)
         return dst
 
     with (
@@ -56,11 +56,11 @@ def instead_of_decoding(decoding: float = 1, resizing: float = 1) -> Iterator[No
         yield
 
 
-def serve() -> None:
-    """Is the program of a decoder process that sleeps."""
+def serve(share: float) -> None:
+    """Is the program of a decoder process that sleeps for a share of the time."""
     from darkroom.reader.decoder_child import serve as serve_really
 
-    with instead_of_decoding():
+    with instead_of_decoding(share):
         serve_really()
 
 

@@ -17,7 +17,7 @@ from darkroom.errors import DataError, StorageError
 from darkroom.reader.memory import BatchMemory
 
 pytest.importorskip("cv2")
-DECODERS = 3
+DECODERS = 4
 
 
 def load(records: Path, decoders: int, **arguments):

@@ -85,7 +85,7 @@ def test_to_loader_has_these_batches_in_their_order(records, epochs, given):
 
 
 def test_processes_of_a_worker_decode_the_same(records, epochs):
-    options = InputOptions((8, 8), batch_size=16, augment="crop,flip", num_threads=3)
+    options = InputOptions((8, 8), batch_size=16, augment="crop,flip", num_threads=4)
     loader = make_loader(open_split(records, options=options), persistent_workers=True)
     for expected in epochs:
         assert all(map(are_equal, list(loader), expected))

@@ -126,11 +126,11 @@ class RemoteDecoding:
                 process.send((self._files, self._options))
                 process.files = self._files
             process.send((self._places.take(some), self._positions[some], self._epoch))
+            process.receive_into(self._views[some])
             answer = process.receive()
             if isinstance(answer, Exception):
                 raise answer
             self.features[some] = answer
-            process.receive_into(self._views[some])
 
 
 class _DecoderProcess:
@@ -144,7 +144,7 @@ class _DecoderProcess:
     """
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = start_child(
                 "darkroom.reader.decoder_child",
@@ -153,9 +153,9 @@ class _DecoderProcess:
                 stdout=subprocess.DEVNULL,
                 env=os.environ | _ONE_THREAD,
             )
-        self._connection = Connection(ours.detach())
+        self._connection = Connection(os.dup(self._socket.fileno()))
         self.files: RecordFiles | None = None
-        weakref.finalize(self, _end, self._process, self._connection, os.getpid())
+        weakref.finalize(self, _end, self._process, self._socket, os.getpid())
 
     def send(self, value: Any) -> None:
         """Sends a value.
@@ -176,7 +176,8 @@ class _DecoderProcess:
         left = views.data.cast("B")
         with self._explain_end():
             while left:
-                if not (count := os.readv(self._connection.fileno(), [left])):
+                # One call for all, so that the thread waits for Python's lock once.
+                if not (count := self._socket.recv_into(left, 0, socket.MSG_WAITALL)):
                     raise EOFError
                 left = left[count:]
 
@@ -193,9 +194,9 @@ class _DecoderProcess:
             ) from None
 
 
-def _end(process: subprocess.Popen[bytes], connection: Connection, owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], ours: socket.socket, owner: int) -> None:
     """Ends a process, unless this one is a fork of the one that it belongs to."""
     if os.getpid() == owner:
         process.kill()
         process.wait()
-        connection.close()
+        ours.close()
