@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from darkroom.errors import UsageError
-from darkroom.reader.augment import Changes
 from darkroom.reader.decoder_process import DecoderProcesses, RemoteDecoding
 from darkroom.reader.decoding import COLUMNS, Decoding, ViewOptions
 from darkroom.reader.draws import Array
@@ -169,7 +168,7 @@ class Batch:
             return self._decoding.images, labels
         if self._options.transform is not None:
             return self._stack(), labels
-        changes = Changes(self._options.augmentation, self._positions, self._epoch)
+        changes = self._decoding.changes
         images = self._arrays.make_images(changes.mix(self._views))
         return images, changes.mix_labels(labels, len(self._records.names))
 

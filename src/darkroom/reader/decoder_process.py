@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from darkroom.errors import StorageError
+from darkroom.reader.augment import Changes
 from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles
@@ -115,6 +116,7 @@ class RemoteDecoding:
         self._processes, self._places = processes, places
         self._files, self._options = files, options
         self._positions, self._epoch, self._views = positions, epoch, views
+        self.changes = Changes(options.augmentation, positions, epoch)
         self.images: list[Any] = []
         self.features: list[dict[str, Any]] = [{}] * len(positions)
 

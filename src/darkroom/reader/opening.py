@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from darkroom import storage
 from darkroom.data.splits import RecordSplit
 from darkroom.dataset.splits import SPLITS, TRAIN, name_split
 from darkroom.errors import MissingExtraError, UsageError
@@ -73,13 +72,13 @@ def open_loaders(
     loaders = {}
     for name, split in splits.items():
         trains = training and name == TRAIN
-        is_remote = any(storage.is_remote(folders[root]) for root in split.files)
+        records = Records(split, folders)
         loaders[name] = loader = kind(
-            Records(split, folders),
+            records,
             replace(options, shard=shard),
             _choose_views(split, options, is_sized, trains, columns, transforms.get(name)),
             trains,
-            order or (WINDOW if is_remote else EXACT),
+            order or (EXACT if records.files.are_local else WINDOW),
         )
         if loader.dropped:
             progress.note(

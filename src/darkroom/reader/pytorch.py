@@ -11,16 +11,13 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from darkroom.errors import UsageError
+from darkroom.reader.batches import NumpyArrays
 from darkroom.reader.draws import Array
 from darkroom.reader.loader import Loader
-from darkroom.reader.memory import BatchMemory
 
 
-class TorchArrays:
+class TorchArrays(NumpyArrays):
     """See `darkroom.reader.batches.Arrays`."""
-
-    def __init__(self) -> None:
-        self._memory = BatchMemory()
 
     def make_views(self, shape: Sequence[int]) -> Array:
         """Returns memory for the images of a batch, uint8 [B, H, W, 3].
@@ -31,7 +28,7 @@ class TorchArrays:
         if torch.cuda.is_initialized():
             pinned = torch.empty(tuple(shape), dtype=torch.uint8, pin_memory=True)
             return pinned.numpy()  # type: ignore[no-any-return]
-        return self._memory.make(shape)
+        return super().make_views(shape)
 
     def make_images(self, images: Array) -> torch.Tensor:
         """Returns images, uint8 [B, 3, H, W] in the memory format channels_last, or one of them."""
