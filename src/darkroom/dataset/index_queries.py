@@ -80,23 +80,16 @@ def create_index_view(
         OSError: It cannot be read.
     """
     # Readers that only count do not load DuckDB.
-    import duckdb
-
-    from darkroom.storage.database import create_view
+    from darkroom.storage.database import create_view, name_damage
 
     files = find_index_files(index_dir)
     create_view(connection, view, files, scratch, _COLUMNS, NEWER_COLUMNS)
-    for name in (name for name in NEVER_NULL if name in _COLUMNS):
-        try:
-            found = connection.execute(
-                f"SELECT 1 FROM {view} WHERE {name} IS NULL LIMIT 1"
-            ).fetchone()
-        except duckdb.OperationalError:  # Memory or disk, not the data.
-            raise
-        except duckdb.Error as error:
-            message = f"The index in {index_dir} is damaged: {error}."
-            raise DataError(message, "Convert the source again.") from error
-        if found:
+    names = [name for name in NEVER_NULL if name in _COLUMNS]
+    counts = ", ".join(f"count({name})" for name in ("*", *names))
+    with name_damage(f"The index in {index_dir} is"):
+        [(total, *found)] = connection.execute(f"SELECT {counts} FROM {view}").fetchall()
+    for name, count in zip(names, found, strict=True):
+        if count < total:
             message = f"The index in {index_dir} has records without {name}."
             raise DataError(message, "Convert the source again.")
 

@@ -73,6 +73,21 @@ def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyCon
             raise DataError(f"A file cannot be read: {error}.", "Create it again.") from error
 
 
+@contextmanager
+def name_damage(what: str) -> Iterator[None]:
+    """Says that data is damaged where DuckDB cannot read it in the block; `what` are the words.
+
+    Raises:
+        DataError: DuckDB raised an error that is not about memory or disk.
+    """
+    try:
+        yield
+    except duckdb.OperationalError:
+        raise
+    except duckdb.Error as error:
+        raise DataError(f"{what} damaged: {error}.", "Convert the source again.") from error
+
+
 def create_view(
     connection: duckdb.DuckDBPyConnection,
     name: str,

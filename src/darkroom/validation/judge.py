@@ -22,10 +22,9 @@ from darkroom.dataset.index_queries import (
     match_decoded_copies,
 )
 from darkroom.dataset.read_as import ReadAs, read_read_as
-from darkroom.errors import DataError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
-from darkroom.storage.database import create_view, open_database
+from darkroom.storage.database import create_view, name_damage, open_database
 from darkroom.targets.kind import Kind, find_kind
 from darkroom.validation.checks import check_accounting, list_checks
 from darkroom.validation.context import Context
@@ -152,15 +151,10 @@ def _open_views(
             create_view(connection, "manifest", manifest, scratch, _MANIFEST_COLUMNS)
         else:
             connection.execute(_NO_MANIFEST)
-        try:
+        with name_damage("The index, the rejects or the manifest are"):
             match_decoded_copies(connection, "all_matched")
             hide_ignored(connection)
             yield connection
-        except duckdb.OperationalError:  # Memory or disk, not the data.
-            raise
-        except duckdb.Error as error:
-            message = f"The index, the rejects or the manifest are damaged: {error}."
-            raise DataError(message, "Convert the source again.") from error
 
 
 def create_fields(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
