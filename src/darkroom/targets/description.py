@@ -33,6 +33,40 @@ class Summary(NamedTuple):
     notes: Sequence[str] = ()
 
 
+class Filter(NamedTuple):
+    """A number of images by which people choose some.
+
+    Attributes:
+        name: Its name in what `Kind.measure` returns; of a list of numbers the least counts.
+        title: What it is.
+        unit: What it counts.
+    """
+
+    name: str
+    title: str
+    unit: str
+
+
+class Shape(NamedTuple):
+    """A rectangle over an image, with sides in shares of its width and height, from 0 to 1.
+
+    Attributes:
+        text: What is there.
+        left: The least x.
+        top: The least y.
+        right: The largest x.
+        bottom: The largest y.
+        tone: Number of its color: the same for shapes of one class.
+    """
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    tone: int = 0
+
+
 class Caption(NamedTuple):
     """What is said below an image.
 

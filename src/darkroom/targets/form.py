@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 # What an empty cell means.
 UNANNOTATED, NONE_OF_THESE, REJECT_EMPTY = EMPTY_CELLS = ("unannotated", "none", "reject")
+# In which image boxes are: as it is shown, or as its file has the pixels.
+UPRIGHT, STORED = ORIENTATIONS = ("upright", "stored")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Form:
             says by 0 or 1 whether an image has the label of its name.
         empty: What an empty cell means: one of `EMPTY_CELLS`.
         has_types: Whether numbers are not text; else 1.0 is a whole number, as where they are.
+        orientation: Where boxes are that do not say it: in the image as it is shown, `upright`, or
+            as its file has it, `stored`; None: an image that EXIF turns is rejected.
     """
 
     columns: tuple[str, ...]
@@ -28,3 +32,4 @@ class Form:
     separator: str | None = None
     empty: str = REJECT_EMPTY
     has_types: bool = True
+    orientation: str | None = None

@@ -55,6 +55,20 @@ class Matrix(NamedTuple):
 IDENTITY = Matrix(1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
+class Placement(NamedTuple):
+    """Where the pixels of an image file are in the image that is stored of it.
+
+    Attributes:
+        matrix: Where a point of the file's pixels went.
+        size: (height, width) of the stored image, in pixels.
+        source_size: (height, width) in the file, upright, before any resizing.
+    """
+
+    matrix: Matrix
+    size: tuple[int, int]
+    source_size: tuple[int, int]
+
+
 def scale(across: Any, down: Any) -> Matrix:
     """Returns the matrix of another size: the factors of width and height."""
     return IDENTITY._replace(xx=across, yy=down)

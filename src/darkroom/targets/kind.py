@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from darkroom.errors import DataError
 from darkroom.targets.checks import KINDS
+from darkroom.targets.description import Filter, Shape
 from darkroom.targets.form import Form
-from darkroom.targets.geometry import Matrix
+from darkroom.targets.geometry import Matrix, Placement
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from darkroom.targets.arrays import Targets
+
 # Windows that lose most of an image need more epochs and images than most trainings have.
 USUAL_AUGMENTATION = "flip"
+
+
+class Lost(NamedTuple):
+    """An object of an image that is rejected, while the image is not.
+
+    Attributes:
+        reason: Reason code.
+        detail: The problem, in words for a person.
+        value: The target as the list says it, with this object alone.
+    """
+
+    reason: str
+    detail: str
+    value: Any
+
+
+class Parsed(NamedTuple):
+    """What the cells of a row hold.
+
+    Attributes:
+        value: The target; None if there is none.
+        lost: Its objects that cannot be used.
+    """
+
+    value: Any
+    lost: Sequence[Lost] = ()
+
+
+class Placed(NamedTuple):
+    """A target as a record has it.
+
+    Attributes:
+        value: The target.
+        numbers: The numbers of its names.
+        listed: The same as the list says it, for kinds that are listed otherwise.
+        lost: Its objects that are not in the image.
+        merged: How many of its objects equal others of it, and are left out.
+    """
+
+    value: Any
+    numbers: Any
+    listed: Any = None
+    lost: Sequence[Lost] = ()
+    merged: int = 0
 
 
 class Kind(Protocol):
@@ -24,32 +71,70 @@ class Kind(Protocol):
 
     Attributes:
         name: Its name, in `dataset.json`.
-        column: Type of the column `label` in manifest and index. It tells the kind, so no two kinds
+        column: Type of the column `label` in the index. It tells the kind, so no two kinds
             have the same. TFDV has no statistics of bool: take int64.
+        listed: Type of the column `label` in a manifest, which the index then has as `listed`:
+            places as the list says them. None: both have the same.
         features: Types of its features in a record, by name.
         shown: The one of them that has what the column has.
-        says: SQL of the text that all rows of an image must have in common, of the column `label`;
-            None if they may differ, and are joined.
-        names: SQL that makes a row of each name in the column `{column}`; None without a label map.
+        says: SQL of the text that all rows of an image must have in common, of the column `label`
+            of a manifest.
+        joined: SQL that makes one target of those of several rows of an image, in the column
+            `label` of a manifest; None if all have the same.
+        same: SQL of what two rows have in common if they say the same, of their column `{column}`.
+        objects: SQL of the list of objects in the column `{column}` of a manifest, each of which
+            may be lost alone; None for a target that is whole.
+        names: SQL that makes a row of each name in the column `{column}` of an index; None without
+            a label map.
         augmentation: The random augmentation of training images where none is named.
+        moves: Whether targets say places in an image, and so move with its pixels.
+        is_learned: Whether models of darkroom learn it, and features of images foretell it.
         summary: SQL of a table for people, besides the number of images of each name: it reads
             what that of a `TargetCheck` reads; None for no table.
+        value_column: The column of the views of an index that has the value; `label` has its text.
+        told: SQL of the text for people, of the columns `label` and `label_list`.
+        said: SQL of what is the same for images that are labelled with the same, of both.
+        changes: SQL of the objects that are not the same in images of two datasets: it reads the
+            tables `old`, `new` and `pairs` of `darkroom.validation.diff`. Its rows have `change`,
+            which is `objects_added`, `objects_gone` or `objects_moved`, and those of a finding.
+        lists: Those of `features` that hold any number of values.
+        filters: What of `measure` people may choose images by.
+        relabels: How many labels a decision gives an image: `one`, `several`, or "" where none can.
     """
 
     name: str
     column: pa.DataType
+    listed: pa.DataType | None = None
     features: Mapping[str, str]
     shown: str
-    says: str | None
+    says: str
+    joined: str | None = None
+    same: str = "{column}"
+    objects: str | None = None
     names: str | None
     augmentation: str = USUAL_AUGMENTATION
+    moves: bool = False
+    is_learned: bool = True
     summary: str | None = None
+    value_column: str = "label_list"
+    told: str = "label"
+    said: str = "label"
+    lists: Collection[str] = ()
+    relabels: str = ""
+    filters: Sequence[Filter] = ()
+    changes: str | None = None
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Any:
-        """Returns the target that the cells of a row hold; None if there is none.
+    def list_names(self, values: pa.Array) -> pa.ListArray:
+        """Returns the names in each value of a column, list<string> [N]: no name twice.
+
+        A value that is null has null.
+        """
+
+    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+        """Returns the target that the cells of a row hold.
 
         Args:
-            cells: Texts, or one list of values.
+            cells: Texts, or one list of values, or what else a source gives for the kind.
             form: How they hold it.
 
         Raises:
@@ -78,21 +163,91 @@ class Kind(Protocol):
             [N] or [N, size], as `darkroom.targets.learning.Learning` says.
         """
 
+    def hold(
+        self, values: pa.Array, numbers: pa.Array, size: int, sides: tuple[Any, Any]
+    ) -> Targets:
+        """Returns what many records are labelled with, to take batches of it.
+
+        Args:
+            values: The column of an index, in the order of `number`.
+            numbers: Their numbers; the values themselves where they have none.
+            size: How many labels or numbers there are.
+            sides: Heights and widths of the stored images in pixels, int [N] each.
+        """
+        # Whoever lists the options needs no NumPy.
+        from darkroom.targets.arrays import ArrayTargets
+
+        return ArrayTargets(self.make_array, numbers, size)
+
+    def follow(self, targets: Any, matrix: Matrix, size: tuple[Any, Any], options: Any) -> Any:
+        """Returns the targets of a batch where they are in its views, if the kind `moves`.
+
+        Args:
+            targets: Those of the stored images, as `Targets.take` gives them.
+            matrix: Where a point of each stored image is in its view, in pixels: numbers, or [B].
+            size: (height, width) of the views in pixels: numbers, or int [B].
+            options: What has the options of `InputOptions` for it, such as `min_visible`.
+        """
+        return targets
+
+    def find_wrong(self, column: pa.Array) -> int:
+        """Returns the first row of an index whose target cannot be right; -1 if there is none.
+
+        Args:
+            column: The column `label`. Whether its names are known is asked elsewhere.
+        """
+        return -1
+
     def decode(self, features: Mapping[str, Sequence[Any]]) -> Any:
         """Returns the target of a record."""
 
-    def move(self, value: Any, matrix: Matrix, size: tuple[int, int]) -> Any:
-        """Returns the target after the pixels moved: the same, unless it says places.
+    def place(self, value: Any, numbers: Any, image: Placement) -> Placed:
+        """Returns the target of a stored image: the same, unless it says places.
 
         Args:
-            value: The target.
-            matrix: Where points went.
-            size: (height, width) of the image then.
+            value: The target as the list says it.
+            numbers: The numbers of its names.
+            image: Where the pixels of the file went.
+
+        Raises:
+            RejectError: The list says another image.
         """
-        return value
+        return Placed(value, numbers)
+
+    def count(self, value: Any) -> int:
+        """Returns the number of objects in a target as a list says it."""
+        return 0
 
     def show(self, value: Any) -> str:
         """Returns the target as text for people."""
+
+    def measure(self, rows: pa.Table) -> Mapping[str, pa.Array]:
+        """Returns what statistics count, by the name of a feature: a value, or a list, an image.
+
+        Args:
+            rows: The columns `label`, `height` and `width` of an index.
+        """
+        return {self.shown: rows["label"]}
+
+    def list_shapes(self, value: Any, names: Sequence[str]) -> Sequence[Shape]:
+        """Returns what is drawn over the image: nothing, unless the target says places.
+
+        Args:
+            value: The target.
+            names: The label map, in which a class has the number of its color.
+        """
+        return ()
+
+    @property
+    def listed_type(self) -> pa.DataType:
+        """Type of the column `label` in a manifest."""
+        return self.column if self.listed is None else self.listed
+
+    @property
+    def listed_names(self) -> str | None:
+        """SQL that makes a row of each name in the column `label` of a manifest."""
+        column = (self.objects or "{column}").format(column="label")
+        return None if self.names is None else self.names.format(column=column)
 
 
 def find_column_kind(column: pa.DataType) -> Kind:
@@ -123,3 +278,22 @@ def find_kind(name: str) -> Kind:
         )
     kind: Kind = import_module(f"darkroom.targets.{name}.kind").KIND
     return kind
+
+
+def check_learned(name: str) -> None:
+    """Checks that models of darkroom learn a kind.
+
+    Raises:
+        DataError: They do not.
+    """
+    if not find_kind(name).is_learned:
+        raise DataError(
+            f"The images are labelled with {name}, which darkroom's own models do not learn: read "
+            "the records with darkroom.load or darkroom.input.input_fn, and train a detector, as "
+            "those of KerasHub or torchvision."
+        )
+
+
+def list_learned() -> list[str]:
+    """Returns the names of the kinds that models of darkroom learn."""
+    return [name for name in KINDS if find_kind(name).is_learned]

@@ -57,6 +57,7 @@ class Scoring(Protocol):
         records_key: The output of the signature for records.
         number_format: How files show a number of a prediction.
         scalars: The fields of `metrics` that a UI shows. The first one decides.
+        tfma_score: TFMA's name of that, where TFMA measures it itself; else it is empty.
         has_recalls: Whether the labels have a recall each, which may have a bound.
         agree_on: What `agree` compares; empty for a kind whose answers are never the same.
     """
@@ -68,6 +69,7 @@ class Scoring(Protocol):
     records_key: str
     number_format: str
     scalars: tuple[str, ...]
+    tfma_score: str = ""
     has_recalls: bool = False
     agree_on: str = ""
 

@@ -13,7 +13,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import Form
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import Kind, Parsed
 
 MAX_INTEGER_LABEL = 65_535
 
@@ -27,10 +27,21 @@ class LabelKind(Kind):
     shown = LABEL_TEXT
     says = "label"
     names = "{column}"
+    value_column = "label"
+    relabels = "one"
 
-    def parse(self, cells: Sequence[Any], form: Form) -> str:
+    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
         """Returns the label of a cell: see `parse_label`."""
-        return parse_label(cells[0], form)
+        return Parsed(parse_label(cells[0], form))
+
+    def list_names(self, values: pa.Array) -> pa.ListArray:
+        """Returns a list of the label for each."""
+        counts = values.is_valid().cast(pa.int32())
+        starts = pc.subtract(pc.cumulative_sum(counts), counts)
+        # An offset that is null makes its list null.
+        known = pc.if_else(values.is_valid(), starts, pa.scalar(None, pa.int32()))
+        end = pa.array([len(values) - values.null_count], pa.int32())
+        return pa.ListArray.from_arrays(pa.concat_arrays([known, end]), values.drop_null())
 
     def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Returns the labels, and the number of each."""

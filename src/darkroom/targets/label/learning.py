@@ -8,9 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.dataset.example import LABEL_NUMBER
+from darkroom.targets.learning import Learning
 
 
-class LabelLearning:
+class LabelLearning(Learning):
     """See `darkroom.targets.learning.Learning`; the tensor is a number, int64 []."""
 
     required = (LABEL_NUMBER,)

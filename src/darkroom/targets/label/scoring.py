@@ -51,6 +51,7 @@ class LabelScoring(Scoring):
     records_key = "probabilities"
     number_format = ".6f"
     scalars = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
+    tfma_score = "sparse_categorical_accuracy"
     agree_on = "same label"
 
     def match(self, truth: Ints, places: Ints, size: int) -> Ints:

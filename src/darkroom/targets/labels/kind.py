@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import NONE_OF_THESE, REJECT_EMPTY, Form
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import Kind, Parsed
 from darkroom.targets.label.kind import parse_label
 
 # A list without values and a list that is absent look the same to a reader of records.
@@ -30,11 +30,15 @@ class LabelsKind(Kind):
         LABELS_KNOWN: "int64",
     }
     shown = LABEL_TEXT
-    says = None
+    says = "''"
+    joined = "list_distinct(flatten(list(label)))"
+    same = "list_sort({column})"
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce({column}, [NULL]))"
+    lists = (LABEL_NUMBER, LABEL_TEXT)
+    relabels = "several"
 
-    def parse(self, cells: Sequence[Any], form: Form) -> list[str] | None:
+    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
         """Returns the labels of a cell with a separator, of a list, or of columns with 0 or 1."""
         if form.separator is None:
             found = list(_find_marked(cells, form))
@@ -45,8 +49,12 @@ class LabelsKind(Kind):
         if is_empty and form.empty == REJECT_EMPTY:
             raise RejectError("empty_label", "the cell of the labels is empty")
         if is_empty and form.empty != NONE_OF_THESE:
-            return None
-        return list(dict.fromkeys(parse_label(text, form) for text in found))
+            return Parsed(None)
+        return Parsed(list(dict.fromkeys(parse_label(text, form) for text in found)))
+
+    def list_names(self, values: pa.ListArray) -> pa.ListArray:
+        """Returns the labels."""
+        return values
 
     def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Returns the labels of each image in the order of their numbers, and these numbers."""

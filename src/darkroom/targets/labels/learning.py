@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.targets.labels.kind import LABELS_KNOWN
+from darkroom.targets.learning import Learning
 
 
-class LabelsLearning:
+class LabelsLearning(Learning):
     """See `darkroom.targets.learning.Learning`.
 
     The tensor is float32 [C]: 1 for each label of the image, else 0; NaN where it is not annotated.

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import parse_input_value
 from darkroom.errors import RejectError
 from darkroom.targets.form import REJECT_EMPTY, Form
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import Kind, Parsed
 
 TARGET = "image/target"
 
@@ -41,16 +42,22 @@ class NumbersKind(Kind):
     shown = TARGET
     says = "label::VARCHAR"
     names = None
+    lists = (TARGET,)
     # A place is another one in a mirrored image, and a size in one that is cut.
     augmentation = "none"
     summary = _SUMMARY
 
-    def parse(self, cells: Sequence[Any], form: Form) -> list[float] | None:
+    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
         """Returns the numbers of the cells; None if all are empty."""
         found = [
             _parse_number(name, cell, form) for name, cell in zip(form.columns, cells, strict=True)
         ]
-        return None if all(map(math.isnan, found)) else found
+        return Parsed(None if all(map(math.isnan, found)) else found)
+
+    def list_names(self, values: pa.ListArray) -> pa.ListArray:
+        """Returns no names for any of them."""
+        no_names = pa.scalar([], pa.list_(pa.string()))
+        return pc.if_else(values.is_valid(), no_names, pa.scalar(None, no_names.type))
 
     def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Returns the numbers, and nothing for each: they have no names."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from darkroom.targets.learning import Learning
 from darkroom.targets.numbers.kind import TARGET
 
 
-class NumbersLearning:
+class NumbersLearning(Learning):
     """See `darkroom.targets.learning.Learning`.
 
     The tensor is float32 [K], in the units of the list; NaN where a number is missing.
