@@ -25,6 +25,7 @@ from darkroom.options.checks import (
 from darkroom.options.fields import spell_out
 from darkroom.options.source import (
     DOUBTS,
+    FORMATS,
     LABEL_KINDS,
     MANY_LABELS,
     MERGES,
@@ -32,15 +33,15 @@ from darkroom.options.source import (
     RowFields,
     SourceFields,
 )
-from darkroom.targets.form import EMPTY_CELLS, Form
+from darkroom.targets.form import EMPTY_CELLS, ORIENTATIONS, Form
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestOptions(RowFields):
     """How the rows of a source become a manifest: `SourceFields`, parsed.
 
-    The paths of `allowed_roots`, `exclude`, `decisions` and `groups` are absolute; links are
-    followed where the rows are read. `source_encoding` is spelled as in Python.
+    The paths of `allowed_roots`, `exclude`, `decisions`, `groups` and `image_dir` are absolute;
+    links are followed where the rows are read. `source_encoding` is spelled as in Python.
 
     Attributes:
         schema: Kind of every column; inferred from the names of the columns when None.
@@ -61,9 +62,12 @@ class ManifestOptions(RowFields):
                 beside integer labels.
         """
         check_choice("label_kind", self.label_kind, LABEL_KINDS)
+        check_choice("format", self.format, FORMATS)
         check_choice("merge_rows", self.merge_rows, MERGES)
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
+        if self.box_orientation is not None:
+            check_choice("box_orientation", self.box_orientation, ORIENTATIONS)
         check_known(self.accept, DOUBTS, "There is no doubt")
         check_flag("stratify", self.stratify)
         if self.folds is not None:
@@ -104,6 +108,7 @@ class ManifestOptions(RowFields):
             schema.has_integer_labels,
             (self.label_separator or "") if is_cell else None,
             self.empty_labels,
+            orientation=self.box_orientation,
         )
 
     @classmethod
@@ -136,6 +141,7 @@ class ManifestOptions(RowFields):
                 "exclude": _parse_path(given["exclude"]),
                 "decisions": _parse_path(given["decisions"]),
                 "groups": _parse_path(given["groups"]),
+                "image_dir": _parse_path(given["image_dir"]),
                 "label_columns": tuple(given["label_columns"]),
                 "target_columns": tuple(given["target_columns"]),
             }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from darkroom.options.fields import document, option
-from darkroom.targets.form import EMPTY_CELLS, UNANNOTATED
+from darkroom.targets.form import EMPTY_CELLS, ORIENTATIONS, UNANNOTATED
 
 DEFAULT_SOURCE_ENCODING = "utf-8"
 DEFAULT_SPLIT_RATIOS = "80/10/10"
@@ -28,7 +28,15 @@ DOUBTS = (
     SIMILAR_LABELS,
 )
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
-DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
+AUTO_FORMAT = "auto"
+# Of annotations; see `darkroom.manifest.formats`.
+FORMATS = (
+    *(AUTO_FORMAT, "coco", "yolo", "voc", "tf_csv", "vertex", "automl", "label_studio"),
+    "hugging_face",
+)
+DATA_HELP = (
+    "CSV, JSONL or Parquet file, pattern of such files, folder of images, or annotations of boxes."
+)
 
 
 @document
@@ -98,6 +106,31 @@ class RowFields:
         group="data",
         metavar="NAME",
     )
+    format: str = option(
+        AUTO_FORMAT,
+        "Format of the annotations that the source is.",
+        group="data",
+        choices=FORMATS,
+        more="`auto` knows it by its content, and takes all others for a list or a folder of "
+        "images.",
+    )
+    image_dir: str | None = option(
+        None,
+        "Folder with the images that annotations name.",
+        group="data",
+        metavar="DIR",
+        shown="beside the annotations, or in a folder with a usual name there or above",
+        more="Usual names are images, data, JPEGImages, and those of splits.",
+    )
+    voc_origin: int = option(
+        0,
+        "Number of the first pixel of a row in annotations of Pascal VOC: 1 subtracts one from all "
+        "corners.",
+        group="data",
+        least=0,
+        most=1,
+        more="Tools write either, and no file says which: `Read as` has the smallest corner.",
+    )
     label_kind: str = option(
         AUTO_LABEL,
         "Meaning of a text in the column of labels.",
@@ -145,6 +178,15 @@ class RowFields:
         choices=EMPTY_CELLS,
         more="`unannotated`: nobody has looked, and `load` gives NaN. `none`: it has none of the "
         "labels. `reject`: its row is rejected. An empty list, [], always means none.",
+    )
+    box_orientation: str | None = option(
+        None,
+        "Where boxes are in images that EXIF turns, if the list does not say it.",
+        group="data",
+        choices=ORIENTATIONS,
+        shown="such images are rejected",
+        more="`upright`: in the image as it is shown. `stored`: in the pixels of its file. A list "
+        "with the width and height of a turned image says it itself.",
     )
     merge_rows: str = option(
         REFUSE_MERGE,
