@@ -11,6 +11,7 @@ from darkroom.dataset.index import IndexRow, IndexWriter, read_index
 from darkroom.dataset.index_queries import count_classes
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import find_kind
 
 
 def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Path):
@@ -21,7 +22,7 @@ def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Pa
             for label in ("owl", None, "cat"):
                 row = IndexRow("key", "id", 1, "uri", split, 0, label)
                 writer.add([row] * (BATCH_ROWS + number))
-    counts = count_classes(str(tmp_path), ["owl", "cat", "dog"])
+    counts = count_classes(str(tmp_path), ["owl", "cat", "dog"], find_kind("label").list_names)
     assert list(counts) == ["train", "eval"]
     assert counts["eval"] == {"": BATCH_ROWS, "owl": BATCH_ROWS, "cat": BATCH_ROWS}
     assert counts["train"] == dict.fromkeys(("", "owl", "cat"), 2 * BATCH_ROWS + 3)
@@ -29,7 +30,7 @@ def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Pa
 
 
 def test_a_folder_without_an_index_has_no_counts(tmp_path: Path):
-    assert count_classes(str(tmp_path), ["cat"]) == {}
+    assert count_classes(str(tmp_path), ["cat"], find_kind("label").list_names) == {}
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"])

@@ -1,4 +1,5 @@
 import json
+from datetime import date
 
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +9,8 @@ from darkroom.dataset.rejects import (
     Reject,
     RejectsWriter,
     format_hint,
+    format_row,
+    format_target,
     list_rejects,
     read_first_rejects,
     read_rejects,
@@ -179,6 +182,28 @@ def test_the_whole_source_may_be_renamed(tmp_path, label):
     text = f"part,photo,klass\nTRAIN,a.jpg,{label}\n"
     _, rows, _ = rerun(tmp_path, text, lambda line: line.update(label="cat"), schema=schema)
     assert [(row["id"], row["label"], row["split"]) for row in rows] == [("a.jpg", "cat", "train")]
+
+
+@pytest.mark.parametrize(
+    ("label", "has_objects", "said"),
+    [
+        ('{"x": 1}', False, {"label": '{"x": 1}'}),
+        (None, False, {}),
+        ('{"objects": []}', True, {"objects": {"objects": []}}),
+        ("no objects", True, {"objects": "no objects"}),
+        ("", True, {"objects": ""}),
+        (None, True, {"objects": None}),
+    ],
+)
+def test_only_objects_are_in_a_column_of_their_own(label, has_objects, said):
+    row = json.loads(format_row(REJECT._replace(label=label), {}, has_objects=has_objects))
+    assert {name: row[name] for name in row.keys() & {"label", "objects"}} == said
+
+
+def test_what_json_does_not_have_is_text():
+    assert format_target([{"label": "cat", "when": date(2026, 1, 2)}]) == (
+        '[{"label": "cat", "when": "2026-01-02"}]'
+    )
 
 
 def test_lone_surrogates_are_escaped(tmp_path):

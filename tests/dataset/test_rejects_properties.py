@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
-from darkroom.dataset.schema import Columns, Schema
-from darkroom.manifest.sources import open_sources
+from darkroom.dataset.schema import Schema
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 
@@ -94,7 +94,7 @@ def test_rejects_without_a_fix_are_rejected_again(folder, rows):
     if not rejects:
         return
 
-    assert list(open_sources(first / "rejects.jsonl", Columns(_SCHEMA))[0].rows())
+    assert list(open_sources(first / "rejects.jsonl", options)[0].rows())
     again = write_manifest(first / "rejects.jsonl", str(second), str(second), options)
 
     assert (again.rows, again.rejected) == (len(rejects), len(rejects))

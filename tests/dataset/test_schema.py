@@ -47,6 +47,7 @@ def test_a_schema_may_have_no_image(columns):
     [
         ({"a": "image", "b": "image"}, r"Only one column can be of kind 'image', got \['a', 'b'\]"),
         ({"i": "image", "a": "string_label", "b": "integer_label"}, "Only one column"),
+        ({"a": "string_label", "b": "objects"}, "of kind 'string_label' or 'objects', got"),
         ({"i": "image", "a": "split", "b": "split"}, "Only one column"),
         ({"a": "string_label"}, "neither an image nor an input"),
         ({}, "neither an image nor an input"),

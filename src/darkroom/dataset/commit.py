@@ -41,6 +41,7 @@ from darkroom.dataset.layout import (
     index_file,
     split_folder,
 )
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
 from darkroom.runtime.json_values import build_value
@@ -131,6 +132,7 @@ class Dataset:
         max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
             a part of the fingerprint.
         decisions: The decisions that were applied; None without any.
+        objects: Numbers of the objects; None for targets without objects.
     """
 
     format_version: int
@@ -150,6 +152,7 @@ class Dataset:
     )
     max_rejects: Share | None = None
     decisions: Decisions | None = None
+    objects: ObjectCounts | None = None
 
     @property
     def target(self) -> Target:
@@ -167,10 +170,16 @@ class Dataset:
         total = len(self.shards)
         return [index_file(number, total) for number in range(total)]
 
+    def is_over(self, share: float) -> bool:
+        """Tells whether more than a share of the rows was rejected, or of the objects."""
+        objects = self.objects or ObjectCounts()
+        is_over = self.rejected > share * self.rows
+        return is_over or objects.rejected > share * objects.read
+
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""
         fields = asdict(self)
-        for name in ("max_rejects", "decisions"):
+        for name in ("max_rejects", "decisions", "objects"):
             if fields[name] is None:
                 del fields[name]
         return fields
@@ -179,11 +188,12 @@ class Dataset:
         """Returns the dataset with the files that it must have."""
         index = zip(self.index_files, self.shards, strict=True)
         hashed = hashlib.sha256(format_labels(self.labels).encode()).hexdigest()
+        rejects = SideFile(self.rejected + (self.objects.alone if self.objects else 0))
         files = {
             LABELS_FILE: SideFile(len(self.labels), hashed),
             **{f"{INDEX_FOLDER}/{name}": SideFile(shard.records) for name, shard in index},
-            REJECTS_FILE: SideFile(self.rejected),
-            REJECTS_LIST_FILE: SideFile(self.rejected),
+            REJECTS_FILE: rejects,
+            REJECTS_LIST_FILE: rejects,
         }
         return replace(self, files=files).with_fingerprint()
 

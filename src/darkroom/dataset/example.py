@@ -80,17 +80,30 @@ def _number_entry(name: str, value: int | float) -> bytes:
 def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> bytes:
     """Returns the map entry of a list; of an empty one, a feature without values."""
     if not values:
-        feature = b""
-    elif isinstance(values[0], bytes):
-        items = [_tagged(1, len(value)) + value for value in values]
-        feature = _wrap(1, b"".join(items))
+        return _wrap(1, _cached_name(name) + _wrap(2, b""))
+    if isinstance(values[0], bytes):
+        kind, packed = 1, b"".join([_tagged(1, len(value)) + value for value in values])
     elif isinstance(values[0], float):
-        feature = _wrap(2, _wrap(1, struct.pack(f"<{len(values)}f", *values)))
+        kind, packed = 2, struct.pack(f"<{len(values)}f", *values)
     else:
-        numbers = [_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values]  # type: ignore[operator]
-        feature = _wrap(3, _wrap(1, b"".join(numbers)))
-    key = name.encode()
-    return _wrap(1, _wrap(1, key) + _wrap(2, feature))
+        kind, packed = 3, _pack_integers(values)  # type: ignore[arg-type]
+    return _cached_list_head(name, kind, len(packed)) + packed
+
+
+def _list_head(name: str, kind: int, num_bytes: int) -> bytes:
+    """Returns the map entry of a list without its values, the field `kind` of a feature."""
+    # Texts are fields of the list, and numbers one field.
+    head = b"" if kind == 1 else _tagged(1, num_bytes)
+    for field in (kind, 2):
+        head = _tagged(field, len(head) + num_bytes) + head
+    entry = _cached_name(name) + head
+    return _tagged(1, len(entry) + num_bytes) + entry
+
+
+def _pack_integers(values: list[int]) -> bytes:
+    if min(values) >= 0 and max(values) < 0x80:
+        return bytes(values)  # as most numbers of classes
+    return b"".join([_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values])
 
 
 def _wrap(field: int, content: bytes) -> bytes:
@@ -100,6 +113,7 @@ def _wrap(field: int, content: bytes) -> bytes:
 # Sizes, label numbers and lengths of texts repeat often.
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
 _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
+_cached_list_head = functools.lru_cache(maxsize=4096)(_list_head)
 _cached_name = functools.lru_cache(maxsize=4096)(lambda name: _wrap(1, name.encode()))
 
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.layout import INDEX_FOLDER, index_file
+from darkroom.dataset.layout import INDEX_FOLDER, REJECTS_FILE, index_file
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
@@ -30,13 +30,13 @@ from darkroom.version import hash_code
 
 # Columns that an index has where the manifest has them. `ignored`: with which images an image is in
 # no finding, because people decided so. `group`: the group of a row, where rows were placed by
-# groups or classes.
+# groups or classes. `listed`: where objects are as the list says it, if targets are places.
 OPTIONAL_COLUMNS = ("ignored", "group")
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
-_LABEL = "label"
-# The caller says of what type the column of labels is.
+_LABEL, _LISTED = "label", "listed"
+# The caller says of what type the columns of labels are.
 _COLUMNS = (
     ("key", pa.string()),
     ("id", pa.string()),
@@ -68,6 +68,7 @@ _COLUMNS = (
     ("length", pa.int64()),
     ("ignored", pa.string()),
     ("group", pa.string()),
+    (_LISTED, None),
 )
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
@@ -79,7 +80,10 @@ NEWER_COLUMNS = frozenset({"perceptual_hash", "private", *OPTIONAL_COLUMNS})
 
 
 def index_schema(
-    inputs: Mapping[str, str], label: pa.DataType, optional: Collection[str] = ()
+    inputs: Mapping[str, str],
+    label: pa.DataType,
+    optional: Collection[str] = (),
+    listed: pa.DataType | None = None,
 ) -> pa.Schema:
     """Returns the columns of an index.
 
@@ -88,9 +92,11 @@ def index_schema(
             names cannot clash with ours.
         label: Type of the column `label`, as the kind of target has it.
         optional: Those of `OPTIONAL_COLUMNS` that it has.
+        listed: Type of the column `listed`; None if it has none.
     """
     left_out = {*OPTIONAL_COLUMNS} - {*optional}
-    fields = [pa.field(name, kind or label) for name, kind in _COLUMNS if name not in left_out]
+    types = {**dict(_COLUMNS), _LABEL: label, _LISTED: listed}
+    fields = [pa.field(name, kind) for name, kind in types.items() if name not in left_out and kind]
     if inputs:
         extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
         fields.append(pa.field("extra", pa.struct(extra)))
@@ -111,6 +117,7 @@ class IndexRow(NamedTuple):
         extra: Its input columns by name.
         group: Its group.
         ignored: The images with which it is in no finding.
+        listed: What it is labelled with as the list says it, where that is not the label.
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
         decoded_hash: Hash of the pixels that Pillow and OpenCV decode.
@@ -141,6 +148,7 @@ class IndexRow(NamedTuple):
     extra: Mapping[str, Any] | None = None
     group: str | None = None
     ignored: str | None = None
+    listed: Any = None
     sha256: str | None = None
     pixel_hash: str | None = None
     decoded_hash: str | None = None
@@ -178,6 +186,7 @@ class IndexWriter:
         label: Type of the column `label`.
         is_compressed: Whether records have no place in the shard that a reader could go to.
         optional: As for `index_schema`.
+        listed: As for `index_schema`.
     """
 
     def __init__(
@@ -190,8 +199,9 @@ class IndexWriter:
         *,
         is_compressed: bool = False,
         optional: Collection[str] = (),
+        listed: pa.DataType | None = None,
     ) -> None:
-        self._schema = index_schema(inputs, label, optional).with_metadata(
+        self._schema = index_schema(inputs, label, optional, listed).with_metadata(
             {_SOURCE: source.encode(), _CODE: hash_code().encode()}
         )
         self._file = storage.open_write(path)
@@ -333,7 +343,7 @@ def check_index_rows(folder: str, dataset: Dataset, rejects: str | None = None) 
         )
     rows = {path: shard.records for path, shard in zip(paths, dataset.shards, strict=True)}
     if rejects is not None:
-        rows[rejects] = dataset.rejected
+        rows[rejects] = dataset.files[REJECTS_FILE].rows
     for path, expected in rows.items():
         with storage.open_read(path) as file, _report_damage(path):
             check_num_rows(path, pq.ParquetFile(file), expected, _suggest_verify(path))

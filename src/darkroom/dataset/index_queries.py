@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,6 +35,10 @@ _COLUMNS = {
     "ignored": "VARCHAR",
     "group": "VARCHAR",
 }
+_CREATE_VIEW = """
+ALTER VIEW {view} RENAME TO {view}_file;
+CREATE VIEW {view} AS SELECT * REPLACE ({told} AS label), {said} AS said FROM {view}_file
+"""
 # A JPEG's second hash is that of its pixels where another record has it, too. Comparing 64-bit
 # hashes takes a fraction of the memory; those that are equal by chance change no group. Of JPEGs
 # with one first and several second hashes, which are tiny images, the smallest counts.
@@ -64,7 +68,12 @@ WHERE hash(coalesce(pixels, sha256)) IN (
 
 
 def create_index_view(
-    connection: duckdb.DuckDBPyConnection, view: str, index_dir: str, scratch: str
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    index_dir: str,
+    scratch: str,
+    told: str = "label",
+    said: str = "label",
 ) -> None:
     """Makes the index of a dataset a view with the columns that checks and comparisons need.
 
@@ -73,6 +82,8 @@ def create_index_view(
         view: Its name.
         index_dir: The folder of the index.
         scratch: A local folder, for the files of a store.
+        told: SQL of what images are labelled with as text for people, the column `label`.
+        said: SQL of what is the same for images that are labelled with the same, the column `said`.
 
     Raises:
         DataError: The index is missing, does not have these columns, or lacks a value of those
@@ -84,6 +95,7 @@ def create_index_view(
 
     files = find_index_files(index_dir)
     create_view(connection, view, files, scratch, _COLUMNS, NEWER_COLUMNS)
+    connection.execute(_CREATE_VIEW.format(view=view, told=told, said=said))
     names = [name for name in NEVER_NULL if name in _COLUMNS]
     counts = ", ".join(f"count({name})" for name in ("*", *names))
     with name_damage(f"The index in {index_dir} is"):
@@ -114,20 +126,20 @@ def select_twins(columns: str) -> str:
     return _TWINS.format(columns=columns)
 
 
-def _name_labels(table: pa.Table) -> pa.Table:
+def _name_labels(table: pa.Table, list_names: Callable[[pa.Array], pa.ListArray]) -> pa.Table:
     """Returns a row for each label, and one without a label where that is not known."""
-    labels, splits = table["label"].combine_chunks(), table["split"].combine_chunks()
-    if pa.types.is_string(labels.type):
-        return table
-    unknown = splits.filter(labels.is_null())
-    parts = {"split": [unknown], "label": [pa.nulls(len(unknown), pa.string())]}
-    if pa.types.is_list(labels.type) and pa.types.is_string(labels.type.value_type):
-        parts["split"].append(splits.take(pc.list_parent_indices(labels)))
-        parts["label"].append(pc.list_flatten(labels))
+    names, splits = list_names(table["label"].combine_chunks()), table["split"].combine_chunks()
+    unknown = splits.filter(names.is_null())
+    parts = {
+        "split": [unknown, splits.take(pc.list_parent_indices(names))],
+        "label": [pa.nulls(len(unknown), pa.string()), pc.list_flatten(names)],
+    }
     return pa.table({name: pa.chunked_array(arrays) for name, arrays in parts.items()})
 
 
-def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, int]]:
+def count_classes(
+    index_dir: str, labels: Sequence[str], list_names: Callable[[pa.Array], pa.ListArray]
+) -> dict[str, dict[str, int]]:
     """Counts the records of an index by split and label; one with several counts for each.
 
     Records without names, as those with numbers, are only counted where nothing is known.
@@ -135,6 +147,8 @@ def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, 
     Args:
         index_dir: Folder of the index's Parquet files.
         labels: The label map, for the order.
+        list_names: Returns the names in each value of the column `label`, as the kind of target
+            does.
 
     Returns:
         Each split that has records, in the order train, eval, test. In it, the labels that have
@@ -149,7 +163,7 @@ def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, 
     names = ["split", "label"]
     for path in list_index_files(index_dir):
         with storage.open_read(path) as file:
-            table = _name_labels(pq.read_table(file, columns=names))
+            table = _name_labels(pq.read_table(file, columns=names), list_names)
         grouped = table.group_by(names).aggregate([("split", "count")])
         columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
         for split, label, count in zip(*columns, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -24,11 +25,16 @@ from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
 HINTS: Mapping[str, str] = {
     "animated": "Save one frame as a separate file.",
+    "ambiguous_orientation": "Say where the boxes are: --box-orientation upright, as the image is "
+    "shown, or stored, as its file has it (box_orientation= in Python).",
+    "bad_annotation": "Correct the file of annotations that the detail names.",
+    "bad_box": "Give the object a box with four numbers, the left and upper side first.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
     "characters.",
     "bad_value": "Correct the cell, or give the column another kind with --columns "
     "(columns= in Python).",
-    "conflict": "Keep one row for the image (or id), with the right label and split.",
+    "conflict": "Keep one row for the image (or id), with the right label and split. Rows with "
+    "objects of one image need the same split, width, height and orientation.",
     "corrupt_transfer": "Copy the image again: it arrived with wrong bytes.",
     "decoder_crash": "Save the image again with another program.",
     "decoder_memory": "Save the image again, smaller.",
@@ -44,6 +50,8 @@ HINTS: Mapping[str, str] = {
     "not_an_image": "Get the image itself: this file is something else.",
     "not_unicode": "Rename the file in UTF-8.",
     "nul_byte": "Remove the NUL byte; it often comes from a truncated or UTF-16 file.",
+    "other_size": "Correct the size that the list gives, or name the image that was annotated.",
+    "outside_image": "Correct the box: it is outside the image by more than a pixel.",
     "outside_layout": "Put each image into a folder that is named after its label, as in "
     "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
     "outside_root": "Move the file below an allowed folder, or allow its folder with "
@@ -55,6 +63,9 @@ HINTS: Mapping[str, str] = {
     "too_large": "Give a smaller image.",
     "truncated": "Copy the file again: its end is missing.",
     "undecodable": "Save the image again: it is damaged.",
+    "unknown_class": "Name the class in the categories, data.yaml or classes.txt, or correct "
+    "its number.",
+    "unknown_image": "Add the image to the images of the annotations, or delete its objects there.",
     "unknown_label": "Correct the label, or add it to the label map.",
     "unreadable": "The detail of the row has the system's message.",
     "unsupported_format": "Save the image as JPEG or PNG.",
@@ -77,6 +88,8 @@ _MAX_URI_CHARACTERS = 200
 
 MANIFEST_STAGE = "manifest"
 CONVERT_STAGE = "convert"
+# Of an object that was rejected alone: its image has a record.
+OBJECT_STAGE = "object"
 
 SCHEMA = pa.schema(
     [
@@ -103,7 +116,8 @@ class Reject(NamedTuple):
         uri: URI of its image; empty when not known.
         split: `train`, `eval` or `test`; empty when not known.
         label: Its label as in the source, empty if missing; None in a source without labels.
-        stage: Where it was rejected: `manifest` or `convert`.
+        stage: Where it was rejected: `manifest` or `convert`; `object` for an object of an image
+            that was not rejected.
         reason: Reason code.
         detail: The problem, in words for a person.
         id: Text that the key of the example is the hash of, so that a rerun gives the same key.
@@ -126,8 +140,11 @@ class Reject(NamedTuple):
 
 
 def format_target(value: Any) -> str | None:
-    """Returns what an image is labelled with as a reject has it: a list is JSON."""
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    """Returns what an image is labelled with as a reject has it: lists and objects are JSON.
+
+    Of what JSON does not have, as a date, it is the text.
+    """
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
 class RejectsWriter:
@@ -195,7 +212,11 @@ def read_first_rejects(path: str, number: int) -> list[Reject]:
 
 
 def write_rejects(
-    folder: str, parts: Iterable[str], find_part: Callable[[str], str] = str
+    folder: str,
+    parts: Iterable[str],
+    find_part: Callable[[str], str] = str,
+    *,
+    has_objects: bool = False,
 ) -> tuple[int, dict[str, FileSum]]:
     """Joins rejects' Parquet files into a folder's `rejects.parquet` and `rejects.jsonl`.
 
@@ -203,6 +224,7 @@ def write_rejects(
         folder: Where they go.
         parts: Paths of the files to join.
         find_part: Returns the path for a file until it is complete.
+        has_objects: Whether rows are labelled with objects.
 
     Returns:
         The number of rows, and the sums of both files by name.
@@ -217,7 +239,7 @@ def write_rejects(
         for part in parts:
             for reject in read_rejects(part):
                 writer.add(reject)
-                lines.write(_format_line(reject))
+                lines.write(_format_line(reject, has_objects))
         storage.sync_file(file)
     for part, path in zip(unfinished, paths, strict=True):
         if part != path:
@@ -225,29 +247,39 @@ def write_rejects(
     return writer.count, {REJECTS_FILE: writer.sum, REJECTS_LIST_FILE: lines.sum}
 
 
-def _format_line(reject: Reject) -> bytes:
+def _format_line(reject: Reject, has_objects: bool) -> bytes:
     """Returns the line of `rejects.jsonl` for a reject."""
     fields = {name: getattr(reject, name) for name in REJECT_FIELDS}
-    return format_row(reject, {**fields, "span": reject.span})
+    return format_row(reject, {**fields, "span": reject.span}, has_objects=has_objects)
 
 
-def format_row(row: Any, fields: Mapping[str, Any]) -> bytes:
+def format_row(row: Any, fields: Mapping[str, Any], *, has_objects: bool) -> bytes:
     """Returns a line of a list of images that darkroom reads again.
 
     Args:
         row: Has `split`, `uri`, `label` as `format_target` gives it, and `extra`.
         fields: Further ones, of `REJECT_FIELDS` or `PLANNED_FIELDS`.
+        has_objects: Whether rows are labelled with objects, which have a column of their own.
     """
     line: dict[str, Any] = {
         "split": row.split,
         "image_uri": row.uri,
-        **({} if row.label is None else {"label": row.label}),
+        **_spell_label(row.label, has_objects),
         **fields,
     }
     if row.extra:
         line["extra"] = dict(row.extra)
     # JSON, too, escapes lone surrogates with a backslash.
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace")
+
+
+def _spell_label(label: str | None, has_objects: bool) -> dict[str, Any]:
+    """Returns the column of what a row is labelled with; what cannot be read as objects is text."""
+    if not has_objects:
+        return {} if label is None else {"label": label}
+    with suppress(ValueError, RecursionError):
+        return {"objects": label and json.loads(label)}
+    return {"objects": label}
 
 
 def format_hint(rejected: Mapping[str, int]) -> str:
@@ -278,6 +310,19 @@ def list_rejects(folder: str) -> str:
 
 def count_rejects(folder: str) -> dict[str, int]:
     """Returns the number of rejected rows in a dataset's folder by reason code."""
-    path = storage.join(folder, REJECTS_FILE)
-    counts = Counter(reject.reason for reject in read_rejects(path))
+    found = read_rejects(storage.join(folder, REJECTS_FILE))
+    counts = Counter(reject.reason for reject in found if reject.stage != OBJECT_STAGE)
     return dict(sorted(counts.items()))
+
+
+def count_rejected_objects(folder: str, count: Callable[[Any], int]) -> dict[str, int]:
+    """Returns the number of rejected objects in a dataset's folder by reason code.
+
+    Args:
+        folder: The folder.
+        count: Returns the number of objects in the label of a reject.
+    """
+    counts: Counter[str] = Counter()
+    for reject in read_rejects(storage.join(folder, REJECTS_FILE)):
+        counts[reject.reason] += count(reject.label)
+    return dict(sorted((+counts).items()))

@@ -1,0 +1,40 @@
+"""How many objects of images there are, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, replace
+
+from darkroom.dataset.commit_fields import Count
+
+
+@dataclass(frozen=True)
+class ObjectCounts:
+    """Counts of objects: those of the source are written, rejected, deduplicated or merged.
+
+    Attributes:
+        written: Objects in records.
+        rejected: Those that are in none, alone or with their image.
+        deduplicated: Those of images that are excluded.
+        merged: Those that equal another one of their image, which is written.
+        alone: How many of the rejected ones were rejected alone: each has a line of the rejects.
+        most: The most objects that a record has, to which readers pad the others.
+    """
+
+    written: Count = 0
+    rejected: Count = 0
+    deduplicated: Count = 0
+    merged: Count = 0
+    alone: Count = 0
+    most: Count = 0
+
+    @property
+    def read(self) -> int:
+        """Number of objects of the source."""
+        return self.written + self.rejected + self.deduplicated + self.merged
+
+
+def add_objects(parts: Iterable[ObjectCounts]) -> ObjectCounts:
+    """Returns the sums of counts, and the most objects of a record."""
+    *counts, most = zip(astuple(ObjectCounts()), *map(astuple, parts), strict=True)
+    return replace(ObjectCounts(*map(sum, counts)), most=max(most))
