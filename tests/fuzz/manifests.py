@@ -12,8 +12,8 @@ with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.dataset.example import encode_example
     from darkroom.dataset.rejects import Reject, read_rejects
     from darkroom.errors import DataError, UsageError
+    from darkroom.manifest.opening import open_sources
     from darkroom.manifest.rows import parse_rows
-    from darkroom.manifest.sources import open_sources
     from darkroom.manifest.writer import write_manifest
     from darkroom.options.manifest import ManifestOptions
     from darkroom.storage.uris import has_scheme

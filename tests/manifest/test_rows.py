@@ -5,11 +5,11 @@ import pytest
 
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.rejects import Reject
-from darkroom.dataset.schema import Columns, Schema
+from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import Entry, parse_rows
-from darkroom.manifest.sources import open_sources
 from darkroom.options.manifest import ManifestOptions
 
 
@@ -22,7 +22,7 @@ def parse(tmp_path):
             content = text if isinstance(text, bytes) else text.encode()
             (tmp_path / f"{number}{name}").write_bytes(content)
         schema = None if schema is None else Schema.parse(schema)
-        sources = open_sources(str(tmp_path / f"*{name}"), Columns(schema))
+        sources = open_sources(str(tmp_path / f"*{name}"), ManifestOptions(schema=schema))
         return list(parse_rows(sources, ManifestOptions(schema=schema, **options)))
 
     return parse

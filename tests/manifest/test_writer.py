@@ -453,6 +453,9 @@ def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_fo
     # The second row is the one that would be kept.
     with pytest.raises(DataError, match=r"Rows 1 and 2 name .* 2 rows "):
         plan(tmp_path, "image_uri,label,n\na.jpg,cat,2\na.jpg,cat,1\na.jpg,cat,2\n")
+    with pytest.raises(DataError, match="Rows 1 and 2 name") as caught:
+        plan(tmp_path, "image_uri,label,bbox\na.jpg,cat,1 2 3 4\na.jpg,cat,2 3 4 5\n")
+    assert "Write them into a column objects" in caught.value.hint
 
     planned = plan(tmp_path, text, merge_rows="first")
     assert (planned.manifest.deduplicated, planned.manifest.merged) == (3, 1)

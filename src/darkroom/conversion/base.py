@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.output.commit import describe_options, find_codecs
-from darkroom.conversion.planned_rows import write_planned_rows
+from darkroom.conversion.planned_rows import list_corrected, write_planned_rows
 from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import IMAGE_ENCODED
@@ -55,13 +55,14 @@ def find_base(place: str) -> Folders | None:
     return Folders.of_dataset(folder) if is_there else None
 
 
-def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
+def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: object) -> Base:
     """Opens a dataset to compare its rows with those of a list.
 
     Args:
         folders: Where its files are.
         updates: What of it stays.
         scratch: A local folder.
+        source: The list that is appended, if it is: of rejects, it corrects them.
 
     Raises:
         DataError: There is no dataset, or its index is missing or damaged.
@@ -72,7 +73,11 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str) -> Base:
     planned, planned_rows = "", 0
     if updates.append:
         planned = os.path.join(scratch, "planned.jsonl")
-        planned_rows = write_planned_rows(folders, planned)
+        has_objects = dataset.objects is not None
+        corrected = list_corrected(source)
+        planned_rows = write_planned_rows(
+            folders, planned, has_objects=has_objects, corrected=corrected
+        )
     return Base(
         folders,
         dataset.fingerprint,

@@ -65,6 +65,7 @@ class Description(Result):
         use = {
             "tfds": f'tfds.builder_from_directory("{self.directory}")',
             "dali": f"index_path: {self.directory}/dali-index/SPLIT/*.idx",
+            "object_detection": f"label_map_path: {self.directory}/label_map.pbtxt",
             "croissant": f"{self.directory}/croissant.json",
             "huggingface": f'load_dataset("{self.directory}")',
         }
@@ -81,13 +82,14 @@ def describe(
 ) -> Description:
     """Writes the small files with which other readers find the records of a dataset.
 
-    No image is read or copied. `tfds` and `dali` then read the shards themselves; `croissant` and
-    `huggingface` describe the index, which has a row for each record.
+    No image is read or copied. `tfds`, `dali` and `object_detection` then read the shards
+    themselves, the last one only those with boxes; `croissant` and `huggingface` describe the
+    index, which has a row for each record.
 
     Args:
         directory: A folder that `darkroom.convert` wrote.
-        readers: `tfds`, `dali`, `croissant` and `huggingface`, or some of them; in a text with
-            commas.
+        readers: `tfds`, `dali`, `object_detection`, `croissant` and `huggingface`, or some of them;
+            in a text with commas.
         output: Folder to write to instead of the dataset; made if it does not exist.
 
     Returns:

@@ -23,9 +23,15 @@ from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
-from darkroom.dataset.rejects import count_rejects, format_hint, read_rejects
+from darkroom.dataset.rejects import (
+    count_rejected_objects,
+    count_rejects,
+    format_hint,
+    read_rejects,
+)
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import (
     PROBED_IMAGES,
@@ -42,6 +48,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
+from darkroom.targets.kind import find_kind
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
@@ -164,7 +171,7 @@ class ConversionJob:
         Processes that write shards start meanwhile, where all images will be read.
         """
         found = self.find_base()
-        base = open_base(found, self.updates, scratch) if found else None
+        base = open_base(found, self.updates, scratch, self.source) if found else None
         is_here = self.updates.base is None and not self.overwrite
         known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
@@ -268,9 +275,20 @@ class ConversionJob:
             data_dir=folder,
             read_as=manifest.read_as,
         )
+        if manifest.objects:
+            kind = manifest.target.kind
+            result = replace(result, **self._find_objects(folder, manifest.objects, kind))
         if result.num_rejected + result.deduplicated == result.rows:
             check_not_all_denied(result.rejected, rejects.list_rejects(folder))
         return self._judge(result)
+
+    def _find_objects(self, folder: str, planned: ObjectCounts, kind: str) -> dict[str, Any]:
+        """Returns the fields of a result about objects, where nothing was committed."""
+        reasons = count_rejected_objects(folder, find_kind(kind).count)
+        rejected = sum(reasons.values())
+        left = planned.read - rejected - planned.deduplicated
+        found = replace(planned, written=left, rejected=rejected)
+        return {"objects": found, "rejected_objects": reasons}
 
     def _describe(
         self, data: str, dataset: Dataset, manifest: Manifest, already_complete: bool = False
@@ -287,17 +305,21 @@ class ConversionJob:
         Raises:
             DataError: Too many rows were rejected, or all.
         """
-        is_over = result.num_rejected > self._limit * result.rows
+        objects = result.objects or ObjectCounts()
+        are_over = objects.rejected > self._limit * objects.read
+        is_over = are_over or result.num_rejected > self._limit * result.rows
         if result.written and (self.max_rejects is None or not is_over):
             return result
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
+        lost = f" and {objects.rejected} of {objects.read} objects" if objects.rejected else ""
         read_as = result.read_as
         form = f"The source was read as {read_as.describe_form()}.\n" if read_as else ""
+        hints = format_hint({**result.rejected_objects, **result.rejected})
         raise TooManyRejectsError(
-            f"{result.num_rejected} of {result.rows} rows were rejected, {limit}. "
+            f"{result.num_rejected} of {result.rows} rows{lost} were rejected, {limit}. "
             f"{rejects.list_rejects(result.data_dir)}",
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
-            f"{rejects.LIMIT_OPTION}.\n{form}{format_hint(result.rejected)}".rstrip(),
+            f"{rejects.LIMIT_OPTION}.\n{form}{hints}".rstrip(),
             result,
         )
 

@@ -6,8 +6,11 @@ shards, byte for byte.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.leaves import UNKNOWN_BYTES
@@ -18,11 +21,16 @@ from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
+from darkroom.manifest.sources.jsonl import parse_line
+from darkroom.manifest.sources.text import TextFile
 from darkroom.storage import ledger
 
 _ENDINGS = (".jsonl", ".ndjson")
 _BATCH_ROWS = 8_192
 _COLUMNS = ("id", "row", "uri", "split", "span", "label", "source_size")
+_OPTIONAL = ("extra", "listed")
+# What tells a lost object from all others.
+_CORRECTED = ("id", "row", "detail")
 
 
 def list_planned_rows(
@@ -52,31 +60,71 @@ def list_planned_rows(
         )
     check_outside(source, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
-    open_dataset(source)
-    return write_planned_rows(Folders.of_dataset(source), path)
+    has_objects = open_dataset(source).objects is not None
+    return write_planned_rows(Folders.of_dataset(source), path, has_objects=has_objects)
 
 
-def write_planned_rows(folders: Folders, path: str) -> int:
-    """Writes the list of the dataset whose files are in folders; see `list_planned_rows`."""
+def list_corrected(source: object) -> frozenset[tuple[object, ...]]:
+    """Returns the id, row and detail of each lost object that is in a list of rejects.
+
+    Args:
+        source: What is converted; only a list of JSON Lines can be one of rejects.
+    """
+    if not isinstance(source, str | os.PathLike) or not os.fspath(source).endswith(_ENDINGS):
+        return frozenset()
+    path = storage.absolute(source)
+    found = map(parse_line, TextFile(path).lines() if storage.exists(path) else ())
+    return frozenset(
+        tuple(each.get(name) for name in _CORRECTED)
+        for each in found
+        if isinstance(each, dict) and each.get("stage") == rejects.OBJECT_STAGE
+    )
+
+
+def write_planned_rows(
+    folders: Folders,
+    path: str,
+    *,
+    has_objects: bool,
+    corrected: Collection[tuple[object, ...]] = (),
+) -> int:
+    """Writes the list of the dataset whose files are in folders; see `list_planned_rows`.
+
+    Objects that were lost are planned again, but for those that are corrected.
+    """
+    lost: defaultdict[str, list[Any]] = defaultdict(list)
+    for each in rejects.read_rejects(storage.join(folders.rejects, REJECTS_FILE)):
+        is_lost = each.stage == rejects.OBJECT_STAGE
+        if is_lost and tuple(getattr(each, name) for name in _CORRECTED) not in corrected:
+            lost[each.id] += json.loads(each.label or "{}")["objects"]
     count = 0
     with storage.open_write(path) as target:
-        for row in _read_rows(folders):
+        for row in _read_rows(folders, lost):
             weight = UNKNOWN_BYTES if row.size is None else row.size
             fields = {"id": row.id, "row": row.row, "span": row.span, "weight": weight}
-            target.write(rejects.format_row(row, fields))
+            target.write(rejects.format_row(row, fields, has_objects=has_objects))
             count += 1
     return count
 
 
-def _read_rows(folders: Folders) -> Iterator[rejects.Reject]:
-    """Yields the planned rows, with the texts that a reject has."""
+def _read_rows(folders: Folders, lost: Mapping[str, list[Any]]) -> Iterator[rejects.Reject]:
+    """Yields the planned rows, with the texts that a reject has, and with their lost objects."""
     for path in find_index_files(folders.index):
-        for batch in read_index_batches(path, _COLUMNS, _BATCH_ROWS, optional=("extra",)):
+        for batch in read_index_batches(path, _COLUMNS, _BATCH_ROWS, optional=_OPTIONAL):
             for each in batch.to_pylist():
-                size, label = each.pop("source_size"), rejects.format_target(each.pop("label"))
+                label = each.pop("label")
+                size, label = each.pop("source_size"), each.pop("listed", label)
+                if label is not None and each["id"] in lost:
+                    label["objects"] += lost[each["id"]]
                 extra = {k: v for k, v in (each.pop("extra", None) or {}).items() if v is not None}
                 yield rejects.Reject(
-                    **each, label=label, extra=extra, size=size, stage="", reason="", detail=""
+                    **each,
+                    label=rejects.format_target(label),
+                    extra=extra,
+                    size=size,
+                    stage="",
+                    reason="",
+                    detail="",
                 )
     for reject in rejects.read_rejects(storage.join(folders.rejects, REJECTS_FILE)):
         if reject.stage == rejects.CONVERT_STAGE:

@@ -17,8 +17,9 @@ from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, list_read_as
-from darkroom.dataset.rejects import count_rejects
+from darkroom.dataset.rejects import count_rejected_objects, count_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.class_table import (
@@ -28,6 +29,7 @@ from darkroom.runtime.class_table import (
 )
 from darkroom.runtime.result import Outcome, Result, Row, list_facts
 from darkroom.runtime.text import format_count
+from darkroom.targets.kind import find_kind
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +57,8 @@ class ConversionResult(Result):
         numbers: The names of the numbers, where images are labelled with numbers.
         decisions: The decisions that were applied, as in `dataset.json`; None without any.
         read_as: How the source was read; None where an older version read it.
+        objects: Numbers of the objects, as in `dataset.json`; None for targets without objects.
+        rejected_objects: Number of rejected objects by reason code, alone or with their image.
     """
 
     output_dir: str
@@ -75,6 +79,8 @@ class ConversionResult(Result):
     numbers: tuple[str, ...] = ()
     decisions: Decisions | None = None
     read_as: ReadAs | None = None
+    objects: ObjectCounts | None = None
+    rejected_objects: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Sets the folder of the files where it is not another one."""
@@ -84,6 +90,11 @@ class ConversionResult(Result):
     def num_rejected(self) -> int:
         """Number of rejected rows, of all reasons."""
         return sum(self.rejected.values())
+
+    @property
+    def has_rejects(self) -> bool:
+        """Whether a row was rejected, or an object."""
+        return bool(self.rejected or self.rejected_objects)
 
     @property
     def unannotated(self) -> dict[str, int]:
@@ -110,6 +121,10 @@ class ConversionResult(Result):
         values |= {"labels": list(self.labels), "rejects_path": self.rejects_path}
         values["numbers"] = list(self.numbers)
         values["read_as"] = dataclasses.asdict(self.read_as) if self.read_as else None
+        if self.objects is None:
+            del values["objects"], values["rejected_objects"]
+        else:
+            values["objects"] = dataclasses.asdict(self.objects)
         values["classes"] = {split: dict(counts) for split, counts in self.classes.items()}
         return values
 
@@ -139,9 +154,10 @@ class ConversionResult(Result):
             "Duplicates": f"{self.deduplicated - self.excluded:,}{merged}",
             "Excluded": f"{self.excluded:,}" if self.excluded else "",
         }
+        facts |= self._describe_objects()
         places = {
             "Dataset": self.output_dir,
-            "Rejects": self.rejects_path if self.num_rejected else "",
+            "Rejects": self.rejects_path if self.has_rejects else "",
             "Missing": format_missing_classes(self.classes, self.labels, self.numbers),
             "Unknown": format_unannotated(self.unannotated),
         }
@@ -155,6 +171,20 @@ class ConversionResult(Result):
         written = f"{format_count(self.written, 'record')} in {shards}"
         done = "Already complete" if self.already_complete else "Converted"
         return Outcome(f"{done}: {written}", rows)
+
+    def _describe_objects(self) -> dict[str, str]:
+        """Returns the facts about objects; none for targets without objects."""
+        if self.objects is None:
+            return {}
+        found = self.objects
+        reasons = ", ".join(f"{name} {count:,}" for name, count in self.rejected_objects.items())
+        return {
+            "Objects in": f"{found.read:,}",
+            "Objects out": f"{found.written:,}",
+            "Lost": f"{found.rejected:,}" + (f"  ({reasons})" if reasons else ""),
+            "Merged": f"{found.merged:,}" if found.merged else "",
+            "Left out": f"{found.deduplicated:,}" if found.deduplicated else "",
+        }
 
 
 class TooManyRejectsError(DataError):
@@ -178,9 +208,11 @@ def describe_dataset(
 ) -> ConversionResult:
     """Returns the result of the conversion that committed the dataset of a manifest."""
     classes: dict[str, dict[str, int]] = {}
+    kind = find_kind(dataset.target.kind)
     # The dataset is complete; `darkroom verify` says what is wrong with its index.
     with suppress(OSError, pa.ArrowInvalid):
-        classes = count_classes(storage.join(output_dir, INDEX_FOLDER), dataset.labels)
+        index = storage.join(output_dir, INDEX_FOLDER)
+        classes = count_classes(index, dataset.labels, kind.list_names)
     return ConversionResult(
         output_dir=output_dir,
         rows=dataset.rows,
@@ -198,4 +230,6 @@ def describe_dataset(
         merged=manifest.merged,
         decisions=dataset.decisions,
         read_as=manifest.read_as,
+        objects=dataset.objects,
+        rejected_objects=count_rejected_objects(output_dir, kind.count) if dataset.objects else {},
     )

@@ -141,7 +141,12 @@ class Base:
         more = ', "group" AS old_group' if self.has_groups else ""
         if self.has_folds:
             more += f", try_cast(extra.{FOLD} AS TINYINT) AS old_fold"
-        connection.execute(_BASE.format(says=_hash_content(kind, self.has_inputs), more=more))
+        # An image of which an object was lost differs, and is read again: so that counts again.
+        column = "label" if kind.listed is None else "listed"
+        says = "NULL"
+        if self._has_kind(kind):
+            says = _hash_content(kind, column, has_inputs=self.has_inputs)
+        connection.execute(_BASE.format(says=says, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
         if removed and not has_ids and keep_known(connection, options, scratch):
@@ -164,13 +169,16 @@ class Base:
     def select_old(self, kind: Kind, labels: list[str], *, has_inputs: bool) -> str:
         """Returns the SQL of the column `old` of a kept row."""
         keeps_numbers = tuple(labels[: len(self.labels)]) == self.labels
-        may_be_same = keeps_numbers and has_inputs == self.has_inputs
-        says = _hash_content(kind, has_inputs)
+        may_be_same = self._has_kind(kind) and keeps_numbers and has_inputs == self.has_inputs
+        says = _hash_content(kind, "label", has_inputs=has_inputs)
         return _OLD.format(is_same=f"said = {says}" if may_be_same else "FALSE")
 
+    def _has_kind(self, kind: Kind) -> bool:
+        """Tells whether its images are labelled with the same kind of target."""
+        return bool(self.columns.field("label").type == kind.column)
 
-def _hash_content(kind: Kind, has_inputs: bool) -> str:
-    """Returns the SQL of a hash of the label and the input columns of a row."""
-    label = "label" if kind.says is not None else "list_sort(label)"
+
+def _hash_content(kind: Kind, column: str, *, has_inputs: bool) -> str:
+    """Returns the SQL of a hash of the label, in a column, and the input columns of a row."""
     extra = "extra::VARCHAR" if has_inputs else "''"
-    return f"hash({label}, {extra})"
+    return f"hash({kind.same.format(column=column)}, {extra})"

@@ -214,7 +214,7 @@ def _make_table(
             ) from error
         rows.append({**vars(each), "label": label})
     texts = [(name, pa.string()) for name in ("key", "action", "split", "other_key")]
-    return pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("label", kind.column)]))
+    return pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("label", kind.listed_type)]))
 
 
 def _hash_images(
@@ -242,9 +242,11 @@ def _parse_label(label: Label, kind: Kind, form: Form) -> Any:
     """
     if kind.names is None or not form.columns:
         raise RejectError("bad_label", "the source has no labels")
+    if kind.objects is not None:
+        raise RejectError("bad_label", "the source has objects, and a decision is about an image")
     if not pa.types.is_list(kind.column):
         if not isinstance(label, str):
             raise RejectError("multi_label", "an image has one label, and this is a list")
-        return kind.parse([label], form)
+        return kind.parse([label], form).value
     cell = [label] if isinstance(label, str) else [*label]
-    return kind.parse([cell], replace(form, separator=form.separator or ""))
+    return kind.parse([cell], replace(form, separator=form.separator or "")).value

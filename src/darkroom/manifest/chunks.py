@@ -8,14 +8,14 @@ look-ups (benchmarks/fingerprint.py).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from pyarrow import fs
 
 from darkroom import storage
-from darkroom.dataset.rejects import Reject
+from darkroom.dataset.rejects import OBJECT_STAGE, Reject
 from darkroom.errors import NOT_THE_DATA
 from darkroom.manifest.rows import BLOCK_ROWS, Entry, Part
 
@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         columns: The entries among them, by the names of `Entry`; `look_up` adds the states.
-        rejects: The rejected rows.
+        rejects: The rejected rows, and the rejected objects of others.
     """
 
     columns: dict[str, Sequence[Any]]
@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
     @property
     def num_rows(self) -> int:
         """Rows of both kinds."""
-        return len(self.columns["key"]) + len(self.rejects)
+        return _count_rows(self.columns, self.rejects)
 
 
 def read_chunks(parts: Iterable[Part]) -> Iterator[Chunk]:
@@ -58,11 +58,15 @@ def read_chunks(parts: Iterable[Part]) -> Iterator[Chunk]:
             part = dict(zip(Entry._fields, zip(*entries, strict=True), strict=False))
         for name, values in part.items():
             columns[name] += values
-        if len(columns["key"]) + len(rejects) == CHUNK_ROWS:
+        if _count_rows(columns, rejects) == CHUNK_ROWS:
             yield _make_chunk(columns, rejects)
             columns, rejects = _make_columns(), []
     if columns["key"] or rejects:
         yield _make_chunk(columns, rejects)
+
+
+def _count_rows(columns: Mapping[str, Sequence[Any]], rejects: Iterable[Reject]) -> int:
+    return len(columns["key"]) + sum(reject.stage != OBJECT_STAGE for reject in rejects)
 
 
 def _make_columns() -> dict[str, list[Any]]:

@@ -11,6 +11,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from darkroom import storage
 from darkroom.dataset.layout import Folders
@@ -18,8 +21,9 @@ from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_parts
-from darkroom.manifest.sources import AnySource, open_sources
+from darkroom.manifest.sources import AnySource
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
 
@@ -56,7 +60,7 @@ class Fingerprint:
         """
         columns = chunk.columns
         parts = ["\0".join(columns[name]) for name in _TEXTS]  # a NUL is rejected on reading
-        parts += [repr(columns[name]) for name in _OTHERS]
+        parts += [_spell(columns[name]) for name in _OTHERS]
         # A column of spans is in `extra`, too; numbers in the names of lists are not.
         parts += [repr(columns["span"])] * any(columns["span"])
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
@@ -65,6 +69,12 @@ class Fingerprint:
     def hexdigest(self) -> str:
         """Returns the fingerprint, 32 hexadecimal digits."""
         return self._digest.hexdigest()
+
+
+def _spell(values: Sequence[Any]) -> str:
+    """Returns a text of values: of objects JSON, as that of Python takes longer than all else."""
+    has_objects = any(isinstance(value, dict) and "objects" in value for value in values)
+    return msgspec.json.encode(values).decode() if has_objects else repr(values)
 
 
 def fingerprint_source(
@@ -94,9 +104,7 @@ def fingerprint_source(
             fingerprint = Fingerprint(replace(options, decisions=lasting))
     else:
         fingerprint = Fingerprint(options)
-    sources = open_sources(
-        source, options.columns, options.source_encoding, options.subfolders, options.accept
-    )
+    sources = open_sources(source, options)
     with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
         for chunk in read_chunks(parse_parts(sources, options.resolve())):
             look_up(chunk, pool)

@@ -30,7 +30,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, suggest
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import read_batches, report_damage
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import Kind, find_kind
 
 _LIST_COLUMNS = {"group": "BIGINT", "key": "VARCHAR"}
 _NO_GROUPS = 'CREATE TEMP TABLE groups ("group" BIGINT, key VARCHAR)'
@@ -96,7 +96,7 @@ def check_placement(schema: Schema, options: ManifestOptions) -> None:
             f"The source has a column {FOLD!r} already, which folds would add.",
             "If it has the folds, leave folds out. Else rename it.",
         )
-    if options.stratify and (schema.target_kind == "numbers" or not schema.targets):
+    if options.stratify and (find_kind(schema.target_kind).names is None or not schema.targets):
         found = "numbers" if schema.targets else "no labels"
         raise UsageError(f"stratify needs classes, and the source has {found}.", "Leave it out.")
 
@@ -138,7 +138,7 @@ def place_rows(
     else:
         _read_groups(connection, options.groups, scratch)
     if options.stratify:
-        connection.execute(_LABELS.format(names=str(kind.names).format(column="label")))
+        connection.execute(_LABELS.format(names=kind.listed_names))
         connection.execute(_CLASSES)
     placing = _Placing(connection, options, scratch)
     splits = placing.choose_splits()

@@ -175,7 +175,8 @@ def _doubt_labels(
     kind: Kind, label_map: Sequence[str], options: ManifestOptions
 ) -> Iterator[Doubt]:
     """Yields the doubts about labels whose numbers follow from their texts."""
-    is_told = options.schema is not None
+    # Classes of objects are not the names of folders.
+    is_told = options.schema is not None or kind.objects is not None
     if not is_told and (named := [name for name in label_map if find_split(name)]):
         yield Doubt(
             SPLIT_CLASS,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset import keys, splits
-from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, format_target
+from darkroom.dataset.rejects import MANIFEST_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
     as_text,
@@ -21,14 +21,12 @@ from darkroom.manifest.cells import (
     check_unicode,
     parse_cell,
 )
-from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.base import ALLOWED_SCHEMES, BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
 from darkroom.storage import uris
-from darkroom.targets.kind import find_kind
+from darkroom.targets.kind import Lost, Parsed, find_kind
 
-# Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
-ALLOWED_SCHEMES = ("gs", "s3")
 # That are parsed by columns, and so few that it is not tried with a part of them.
 BLOCK_ROWS, _FEW_ROWS = 512, 8
 _NO_EXTRA: dict[str, Any] = {}
@@ -149,43 +147,67 @@ class _RowParser:
 
     def _parse_block(self, items: Sequence[Row | BadRow], first_row: int) -> Iterator[Part]:
         """Yields successive rows, by halves where not all of them are common."""
-        if columns := self._parse_plain(items, first_row):
-            yield columns
+        if parts := self._parse_plain(items, first_row):
+            yield from parts
         elif len(items) <= _FEW_ROWS or self._prefix is None:
-            yield [self._parse_any(item, first_row) for item in items]
+            yield [each for item in items for each in self._parse_any(item, first_row)]
         else:
             half = len(items) // 2
             yield from self._parse_block(items[:half], first_row)
             yield from self._parse_block(items[half:], first_row)
 
-    def _parse_plain(self, items: Sequence[Row | BadRow], first_row: int) -> Columns | None:
-        """Parses common rows in a fifth of the time of `_parse_any`; None if one is not common.
+    def _parse_plain(self, items: Sequence[Row | BadRow], first_row: int) -> list[Part]:
+        """Parses common rows in a fifth of the time of `_parse_any`; nothing if one is not common.
 
         A common row has an image with a plain path, a split, a span and a label that were seen
-        before, and no declared id. `_parse_any` returns the same entry for it.
+        before, or objects, and no declared id. `_parse_any` returns the same entry for it.
         """
         if self._prefix is None or BadRow in map(type, items):
-            return None
+            return []
         paths: list[Any] = [item.values[self._image] for item in items]  # type: ignore[index]
         if not uris.are_plain_paths(paths):
-            return None
+            return []
         numbers, values = zip(*items, strict=True)
         cells, nothing = [*zip(*values, strict=True)], [None] * len(items)
-        labels = self._look_up(self._parsed, cells, self._target) if self._targets else nothing
-        if self._targets and None in labels:
-            return None
+        labels, lost = self._parse_plain_labels(cells)
+        if labels is None:
+            return []
         declared = self._look_up(self._declared, cells, self._split)
         spans = self._look_up(self._spans, cells, self._span)
         if None in declared or None in spans:
-            return None
+            return []
         try:
             extra = [*map(self._parse_inputs, values)] if self._inputs else [_NO_EXTRA] * len(items)
         except RejectError:
-            return None
+            return []
         *texts, orders = self._identify(paths, declared)
         rows = [first_row + number for number in numbers]
-        columns = *texts, declared, labels, rows, spans, orders, nothing, nothing, extra
-        return dict(zip(Entry._fields, columns, strict=True))
+        fields = *texts, declared, labels, rows, spans, orders, nothing, nothing, extra
+        columns: Columns = dict(zip(Entry._fields, fields, strict=True))
+        rejects: list[Entry | Reject] = []
+        for place, found in lost.items():
+            entry = Entry(*(column[place] for column in columns.values()))
+            rejects += _list_lost(entry, found)
+        return [columns, rejects] if rejects else [columns]
+
+    def _parse_plain_labels(
+        self, cells: Sequence[Sequence[Any]]
+    ) -> tuple[Sequence[Any] | None, dict[int, Sequence[Lost]]]:
+        """Returns what rows are labelled with, and the lost objects of some, by their places.
+
+        None if one of them is not common.
+        """
+        if not self._targets:
+            return [None] * len(cells[0]), {}
+        if self._kind.objects is None:
+            labels = self._look_up(self._parsed, cells, self._target)
+            return None if None in labels else labels, {}
+        try:
+            found = [self._kind.parse([cell], self._form) for cell in cells[self._targets[0]]]
+        except RejectError:
+            return None, {}
+        lost = {place: each.lost for place, each in enumerate(found) if each.lost}
+        return [each.value for each in found], lost
 
     def _identify(self, paths: list[Any], declared: list[Any]) -> tuple[list[Any], ...]:
         """Returns keys, ids, URIs, splits and places in the order of rows with plain paths."""
@@ -206,8 +228,10 @@ class _RowParser:
         # 1 is equal to true.
         return [known.get(cell) if type(cell) in (str, int) else None for cell in cells[place]]
 
-    def _parse_any(self, item: Row | BadRow, first_row: int) -> Entry | Reject:
+    def _parse_any(self, item: Row | BadRow, first_row: int) -> Iterator[Entry | Reject]:
         """Parses any row, also one that its source could not read completely.
+
+        Rejects of objects follow the entry of their image.
 
         The cells that identify an image come first, so that a reject has its id and split where a
         later cell is bad. `values` is empty if the source could read no cells.
@@ -228,7 +252,7 @@ class _RowParser:
                 span = self._parse_span(values)
             if isinstance(item, BadRow):
                 raise RejectError(item.reason, item.detail)
-            label = self._parse_label(values)
+            label, lost = self._parse_label(values)
         except RejectError as error:
             if values:
                 # A corrected row belongs to its span, whichever cell of it was bad.
@@ -240,12 +264,14 @@ class _RowParser:
             extra |= self._keep_targets(values)
             split = self._assign(declared, key) if key else declared
             reason = error.reason, error.detail
-            return Reject(row, uri, split, label, MANIFEST_STAGE, *reason, identity, extra, span)
+            yield Reject(row, uri, split, label, MANIFEST_STAGE, *reason, identity, extra, span)
+            return
         split = self._assign(declared, key)
         order = self._hash_order(key)
-        return Entry(
-            key, identity, uri, split, declared, label, row, span, order, None, None, extra
-        )
+        place = row, span, order
+        entry = Entry(key, identity, uri, split, declared, label, *place, None, None, extra)
+        yield entry
+        yield from _list_lost(entry, lost)
 
     def _assign(self, declared: str, key: str) -> str:
         options = self._options
@@ -334,24 +360,24 @@ class _RowParser:
     def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
         return {name: parse_cell(name, values[place], kind) for name, kind, place in self._inputs}
 
-    def _parse_label(self, values: list[Any]) -> Any:
-        """Returns what a row is labelled with, as its kind of target parses it; None if not known.
+    def _parse_label(self, values: list[Any]) -> Parsed:
+        """Returns what a row is labelled with, as its kind of target parses it.
 
         The label of a text is kept in `_parsed`, where `_parse_plain` finds it.
         """
         if not self._targets:
-            return None
+            return Parsed(None)
         cells = [values[place] for place in self._targets]
-        if not isinstance(cells[0], list):
+        if not isinstance(cells[0], list | dict):
             cells = [as_text(cell) for cell in cells]
-        if self._target is None or isinstance(cells[0], list):
+        if self._target is None or not isinstance(cells[0], str):
             return self._kind.parse(cells, self._form)
-        if (text := cells[0]) not in self._parsed:
-            parsed = self._kind.parse(cells, self._form)
-            if len(self._parsed) >= _MAX_PARSED_LABELS:
-                return parsed
-            self._parsed[text] = parsed
-        return self._parsed[text]
+        if (text := cells[0]) in self._parsed:
+            return Parsed(self._parsed[text])
+        parsed = self._kind.parse(cells, self._form)
+        if len(self._parsed) < _MAX_PARSED_LABELS and not parsed.lost:
+            self._parsed[text] = parsed.value
+        return parsed
 
     def _keep_targets(self, values: list[Any]) -> dict[str, Any]:
         """Returns the cells of a rejected row that are not its label but say what it shows."""
@@ -363,8 +389,16 @@ class _RowParser:
         if place is None or not values:
             return None
         value = values[place]
-        is_list = isinstance(value, list)
-        return "" if value is None else format_target(value) if is_list else str(value)
+        has_parts = isinstance(value, list | dict)
+        return "" if value is None else format_target(value) if has_parts else str(value)
+
+
+def _list_lost(entry: Entry, lost: Iterable[Lost]) -> Iterator[Reject]:
+    """Yields the rejects of the lost objects of a row."""
+    for each in lost:
+        said, why = format_target(each.value), (OBJECT_STAGE, each.reason, each.detail)
+        place = entry.id, entry.extra, entry.span
+        yield Reject(entry.row, entry.uri, entry.split, said, *why, *place)
 
 
 def _find_plain_prefix(source: Source) -> str | None:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
-from darkroom.dataset.rejects import RejectsWriter
+from darkroom.dataset.objects import ObjectCounts
+from darkroom.dataset.rejects import OBJECT_STAGE, RejectsWriter
 from darkroom.dataset.schema import Schema
 from darkroom.manifest.chunks import CHUNK_ROWS, LOOKUP_THREADS, Chunk, look_up, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
@@ -37,12 +38,14 @@ class StagedRows:
         path: Parquet file of the entries, with a column for each of `Entry`'s names.
         rows: Number of rows, rejected ones included.
         rejects: Parquet file of the rejects.
+        objects: Numbers of the objects in all rows; None for targets without objects.
         fingerprint: See `Manifest.fingerprint`.
     """
 
     path: str
     rows: int
     rejects: str
+    objects: ObjectCounts | None
     fingerprint: str
 
 
@@ -92,6 +95,8 @@ class _Stage:
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
         self._arrow = _make_arrow_schema(schema)
+        self._kind = find_kind(schema.target_kind)
+        self._read = self._rejected = self._alone = 0
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=REPEATED_COLUMNS)
         self._bad = RejectsWriter(self._rejects_path)
         self._fingerprint = Fingerprint(options)
@@ -116,7 +121,10 @@ class _Stage:
         self._fingerprint.update(chunk)
         for reject in chunk.rejects:
             self._bad.add(reject)
+            self._rejected += self._kind.count(reject.label)
+            self._alone += reject.stage == OBJECT_STAGE
             self._is_known = self._is_known and not storage.is_remote(reject.uri)
+        self._read += sum(map(self._kind.count, chunk.columns["label"]))
         # A local URI has no `//`. One search in the joined text is faster than one in each.
         self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
         columns = [pa.array(chunk.columns[field.name], field.type) for field in self._arrow]
@@ -133,7 +141,11 @@ class _Stage:
 
     def finish(self) -> StagedRows:
         fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
-        return StagedRows(self._path, self._rows, self._rejects_path, fingerprint)
+        objects = None
+        if self._kind.objects is not None:
+            # What becomes of those that are read is not known yet.
+            objects = ObjectCounts(self._read, self._rejected, alone=self._alone)
+        return StagedRows(self._path, self._rows, self._rejects_path, objects, fingerprint)
 
 
 def _make_arrow_schema(schema: Schema) -> pa.Schema:
@@ -144,7 +156,7 @@ def _make_arrow_schema(schema: Schema) -> pa.Schema:
         ("uri", pa.string()),
         ("split", pa.string()),
         ("declared", pa.string()),
-        ("label", find_kind(schema.target_kind).column),
+        ("label", find_kind(schema.target_kind).listed_type),
         ("row", pa.int64()),
         ("span", pa.int64()),
         ("order", pa.int64()),

@@ -15,9 +15,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,7 @@ from darkroom.dataset.commit import Target
 from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index import OPTIONAL_COLUMNS
 from darkroom.dataset.named import find_named
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, read_read_as, write_read_as
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, StorageError
@@ -68,6 +70,8 @@ class Manifest:
             without one.
         decisions: The decisions that were applied; None without any.
         read_as: How the source was read; None where nobody knows.
+        objects: Numbers of the objects, of which those that are planned count as written; None for
+            targets without objects.
     """
 
     rows: int
@@ -88,6 +92,7 @@ class Manifest:
     base: dict[str, str] = field(default_factory=dict)
     decisions: Decisions | None = None
     read_as: ReadAs | None = None
+    objects: ObjectCounts | None = None
     format_version: int = field(default=FORMAT_VERSION)
 
     @property
@@ -124,7 +129,8 @@ def write_manifest_info(folder: str, manifest: Manifest) -> None:
     storage.write_bytes(storage.join(folder, layout.LABELS_FILE), labels_text.encode())
     if manifest.read_as:
         write_read_as(folder, manifest.read_as)
-    left_out = {"labels", "read_as", *(() if manifest.decisions else ("decisions",))}
+    optional = (name for name in ("decisions", "objects") if getattr(manifest, name) is None)
+    left_out = {"labels", "read_as", *optional}
     info = {key: value for key, value in asdict(manifest).items() if key not in left_out}
     text = json.dumps(info, indent=2) + "\n"
     storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
@@ -142,6 +148,8 @@ def read_manifest(folder: str) -> Manifest:
         info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
         info["target"] = build_value(info["target"], Target)
         info["read_as"] = read_read_as(folder)
+        if "objects" in info:
+            info["objects"] = build_value(info["objects"], ObjectCounts)
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
@@ -210,12 +218,31 @@ def list_rows(table: pa.Table) -> Iterator[ManifestRow]:
     return map(ManifestRow, *columns)
 
 
-def list_values(column: pa.ChunkedArray) -> list[Any]:
+def list_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Returns the values of a column, by numpy where that has the same: it is 20 times as fast."""
-    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if (is_number and not column.null_count) or pa.types.is_string(column.type):
-        return list(column.to_numpy().tolist())
-    return list(column.to_pylist())
+    if isinstance(column, pa.ChunkedArray):
+        return [value for chunk in column.chunks for value in list_values(chunk)]
+    kind = column.type
+    if pa.types.is_struct(kind):
+        names, parts = [field.name for field in kind], map(list_values, column.flatten())
+        values: list[Any] = [
+            dict(zip(names, each, strict=True)) for each in zip(*parts, strict=True)
+        ]
+    elif pa.types.is_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        items, ends = list_values(column.flatten()), [0, *np.cumsum(lengths).tolist()]
+        values = [items[start:end] for start, end in pairwise(ends)]
+    else:
+        is_plain = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
+        if not (is_plain or pa.types.is_string(kind)):
+            return list(column.to_pylist())
+        # numpy has no integers of which some are null.
+        known = column.fill_null(0) if pa.types.is_integer(kind) else column
+        values = known.to_numpy(zero_copy_only=False).tolist()
+    if not column.null_count or pa.types.is_string(kind):
+        return values
+    are_known = column.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [value if is_known else None for value, is_known in zip(values, are_known, strict=True)]
 
 
 def read_manifest_tables(

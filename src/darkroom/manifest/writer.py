@@ -18,12 +18,14 @@ from darkroom import storage
 from darkroom.dataset.commit import Target
 from darkroom.dataset.labels import build_label_map, is_pointed
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
     RejectsWriter,
     format_target,
+    read_rejects,
     write_rejects,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
@@ -34,12 +36,13 @@ from darkroom.manifest.base import Base
 from darkroom.manifest.changes import change_rows
 from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
-from darkroom.manifest.sources import AnySource, Source, open_sources
+from darkroom.manifest.sources import AnySource, Source
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import NO_BOXES, has_boxes
+from darkroom.manifest.sources.forms import OTHER_BOXES, has_boxes
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
 from darkroom.manifest.table import (
@@ -138,7 +141,7 @@ _JOINED = """
 CREATE TEMP VIEW joined AS
 SELECT entries.* REPLACE (coalesce(unions.label, entries.label) AS label)
 FROM entries LEFT JOIN (
-    SELECT kept_row AS row, list_distinct(flatten(list(label))) AS label
+    SELECT kept_row AS row, {joined} AS label
     FROM entries JOIN verdicts USING (row)
     WHERE verdict <> 'conflict' AND label IS NOT NULL GROUP BY kept_row
 ) AS unions USING (row)
@@ -191,9 +194,7 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options, named = (options or ManifestOptions()).resolve(), None
-    given = open_sources(
-        source, options.columns, options.source_encoding, options.subfolders, options.accept
-    )
+    given = open_sources(source, options)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     if options.decisions is not None:
@@ -272,8 +273,12 @@ class _Rows:
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options)
         place_rows(connection, schema, kind, options, base, scratch)
-        splits = self._write_ordered(label_map, folder)
-        rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
+        splits, planned = self._write_ordered(label_map, folder)
+        has_objects = kind.objects is not None
+        rejects = [staged.rejects, conflicts]
+        lines, _ = write_rejects(rejects_folder, rejects, has_objects=has_objects)
+        objects = self._count_objects(staged, conflicts, planned)
+        rejected = lines - (objects.alone if objects else 0)
         for line in format_doubts(read_as):
             progress.warn(line)
         inputs = {name: kind.value for name, kind in schema.inputs}
@@ -296,6 +301,22 @@ class _Rows:
             base=base.places if base else {},
             decisions=decisions,
             read_as=read_as,
+            objects=objects,
+        )
+
+    def _count_objects(
+        self, staged: StagedRows, conflicts: str, planned: int
+    ) -> ObjectCounts | None:
+        """Returns the numbers of objects; those that are planned count as written."""
+        objects, kind = staged.objects, self._kind
+        if objects is None:
+            return None
+        rejected = sum(kind.count(reject.label) for reject in read_rejects(conflicts))
+        return replace(
+            objects,
+            written=planned,
+            rejected=objects.rejected + rejected,
+            deduplicated=objects.written - planned - rejected,
         )
 
     def _list(self) -> int:
@@ -322,7 +343,7 @@ class _Rows:
         """Makes the view `staged`, in which files of one image in several folders are one row."""
         first = self._sources[0]
         # Elsewhere an image does not have the labels of several folders.
-        if self._kind.says is None and isinstance(first, FolderSource):
+        if self._kind.joined and isinstance(first, FolderSource):
             self._connection.execute(_SHARED.format(depth=first.label_depth))
             self._connection.execute(_MERGED)
         else:
@@ -336,21 +357,20 @@ class _Rows:
         Returns:
             The file of those that contradict each other.
         """
-        joins_rows = self._kind.says is None
-        says = "''" if joins_rows else f"coalesce({self._kind.says}, '')"
+        joined, says = self._kind.joined, f"coalesce({self._kind.says}, '')"
         extra = "extra::VARCHAR" if self._schema.inputs else "''"
         old_rows = self._base.planned_rows if self._base else 0
         suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
         for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
             self._connection.execute(statement)
-        if joins_rows:
-            self._connection.execute(_JOINED)
-        self._connection.execute(_KEPT.format(entries="joined" if joins_rows else "entries"))
+        if joined:
+            self._connection.execute(_JOINED.format(joined=joined))
+        self._connection.execute(_KEPT.format(entries="joined" if joined else "entries"))
         path = os.path.join(self._scratch, "conflicts.parquet")
         with RejectsWriter(path) as rejects:
             for batch in self._connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
                 for entry in batch.to_pylist():
-                    rejects.add(_as_conflict(entry, old_rows))
+                    rejects.add(_as_conflict(entry, old_rows, self._kind))
         return path
 
     def _count_merged(self) -> int:
@@ -370,7 +390,7 @@ class _Rows:
                 f"Rows {min(rows)} and {max(rows)} name the same image, and further columns "
                 "differ. One record is made of an image, so the values of "
                 f"{format_count(count, 'row')} would be lost.",
-                NO_BOXES if has_boxes(name for name, _ in self._schema.inputs) else hint,
+                OTHER_BOXES if has_boxes(name for name, _ in self._schema.inputs) else hint,
             )
         return int(count)
 
@@ -382,9 +402,9 @@ class _Rows:
         `_name_numbering` in `reading` tells the user which it was.
         """
         kind, options, base = self._kind, self._options, self._base
-        if kind.names is None or not self._schema.targets:
+        if kind.listed_names is None or not self._schema.targets:
             return []
-        labels = _LABELS.format(names=kind.names.format(column="label"))
+        labels = _LABELS.format(names=kind.listed_names)
         found = dict(self._connection.execute(labels).fetchall())
         # A label map says that its texts are labels.
         if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
@@ -399,9 +419,13 @@ class _Rows:
             given = [*base.labels, *sorted(found.keys() - {*base.labels})]
         return build_label_map(found, given, are_numbers=self._schema.has_integer_labels)
 
-    def _write_ordered(self, label_map: list[str], folder: str) -> dict[str, int]:
-        """Writes the rows of `placed` in their order; returns how many each split has."""
-        kind, base = self._kind, self._base
+    def _write_ordered(self, label_map: list[str], folder: str) -> tuple[dict[str, int], int]:
+        """Writes the rows of `placed` in their order.
+
+        Returns:
+            How many rows each split has, and how many objects they have together.
+        """
+        kind, base, objects = self._kind, self._base, 0
         spans = self._connection.execute(_COUNTS).fetchall()
         spans.sort(key=lambda each: SPLITS.index(each[0]))
         there = self._connection.sql("FROM placed").columns
@@ -421,6 +445,8 @@ class _Rows:
                 # In a third of DuckDB's time, and without its memory.
                 rows = found.sort_by([("place", "ascending"), ("key", "ascending")])
                 rows = _number_labels(rows.combine_chunks(), kind, names)
+                if kind.objects is not None:  # Each has a number.
+                    objects += sum(len(chunk.flatten()) for chunk in rows["label_id"].chunks)
                 writer = writer or stack.enter_context(
                     pq.ParquetWriter(file, rows.schema, use_dictionary=REPEATED_COLUMNS)
                 )
@@ -428,20 +454,22 @@ class _Rows:
         splits: Counter[str] = Counter()
         for split, _, count in spans:
             splits[split] += count
-        return dict(splits)
+        return dict(splits), objects
 
 
-def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
+def _as_conflict(entry: dict[str, Any], old_rows: int, kind: Kind) -> Reject:
     """Returns the reject of an entry of `_CONFLICTS`.
 
     Args:
         entry: Its columns, with the first and the last row that name its image.
         old_rows: Number of rows of the dataset to which rows are appended, which come first.
+        kind: What images are labelled with.
     """
+    what = "split or label" if kind.objects is None else "split, size or orientation"
     other = entry["first_row"] if entry["first_row"] != entry["row"] else entry["last_row"]
-    detail = f"row {other} gives the same image another split or label"
+    detail = f"row {other} gives the same image another {what}"
     if other <= old_rows:
-        detail = "the dataset has this image with another split or label"
+        detail = f"the dataset has this image with another {what}"
     elif other == entry["row"]:
         detail = f"another row has the id {entry['id']!r}"
     return Reject(
@@ -461,7 +489,7 @@ def _as_conflict(entry: dict[str, Any], old_rows: int) -> Reject:
 def _number_labels(rows: pa.Table, kind: Kind, names: pa.Array) -> pa.Table:
     """Returns rows with the numbers of their labels in a further column."""
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
-    labels = columns["label"].combine_chunks().cast(kind.column)
+    labels = columns["label"].combine_chunks().cast(kind.listed_type)
     columns["label"], columns["label_id"] = kind.number(labels, names)
     return pa.table(columns)
 

@@ -8,7 +8,7 @@ write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import PIL
@@ -23,6 +23,7 @@ from darkroom.dataset.checksums import FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
+from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.pointer import format_pointer
 from darkroom.dataset.schema import Kind
 from darkroom.errors import ChangedError, DataError, OutputError, StorageError
@@ -77,12 +78,17 @@ class Commit:
             manifest = read_manifest(folders.manifest)
             parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
             parts += [report.rejects for report in reports if report.rejected]
-            rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
+            lines, reject_sums = rejects.write_rejects(
+                folders.rejects,
+                parts,
+                folders.find_part,
+                has_objects=manifest.objects is not None,
+            )
             label_text = labels.format_labels(manifest.labels)
             label_path = storage.join(folders.examples, layout.LABELS_FILE)
             storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
-            dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
-            over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
+            dataset = _make_dataset(manifest, self.options, reports, lines, self.max_rejects)
+            over = self.max_rejects is not None and dataset.is_over(self.max_rejects)
             committed = bool(dataset.written) and not over
             if committed:
                 _check_files(folders, dataset, reports)
@@ -198,9 +204,10 @@ def _make_dataset(
     manifest: Manifest,
     options: RecordOptions,
     reports: Sequence[ShardReport],
-    rejected: int,
+    lines: int,
     max_rejects: float | None,
 ) -> Dataset:
+    """Returns the dataset of a manifest; its rejects have so many lines."""
     # With 1, as in pipelines, the checks judge the rejects.
     agreed = None if max_rejects in (None, DEFAULT_MAX_REJECTS, 1) else max_rejects
     splits = {}
@@ -208,6 +215,10 @@ def _make_dataset(
         own = [report for report in reports if report.split == split]
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
         splits[split] = Split(sum(shard.records for shard in shards), shards)
+    objects = None
+    if manifest.objects is not None:
+        listed = replace(manifest.objects, written=0)
+        objects = add_objects([listed, *(ObjectCounts(*report.objects) for report in reports)])
     types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
     types |= find_kind(manifest.target.kind).features if manifest.has_labels else {}
     types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
@@ -220,12 +231,13 @@ def _make_dataset(
         labels=tuple(manifest.labels),
         rows=manifest.rows,
         written=sum(split.records for split in splits.values()),
-        rejected=rejected,
+        rejected=lines - (objects.alone if objects else 0),
         deduplicated=manifest.deduplicated,
         splits=splits,
         targets={"label": manifest.target},
         max_rejects=None if agreed is None else float(agreed),
         decisions=manifest.decisions,
+        objects=objects,
     ).with_files()
 
 

@@ -19,7 +19,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
-from darkroom.dataset.rejects import CONVERT_STAGE, Reject, format_target
+from darkroom.dataset.objects import ObjectCounts
+from darkroom.dataset.rejects import CONVERT_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import EXHAUSTED, describe_failure
@@ -30,7 +31,8 @@ from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
-from darkroom.targets.kind import Kind
+from darkroom.targets.geometry import Placement
+from darkroom.targets.kind import Kind, Placed
 
 _REMOTE_THREADS = 32
 # A batch that is large enough to make handing it over cheap; remote images take far longer.
@@ -181,13 +183,15 @@ class EncodedRows:
         num_rows: Number of the rows.
         pieces: The bytes of their records, in order, not joined.
         index_rows: A row of the index for each record.
-        rejects: The rows that became no record.
+        rejects: The rows that became no record, and the objects that are in none.
+        objects: Numbers of the objects of each row, where targets have some.
     """
 
     num_rows: int = 0
     pieces: list[bytes] = field(default_factory=list)
     index_rows: list[IndexRow] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    objects: list[ObjectCounts] = field(default_factory=list)
 
 
 def encode_rows(
@@ -206,37 +210,61 @@ def encode_rows(
     encoded = EncodedRows()
     for row, image in zip(rows, images, strict=False):
         encoded.num_rows += 1
-        if isinstance(image, RejectError):
-            reject = Reject(
-                row.row,
-                row.uri,
-                row.split,
-                format_target(row.label),
-                CONVERT_STAGE,
-                image.reason,
-                image.detail,
-                row.id,
-                row.extra or {},
-                row.span,
-                row.size,
-            )
-            encoded.rejects.append(reject)
-            continue
         if isinstance(image, bytes):
             encoded.pieces.append(image)
-            encoded.index_rows.append(_keep_index_row(row, len(image)))
+            encoded.index_rows.append(_keep_index_row(row, kind, len(image)))
+            if kind.objects is not None:
+                count = kind.count(row.label)
+                encoded.objects.append(ObjectCounts(count, most=count))
             continue
-        label, sha256 = row.label, None
-        if image:
-            sha256 = hashlib.sha256(image.encoded).hexdigest()
-            if label is not None:
-                # The list says places in the file's pixels.
-                label = kind.move(label, image.matrix, (image.height, image.width))
-        pieces = _frame_example(row, kind.encode(label, row.label_id), image, sha256)
+        try:
+            if isinstance(image, RejectError):
+                raise image
+            placed = _place(row, kind, image)
+        except RejectError as error:
+            why = CONVERT_STAGE, error.reason, error.detail
+            encoded.rejects.append(_make_reject(row, row.label, *why))
+            if kind.objects is not None:
+                encoded.objects.append(ObjectCounts(rejected=kind.count(row.label)))
+            continue
+        for lost in placed.lost:
+            why = OBJECT_STAGE, lost.reason, lost.detail
+            encoded.rejects.append(_make_reject(row, lost.value, *why))
+        if kind.objects is not None:
+            encoded.objects.append(_count_objects(placed))
+        sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
+        target = kind.encode(placed.value, placed.numbers)
+        pieces = _frame_example(row, target, image, sha256)
         encoded.pieces += pieces
         length = sum(map(len, pieces))
-        encoded.index_rows.append(_make_index_row(row, label, image, sha256, length))
+        encoded.index_rows.append(_make_index_row(row, placed, image, sha256, length))
     return encoded
+
+
+def _place(row: ManifestRow, kind: Kind, image: PreparedImage | None) -> Placed:
+    """Returns the target of a record: the list says places in the file's pixels.
+
+    Raises:
+        RejectError: It cannot be that of the image.
+    """
+    if image is None:
+        return Placed(row.label, row.label_id)
+    sizes = (image.height, image.width), (image.source_height, image.source_width)
+    return kind.place(row.label, row.label_id, Placement(image.matrix, *sizes))
+
+
+def _make_reject(row: ManifestRow, label: Any, *why: str) -> Reject:
+    """Returns the reject of a row, or of an object of it, for `why`: stage, reason and detail."""
+    said = format_target(label)
+    stage, reason, detail = why
+    details = row.id, row.extra or {}, row.span, row.size
+    return Reject(row.row, row.uri, row.split, said, stage, reason, detail, *details)
+
+
+def _count_objects(placed: Placed) -> ObjectCounts:
+    """Returns the numbers of the objects of a record."""
+    written, alone = len(placed.value or ()), len(placed.lost)
+    return ObjectCounts(written, alone, merged=placed.merged, alone=alone, most=written)
 
 
 def _frame_example(
@@ -272,21 +300,25 @@ def _frame_example(
 
 
 def _make_index_row(
-    row: ManifestRow, label: Any, image: PreparedImage | None, sha256: str | None, length: int
+    row: ManifestRow,
+    placed: Placed,
+    image: PreparedImage | None,
+    sha256: str | None,
+    length: int,
 ) -> IndexRow:
     """Returns the index row of a record that was made from its source.
 
     Args:
         row: Its row in the manifest.
-        label: The label of the record: that of the row, moved with the pixels.
+        placed: The label of the record.
         image: Its image; None where rows have no images.
         sha256: SHA-256 of the image as stored, hexadecimal.
         length: Bytes of the record with its frame.
     """
     if image is None:
-        return IndexRow(*_list_columns(row, label), length=length)
+        return IndexRow(*_list_columns(row, placed), length=length)
     return IndexRow(
-        *_list_columns(row, label),
+        *_list_columns(row, placed),
         sha256,
         image.pixel_hash,
         image.decoded_hash,
@@ -309,16 +341,19 @@ def _make_index_row(
 
 
 def _list_columns(
-    row: ManifestRow, label: Any
-) -> tuple[str, str, int, str, str, int, Any, Any, str | None, str | None]:
+    row: ManifestRow, placed: Placed
+) -> tuple[str, str, int, str, str, int, Any, Any, str | None, str | None, Any]:
     """Returns the columns of the index that the list says; the label is that of the record."""
     names = row.key, row.id, row.row, row.uri, row.split, row.span
-    return *names, label, row.extra, row.group, row.ignored
+    return *names, placed.value, row.extra, row.group, row.ignored, placed.listed
 
 
-def _keep_index_row(row: ManifestRow, length: int) -> IndexRow:
+def _keep_index_row(row: ManifestRow, kind: Kind, length: int) -> IndexRow:
     """Returns the index row of a record of the old dataset."""
     old = row.old or {}
+    placed = Placed(row.label, row.label_id)
+    if kind.listed is not None:
+        placed = Placed(old["label"], row.label_id, row.label)
     facts: dict[str, Any] = {name: old[name] for name in IMAGE_COLUMNS}
     facts |= {"source_size": row.size, "source_version": row.mtime, "length": length}
-    return IndexRow(*_list_columns(row, row.label), **facts)
+    return IndexRow(*_list_columns(row, placed), **facts)

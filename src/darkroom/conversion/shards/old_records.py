@@ -25,10 +25,10 @@ from darkroom.images.prepare import PreparedImage
 from darkroom.manifest.table import ManifestRow, flatten_old, list_rows, list_values
 from darkroom.runtime import progress
 from darkroom.storage.parquet import BATCH_ROWS, KeptTables
+from darkroom.targets.kind import Kind
 
 # Of each shard. Those after them are opened for each record, as a process may open few.
 _MAX_OPEN_FILES = 64
-_SCHEMA = pa.schema(map(index_schema({}, pa.string()).field, IMAGE_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,16 @@ class OldRecords:
     Args:
         dataset: The dataset.
         tables: Keeps parts of its index; the rows of new shards are in the same order as the old.
+        kind: What images are labelled with.
     """
 
-    def __init__(self, dataset: OldDataset, tables: KeptTables) -> None:
+    def __init__(self, dataset: OldDataset, tables: KeptTables, kind: Kind) -> None:
         self._dataset = dataset
         self._tables = tables
+        # A list does not say where objects are in the stored image.
+        self._says_places = kind.listed is not None
+        names = (*IMAGE_COLUMNS, *(("label",) if self._says_places else ()))
+        self._schema = pa.schema(map(index_schema({}, kind.column).field, names))
         self._is_remote = storage.is_remote(dataset.folders.examples)
         self._stack = ExitStack()
         self._scratch = ""
@@ -104,9 +109,9 @@ class OldRecords:
             for place, position in zip(places, list_values(old["position"]), strict=True)
         ]
         # Shards of new images alone have no parts.
-        found = pa.concat_tables([*parts.values()] or [_SCHEMA.empty_table()])
+        found = pa.concat_tables([*parts.values()] or [self._schema.empty_table()])
         found = found.take(pa.array(numbers, pa.int64()))
-        for name in IMAGE_COLUMNS:
+        for name in self._schema.names:
             old = old.append_column(name, found[name])
         return old
 
@@ -143,6 +148,8 @@ class OldRecords:
             )
             if old["is_same"] and not is_damaged:
                 return framed
+            if self._says_places:
+                return None  # nothing else says where the pixels of the file went
             image: Any = decode_example(record)[IMAGE_ENCODED][0]
             if is_damaged and hashlib.sha256(image).hexdigest() != old["sha256"]:
                 raise DataError(f"{path} has another image at the place of {row.id}.")
@@ -157,9 +164,9 @@ class OldRecords:
 
     def _read_index(self, path: str) -> pa.Table:
         def load() -> pa.Table:
-            batches = read_index_batches(path, IMAGE_COLUMNS, BATCH_ROWS)
+            batches = read_index_batches(path, self._schema.names, BATCH_ROWS)
             # Columns that the index lacks, because an earlier version wrote it, come last.
-            return pa.concat_tables(batches).select(IMAGE_COLUMNS)
+            return pa.concat_tables(batches).select(self._schema.names)
 
         return self._tables.read(path, load)
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
+from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
 from darkroom.manifest.table import list_rows, read_manifest_tables
@@ -140,6 +141,7 @@ class ShardReport(NamedTuple):
         index_sha256: SHA-256 of its index, hexadecimal.
         version: The version of the file that was written; it changes when others write it.
         index_version: The version of its index.
+        objects: The values of `ObjectCounts` for it; none for targets without objects.
     """
 
     number: int
@@ -154,6 +156,7 @@ class ShardReport(NamedTuple):
     index_sha256: str
     version: str = ""
     index_version: str = ""
+    objects: tuple[int, ...] = ()
 
     @property
     def shard_state(self) -> tuple[int, str, str]:
@@ -180,6 +183,7 @@ class ShardReport(NamedTuple):
         """
         text = data.partition(b"\n")[0]
         report = cls(*json.loads(text))
+        report = report._replace(objects=tuple(report.objects))
         if report.to_bytes() != data:
             raise ValueError("the report does not have its own hash")
         return report
@@ -215,8 +219,9 @@ def write_shard(
     kind = find_kind(task.kind)
     finished = [*task.results, task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
+    objects: list[ObjectCounts] = []
     with (
-        OldRecords(task.old, tables) if task.old else nullcontext() as old,
+        OldRecords(task.old, tables, kind) if task.old else nullcontext() as old,
         storage.open_write(shard_part) as file,
         _open_index(task, index_part) as index,
         RejectsWriter(rejects_part) as rejects,
@@ -228,6 +233,8 @@ def write_shard(
             index.add(encoded.index_rows)
             for reject in encoded.rejects:
                 rejects.add(reject)
+            if encoded.objects:
+                objects.append(add_objects(encoded.objects))
             tick(encoded.num_rows, 0)
 
         found = read_manifest_tables(
@@ -245,7 +252,10 @@ def write_shard(
         storage.sync_file(file)
     _give_names(parts, finished)
     shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
-    return _keep_report(task, _make_report(task, shard, rejects.count, index.sum))
+    report = _make_report(task, shard, rejects.count, index.sum)
+    if kind.objects is not None:
+        report = report._replace(objects=astuple(add_objects(objects)))
+    return _keep_report(task, report)
 
 
 def _open_index(task: ShardTask, path: str) -> IndexWriter:
@@ -257,6 +267,7 @@ def _open_index(task: ShardTask, path: str) -> IndexWriter:
         find_kind(task.kind).column,
         is_compressed=task.compressed,
         optional=task.optional,
+        listed=find_kind(task.kind).listed,
     )
 
 
@@ -271,15 +282,21 @@ def _link_shard(
             task.folders.manifest, task.range.first_row, task.range.num_rows, tables
         )
     )
-    with OldRecords(dataset, tables) as old, _open_index(task, part) as index:
+    kind, objects = find_kind(task.kind), ()
+    with OldRecords(dataset, tables, kind) as old, _open_index(task, part) as index:
         found = old.find(rows)
         columns = dict(zip(found.column_names, found.columns, strict=True))
-        columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+        listed = dict(zip(rows.column_names, rows.columns, strict=True))
+        if kind.listed is not None:
+            listed["listed"] = listed.pop("label")
+            counts = map(kind.count, listed["listed"].to_pylist())
+            objects = astuple(add_objects(ObjectCounts(count, most=count) for count in counts))
+        columns |= listed
         columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}
         index.add_table(pa.table(columns))
     _give_names((part,), (index_path,))
     storage.link_file(storage.join(dataset.folders.examples, shard.file), path)
-    return _make_report(task, shard, 0, index.sum)
+    return _make_report(task, shard, 0, index.sum)._replace(objects=objects)
 
 
 def _give_names(parts: Sequence[str], paths: Sequence[str]) -> None:

@@ -69,7 +69,7 @@ class FolderSource(Source):
         files, self.outputs = find_outputs(path, left_out)
         for name in self.outputs:
             progress.note(f"{storage.join(path, name)} is left out, because darkroom wrote it.")
-        self._files = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_ENDINGS]
+        self._files = [*filter(is_image_name, files)]
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
             if found := find_folder_form(path, files):
@@ -204,6 +204,11 @@ class FolderSource(Source):
                 yield BadRow(row, "outside_layout", detail, [*split, file, ""])
             else:
                 yield Row(row, [*split, file, label])
+
+
+def is_image_name(name: str) -> bool:
+    """Tells whether the name, or the path, of a file has the ending of an image."""
+    return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
 
 
 def _is_split(name: str) -> bool:

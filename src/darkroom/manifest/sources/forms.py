@@ -1,14 +1,15 @@
-"""The forms of annotated images that darkroom knows by their content, and does not read.
+"""The forms of annotated images that darkroom knows by their content.
 
-An error about a source that cannot be read names its form, if it has one of these, and says what to
-do. A form that gets a reader leaves this table.
+Some have a reader in `darkroom.manifest.formats`. An error about a source of another one names its
+form, and says what to do.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from darkroom import storage
+from darkroom.dataset.schema import KNOWN_NAMES, Kind
 from darkroom.errors import DataError
 
 _SAMPLE_BYTES = 1 << 16
@@ -27,12 +29,16 @@ JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
 _OBJECT_LIST = re.compile(r'"(\w+)"\s*:\s*\[\s*[{\]]')
 # A class, and a box or the corners of a polygon.
 _YOLO_LINE = re.compile(r"\d+(\s+-?\d+(\.\d+)?([eE]-?\d+)?){4,}")
+# Of data.yaml, or of the .data file of darknet.
+_YOLO_SETTING = re.compile(r"(names|nc):|names *=")
 # Split, path, label, and the corners of a box, of which some may be left out.
-_VERTEX_BOX = re.compile(r"[^,]*,[^,]+,[^,]*(,([01](\.\d+)?)?){8}")
-_BOXES = ("xmin ymin xmax ymax", "x_min y_min x_max y_max", "x1 y1 x2 y2", "bbox", "boxes")
-NO_BOXES = (
-    "darkroom reads labels and numbers of an image, and no boxes or masks yet. To use the classes "
-    "alone, write a CSV with the columns image_uri and label."
+_AUTOML_LINE = re.compile(r"[^,]*,[^,]+,[^,]*(,\s*(-?\d*\.?\d+([eE]-?\d+)?)?\s*){8}")
+_CORNERS = ("xmin ymin xmax ymax", "x_min y_min x_max y_max", "x1 y1 x2 y2")
+_BOXES = (*_CORNERS, "bbox", "boxes")
+OTHER_BOXES = (
+    "These seem to be boxes. Write them into a column objects, or as one of the forms in "
+    "docs/guides/boxes.md. To use the classes alone, write a CSV with the columns image_uri and "
+    "label."
 )
 
 
@@ -52,10 +58,9 @@ class Evidence:
         return frozenset(re.findall(r'"([\w-]+)"\s*:', self.text))
 
     @property
-    def row_keys(self) -> frozenset[str]:
-        """The keys of the object in its first line, or the cells there, as a CSV has them."""
-        first = self.first_value
-        return frozenset(first if isinstance(first, dict) else ",".join(self.lines[:1]).split(","))
+    def header(self) -> list[str]:
+        """The cells in its first line, as a CSV has them."""
+        return split_header(self.lines[0]) if self.lines else []
 
     @cached_property
     def lines(self) -> list[str]:
@@ -76,12 +81,14 @@ class KnownForm(NamedTuple):
     Attributes:
         name: Its name, as in "the annotations of COCO".
         is_it: Tells whether a source has it.
-        advice: What to do; `{path}` is the path of the source.
+        advice: What to do where it is not read; `{path}` is the path of the source.
+        format: The name of its reader, as `--format` has it; empty without one.
     """
 
     name: str
     is_it: Callable[[Evidence], bool]
-    advice: str
+    advice: str = "Convert these annotations: darkroom convert {path}"
+    format: str = ""
 
     def format_advice(self, path: str) -> str:
         """Returns what to do with a source."""
@@ -98,12 +105,23 @@ def _is_coco(found: Evidence) -> bool:
 
 def _is_label_studio(found: Evidence) -> bool:
     is_whole = "data" in found.keys and not found.keys.isdisjoint(("annotations", "predictions"))
-    is_short = {"annotator", "annotation_id"} <= found.keys
-    return found.text.lstrip().startswith(("[", "{")) and (is_whole or is_short)
+    return is_whole and found.text.lstrip().startswith(("[", "{"))
+
+
+def _is_vertex(found: Evidence) -> bool:
+    # The first line may be longer than what is known of it.
+    is_line = bool(found.lines) and re.match(r'\{\s*"', found.lines[0]) is not None
+    return is_line and "imageGcsUri" in found.keys
+
+
+def _is_automl(found: Evidence) -> bool:
+    fitting = [*filter(None, map(_AUTOML_LINE.fullmatch, found.lines))]
+    # Some lines may have faults.
+    return 2 * len(fitting) > len(found.lines)
 
 
 def _is_yolo(found: Evidence) -> bool:
-    is_settings = any(line.startswith(("names:", "nc:")) for line in found.lines)
+    is_settings = any(map(_YOLO_SETTING.match, found.lines))
     return is_settings or bool(found.lines and all(map(_YOLO_LINE.fullmatch, found.lines)))
 
 
@@ -112,29 +130,47 @@ def _has_keys(*keys: str) -> Callable[[Evidence], bool]:
     return lambda found: found.keys.issuperset(keys)
 
 
-def _is_row_with(*names: str) -> Callable[[Evidence], bool]:
-    """Returns a function that tells whether rows have columns, or keys, of these names."""
-    return lambda found: found.row_keys.issuperset(names)
+def _write_coco(name: str) -> str:
+    """Returns how to write a form as COCO, by its name in panlabel, which knows dozens."""
+    return (
+        "Write it as COCO, and convert coco.json:\n  pip install panlabel\n"
+        f"  panlabel convert -f {name} -t coco -i {{path}} -o coco.json"
+    )
 
 
 _ROWS = '  rows = [json.loads(line) for line in open("{path}")]\n'
-_ML_USE = '"aiplatform.googleapis.com/ml_use"'
 
 
-_COCO = KnownForm("a file of annotations of COCO", _is_coco, NO_BOXES)
+_COCO = KnownForm("a file of annotations of COCO", _is_coco, format="coco")
 _VOC = KnownForm(
-    "an annotation of Pascal VOC", lambda found: "<annotation>" in found.text, NO_BOXES
+    "an annotation of Pascal VOC",
+    lambda found: "<annotation>" in found.text,
+    "Convert the folder that has it and the images: darkroom convert FOLDER --format voc",
 )
 _CVAT = KnownForm(
-    "a file of annotations of CVAT", lambda found: "<annotations>" in found.text, NO_BOXES
+    "a file of annotations of CVAT",
+    lambda found: "<annotations>" in found.text,
+    _write_coco("cvat"),
 )
-_YOLO = KnownForm("a file of YOLO", _is_yolo, NO_BOXES)
-_LABELME = KnownForm("an annotation of Labelme", _has_keys("shapes", "imagePath"), NO_BOXES)
+_YOLO = KnownForm(
+    "a file of YOLO",
+    _is_yolo,
+    "Put data.yaml, or classes.txt with a name of a class in each line, into the folder of the "
+    "dataset, and convert that.",
+    format="yolo",
+)
+_LABELME = KnownForm(
+    "an annotation of Labelme", _has_keys("shapes", "imagePath"), _write_coco("labelme")
+)
 _VIA = KnownForm(
-    "a file of annotations of VGG Image Annotator", _has_keys("filename", "regions"), NO_BOXES
+    "a file of annotations of VGG Image Annotator",
+    _has_keys("filename", "regions"),
+    _write_coco("via"),
 )
 _CREATE_ML = KnownForm(
-    "a file of annotations of Create ML", _has_keys("annotations", "coordinates"), NO_BOXES
+    "a file of annotations of Create ML",
+    _has_keys("annotations", "coordinates"),
+    _write_coco("create-ml"),
 )
 _IN_FOLDERS = (_COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML)
 _JSON_LINES = KnownForm(
@@ -147,32 +183,13 @@ _HUGGING_FACE = KnownForm(
 )
 KNOWN_FORMS = (
     *_IN_FOLDERS,
+    KnownForm("an export of Label Studio", _is_label_studio, format="label_studio"),
     KnownForm(
-        "an export of Label Studio",
-        _is_label_studio,
-        "Export it as CSV, and name the columns: --columns "
-        '\'{"image": "image", "choice": "string_label"}\' (columns= in Python).',
+        "an export of Label Studio as JSON-MIN",
+        _has_keys("annotator", "annotation_id"),
+        "Export it as JSON, which has all of the annotations.",
     ),
-    KnownForm(
-        "an import file of Vertex AI with classes",
-        _is_row_with("imageGcsUri", "classificationAnnotation"),
-        f"Write its lines flat:\n{_ROWS}"
-        '  flat = [{"image_uri": row["imageGcsUri"], **row["classificationAnnotation"], '
-        '**row.get("dataItemResourceLabels", {})} for row in rows]\n'
-        '  pandas.DataFrame(flat).rename(columns={"displayName": "label", '
-        f'{_ML_USE}: "ml_use"}}).to_csv("flat.csv", index=False)',
-    ),
-    KnownForm(
-        "an import file of Vertex AI with several labels of an image",
-        _is_row_with("imageGcsUri", "classificationAnnotations"),
-        f"Write its lines flat, and convert flat.jsonl with --label-kind labels:\n{_ROWS}"
-        '  flat = [{"image_uri": row["imageGcsUri"], "label": [each["displayName"] for each in '
-        'row["classificationAnnotations"]], **row.get("dataItemResourceLabels", {})} '
-        "for row in rows]\n"
-        f'  pandas.DataFrame(flat).rename(columns={{{_ML_USE}: "ml_use"}})'
-        '.to_json("flat.jsonl", orient="records", lines=True)',
-    ),
-    KnownForm("an import file of Vertex AI", _is_row_with("imageGcsUri"), NO_BOXES),
+    KnownForm("an import file of Vertex AI", _is_vertex, format="vertex"),
     KnownForm(
         "an import file of Vertex AI, but not one object a line",
         _has_keys("imageGcsUri"),
@@ -180,10 +197,11 @@ KNOWN_FORMS = (
         "  rows = rows if isinstance(rows, list) else [rows]\n"
         '  open("list.jsonl", "w").write("\\n".join(map(json.dumps, rows)))',
     ),
+    KnownForm("an import file of AutoML with boxes", _is_automl, format="automl"),
     KnownForm(
-        "an import file of Vertex AI with boxes",
-        lambda found: bool(found.lines) and all(map(_VERTEX_BOX.fullmatch, found.lines)),
-        NO_BOXES,
+        "a CSV with a row for each object",
+        lambda found: find_object_columns(found.header) is not None,
+        format="tf_csv",
     ),
     KnownForm(
         "a manifest of SageMaker with classes",
@@ -194,7 +212,9 @@ KNOWN_FORMS = (
         '  pandas.DataFrame(flat).to_csv("flat.csv", index=False)',
     ),
     KnownForm(
-        "a manifest of SageMaker with boxes", _has_keys("source-ref", "image_size"), NO_BOXES
+        "a manifest of SageMaker with boxes",
+        _has_keys("source-ref", "image_size"),
+        _write_coco("sagemaker"),
     ),
     _JSON_LINES,
     KnownForm(
@@ -204,6 +224,41 @@ KNOWN_FORMS = (
         'frame.to_json("list.jsonl", orient="records", lines=True).',
     ),
 )
+
+
+def split_header(line: str) -> list[str]:
+    """Returns the cells of the first line of a CSV; none where it is not one, as in UTF-16."""
+    with suppress(csv.Error):
+        return [name.strip() for name in next(csv.reader([line], skipinitialspace=True), [])]
+    return []
+
+
+def find_object_columns(names: Sequence[str]) -> dict[str, Any] | None:
+    """Returns the columns of a CSV with a row for each object, by what they have; None for another.
+
+    Those of the size and of the split may be absent.
+
+    Args:
+        names: The names in its header.
+    """
+    known = {name.strip().lower(): name for name in reversed(names)}
+
+    def find(*choices: str) -> list[tuple[str, ...]]:
+        found = (choice.split() for choice in choices)
+        return [tuple(map(known.__getitem__, each)) for each in found if {*each} <= known.keys()]
+
+    images = find(*KNOWN_NAMES[Kind.IMAGE], "image_id")
+    labels = find(*KNOWN_NAMES[Kind.STRING_LABEL], "class_name")
+    boxes = find(*_CORNERS)
+    if not (images and labels and boxes):
+        return None
+    return {
+        "image": images[0][0],
+        "split": next((name for (name,) in find(*KNOWN_NAMES[Kind.SPLIT])), ""),
+        "size": next(iter(find("width height", "image_width image_height")), ()),
+        "label": labels[0][0],
+        "box": boxes[0],
+    }
 
 
 def has_boxes(names: Iterable[str]) -> bool:

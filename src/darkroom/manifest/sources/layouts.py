@@ -120,12 +120,14 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
             beside = [each for each in beside if _is_part(each, _IMAGES)]
         if len(beside) == 1:
             found = find_folder_form(folder, files)
-            known = f" ({found[1]} is {found[0].name})" if found else ""
+            known = "darkroom does not read these"
+            advice = f"Convert a CSV of the images in {beside[0]} and their labels."
+            if found:
+                known, advice = f"{found[1]} is {found[0].name}", found[0].format_advice(found[1])
             raise DataError(
                 f"{TASK_CLASS}: in {folder}, the files in {name} have the names of those in "
-                f"{beside[0]}, so they are their masks or annotations{known}. darkroom reads "
-                "neither.",
-                f"Convert a CSV of the images in {beside[0]} and their labels. {settle}",
+                f"{beside[0]}, so they are their masks or annotations: {known}.",
+                f"{advice} {settle}",
             )
     if len(classes) < 2 and (found := find_folder_form(folder, files)):
         form, path = found
@@ -135,7 +137,7 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
             )
         raise DataError(
             f"{TASK_CLASS}: {path} is {form.name}, and {classes[0]} would be the class of all.",
-            f"{form.format_advice(path)} {settle}",
+            f"{form.format_advice(path)}\n{settle}",
         )
 
 
