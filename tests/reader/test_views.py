@@ -61,7 +61,7 @@ def read_by_graph(
             channels=channels if is_raw else None,
             scaled=options.scaled_decoding,
         )
-        return flip_image(image, seed, steps.flip_share)[0] if steps.flip else image
+        return flip_image(image, seed, steps.flip_share) if steps.flip else image
 
     views, places = [], stored.find_places(numbers)
     for place, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
@@ -69,7 +69,7 @@ def read_by_graph(
         shape = [stored.facts[name][number] for name in ("height", "width")]
         channels = tf.constant(stored.facts["channels"][number], tf.int64)
         views.append(view(tf.constant(bytes(image)), tf.constant(shape, tf.int32), channels, seed))
-    labels = tf.constant(stored.make_labels(numbers))
+    labels = tf.constant(stored.take_targets(numbers))
     images, labels, _ = augment_batch(tf.stack(views), labels, seeds, steps, 3)
     return images.numpy(), labels.numpy()
 

@@ -32,6 +32,9 @@ _NOTHING = nullcontext()
 _PNG_READERS = ("PNG",)
 
 Array = np.ndarray[Any, Any]
+# By what the sides of an image are divided when it is decoded, and what of that a view shows: top,
+# left, height and width in pixels.
+Part = tuple[int, tuple[int, int, int, int]]
 
 
 def load_opencv() -> ModuleType:
@@ -53,20 +56,17 @@ def decode_view(
     image: bytes | memoryview,
     form: int,
     shape: Sequence[int],
-    window: Sequence[int] | None,
+    part: Part,
     view: Array,
-    *,
-    scaled: bool = True,
 ) -> None:
-    """Decodes a window of an image into a view.
+    """Decodes a part of an image into a view.
 
     Args:
         image: The image, as the record stores it.
         form: JPEG, PNG or RAW.
         shape: Its height, width and channels.
-        window: Top, left, height and width in pixels; None for all of it.
+        part: What `choose_part` says.
         view: uint8 [height, width, 3], RGB, which is written.
-        scaled: Decode a JPEG at a fraction of its size if that is large enough.
 
     Raises:
         RejectError: It is another image, or too large.
@@ -74,7 +74,7 @@ def decode_view(
         Exception: What decoders raise.
     """
     with _hold_memory(shape) if shape[0] * shape[1] > _LARGE_PIXELS else _NOTHING:
-        _decode_view(image, form, shape, window, view, scaled)
+        _decode_part(image, form, shape, part, view)
 
 
 def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
@@ -93,26 +93,40 @@ def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
         return _decode(image, form, shape, 1)
 
 
-def choose_fraction(
-    shape: Sequence[int], window: Sequence[int] | None, sides: Sequence[int], *, scaled: bool
-) -> tuple[int, tuple[int, int, int, int]]:
-    """Returns by what the sides of an image are divided for a view, and its window after that.
+def choose_part(
+    form: int,
+    shape: Sequence[int],
+    window: Sequence[int] | None,
+    sides: Sequence[int],
+    *,
+    scaled: bool = True,
+) -> Part:
+    """Returns what a view decodes of an image: its window, at a fraction of its size.
+
+    The fraction and the rounding of the window are those of `darkroom.input.graph.decode`, so that
+    a model gets the same pixels: both change together.
 
     Args:
+        form: JPEG, PNG or RAW.
         shape: Height and width of the image, and maybe more.
         window: Top, left, height and width in pixels; None for all of it.
         sides: Height and width of the view.
-        scaled: Whether the sides may be divided at all.
+        scaled: Whether the sides of a JPEG may be divided at all.
     """
     divisor = 1
-    if scaled:
+    if scaled and form == JPEG:
         needed = window[2:] if window else shape
         fits = min(needed[0] // sides[0], needed[1] // sides[1])
         divisor = next((each for each in _DIVISORS if each <= fits), 1)
     if window is None:
-        return divisor, (0, 0, -(-shape[0] // divisor), -(-shape[1] // divisor))
+        return divisor, (0, 0, *_reduce(shape, divisor))
     top, left, height, width = (each // divisor for each in window)
     return divisor, (top, left, max(height, 1), max(width, 1))
+
+
+def _reduce(shape: Sequence[int], divisor: int) -> tuple[int, int]:
+    """Returns height and width of a JPEG that is decoded at a fraction of its size."""
+    return -(-shape[0] // divisor), -(-shape[1] // divisor)
 
 
 def is_usual_jpeg(jpeg: bytes | memoryview, shape: Sequence[int]) -> bool:
@@ -134,25 +148,15 @@ def _hold_memory(shape: Sequence[int]) -> AbstractContextManager[None]:
     return READ_BUDGET.reserve(Need(0, count_bytes(shape[0] * shape[1], FORMATS[JPEG])))
 
 
-def _decode_view(
-    image: bytes | memoryview,
-    form: int,
-    shape: Sequence[int],
-    window: Sequence[int] | None,
-    view: Array,
-    scaled: bool,
+def _decode_part(
+    image: bytes | memoryview, form: int, shape: Sequence[int], part: Part, view: Array
 ) -> None:
-    """Does what `decode_view` does, when there is memory.
-
-    The fraction and the rounding of the window are those of `darkroom.input.graph.decode`, so that
-    a model gets the same pixels: both change together.
-    """
+    """Does what `decode_view` does, when there is memory."""
     sides = view.shape[:2]
-    divisor, part = choose_fraction(shape, window, sides, scaled=scaled and form == JPEG)
-    if form == JPEG and window is None and part[2:] == sides:
+    divisor, (top, left, height, width) = part
+    if form == JPEG and sides == (height, width) == _reduce(shape, divisor):
         _decode_jpeg(image, divisor, shape, view)
         return
-    top, left, height, width = part
     pixels = _decode(image, form, shape, divisor)[top : top + height, left : left + width]
     if pixels.shape[:2] == sides:
         view[:] = pixels
@@ -167,7 +171,7 @@ def _decode(image: bytes | memoryview, form: int, shape: Sequence[int], divisor:
     A JPEG has 1 / `divisor` of its sides, rounded up; other images are decoded in full.
     """
     if form == JPEG:
-        sides = (-(-side // divisor) for side in shape[:2])
+        sides = _reduce(shape, divisor)
         return _decode_jpeg(image, divisor, shape, np.empty((*sides, 3), np.uint8))
     if form == RAW:
         pixels = np.frombuffer(image, np.uint8).reshape(tuple(shape))

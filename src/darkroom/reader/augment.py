@@ -13,6 +13,7 @@ from darkroom.images.views import load_opencv
 from darkroom.options.augmentation import Augmentation
 from darkroom.reader import draws
 from darkroom.reader.draws import Array
+from darkroom.targets.geometry import IDENTITY, Matrix, rotate, turn
 
 GRAY = 128
 # Shares of red, green and blue in luminance, by ITU-R BT.601.
@@ -70,6 +71,16 @@ class Changes:
             side = round(steps.cutout * min(height, width))
             row, column = (self.centers[number] * (height, width)).astype(int) - side // 2
             view[max(row, 0) : max(row + side, 0), max(column, 0) : max(column + side, 0)] = GRAY
+
+    def locate(self, height: int, width: int) -> Matrix:
+        """Returns where the points of views of this size go, [B] each: a mirror and a rotation."""
+        matrix = IDENTITY
+        if self.augmentation.flip:
+            matrix = turn(height, width, mirrored=self.is_mirrored.astype(float))
+        if self.augmentation.rotate:
+            angles = np.deg2rad(self.degrees)
+            matrix = matrix.then(rotate(np.cos(angles), np.sin(angles), height, width))
+        return matrix
 
     def mix(self, images: Array) -> Array:
         """Mixes each image with the one before it, if the steps have mixup: uint8 [B, H, W, 3]."""

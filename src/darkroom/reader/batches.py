@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,9 @@ from darkroom.reader.decoder_process import DecoderProcesses, RemoteDecoding
 from darkroom.reader.decoding import COLUMNS, Decoding, ViewOptions
 from darkroom.reader.draws import Array
 from darkroom.reader.memory import BatchMemory
+from darkroom.reader.record_files import Places
 from darkroom.reader.records import Records
+from darkroom.targets.arrays import Objects
 
 # Images that a thread decodes before another thread may be asked.
 _CHUNK = 4
@@ -32,6 +35,14 @@ class Arrays(Protocol):
 
     def make_values(self, values: Array) -> Any:
         """Returns numbers."""
+
+    def divide(self, targets: Objects, sizes: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+        """Returns what is known of each image and its objects, by name.
+
+        Args:
+            targets: The objects of a batch.
+            sizes: (height, width) of each view in pixels.
+        """
 
     def stack(self, images: Sequence[Any]) -> Any:
         """Returns transformed images as one array."""
@@ -55,12 +66,25 @@ class NumpyArrays:
         """Returns numbers."""
         return values
 
+    def divide(self, targets: Objects, sizes: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+        """Returns what is known of each image and its objects, by name."""
+        ends = np.cumsum(targets.counts).tolist()
+        parts = [slice(*each) for each in pairwise((0, *ends))]
+        objects = targets.objects.items()
+        columns = {name: [values[part] for part in parts] for name, values in objects}
+        return list_each({**columns, **targets.images})
+
     def stack(self, images: Sequence[Any]) -> Array:
         """Returns transformed images as one array."""
         stacked: Array = np.stack(images)
         if stacked.dtype.hasobject:
             raise TypeError(f"{type(images[0]).__name__} is not an array")
         return stacked
+
+
+def list_each(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """Returns a dict for each image of columns."""
+    return [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
 
 
 class Batch:
@@ -134,6 +158,9 @@ class Batch:
             else:
                 step, wrap = _CHUNK, self._arrays.make_images
                 self._decoding = self._make_decoding(files, places, options, **images, wrap=wrap)
+            self._targets = self._make_targets(places)
+            if self._records.kind.moves and options.transform is not None:
+                self._decoding.targets = self._targets
             chunks = [range(first, min(first + step, size)) for first in range(0, size, step)]
             self._left = len(chunks)
             for chunk in chunks:
@@ -158,19 +185,37 @@ class Batch:
 
     def _end(self) -> None:
         """Ends the batch, when all images are decoded."""
-        images, labels = self._finish(self._records.make_labels(self._rows))
+        images, targets = self._finish()
+        if not isinstance(targets, list):
+            targets = self._arrays.make_values(targets)
         columns = {name: self._gather(name) for name in self._options.columns}
-        self._full.set_result((images, self._arrays.make_values(labels), columns))
+        self._full.set_result((images, targets, columns))
 
-    def _finish(self, labels: Array) -> tuple[Any, Array]:
-        """Returns images and labels as the batch has them."""
+    def _finish(self) -> tuple[Any, Any]:
+        """Returns images and targets as the batch has them."""
         if self._views is None:
-            return self._decoding.images, labels
+            return self._decoding.images, self._targets
         if self._options.transform is not None:
-            return self._stack(), labels
-        changes = self._decoding.changes
-        images = self._arrays.make_images(changes.mix(self._views))
-        return images, changes.mix_labels(labels, len(self._records.names))
+            return self._stack(), self._targets
+        images = self._arrays.make_images(self._decoding.changes.mix(self._views))
+        return images, self._mix_targets()
+
+    def _make_targets(self, places: Places) -> Any:
+        """Returns what the images are labelled with; places go where the pixels go."""
+        kind, options = self._records.kind, self._options
+        targets = self._records.take_targets(self._rows)
+        if not kind.moves:
+            return targets
+        sides = options.image_size or (places.facts["height"], places.facts["width"])
+        height, width = (np.broadcast_to(side, len(self._rows)) for side in sides)
+        moved = kind.follow(targets, self._decoding.locate(), (height, width), options)
+        if not isinstance(moved, Objects):
+            return moved
+        return self._arrays.divide(moved, zip(height.tolist(), width.tolist(), strict=True))
+
+    def _mix_targets(self) -> Any:
+        """Returns the targets, mixed as the images."""
+        return self._decoding.changes.mix_labels(self._targets, len(self._records.names))
 
     @contextmanager
     def _pass_error(self) -> Iterator[None]:

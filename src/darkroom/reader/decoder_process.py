@@ -16,11 +16,12 @@ from weakref import WeakValueDictionary
 
 from darkroom.errors import StorageError
 from darkroom.reader.augment import Changes
-from darkroom.reader.decoding import ViewOptions
+from darkroom.reader.decoding import Decoding, ViewOptions
 from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles
 from darkroom.runtime import progress
 from darkroom.runtime.child import describe_end, start_child
+from darkroom.targets.geometry import Matrix
 
 # Images that a process decodes at a time: fewer cost more messages, and more leave processes
 # without work at the end of a batch.
@@ -133,6 +134,11 @@ class RemoteDecoding:
             if isinstance(answer, Exception):
                 raise answer
             self.features[some] = answer
+
+    def locate(self) -> Matrix:
+        """Returns where points are, as the processes decide it; see `Decoding.locate`."""
+        images: Any = {"positions": self._positions, "epoch": self._epoch, "views": self._views}
+        return Decoding(self._files, self._places, self._options, **images).locate()
 
 
 class _DecoderProcess:

@@ -17,13 +17,14 @@ from darkroom.dataset.example import (
     encode_feature,
 )
 from darkroom.errors import MissingExtraError
-from darkroom.images.views import RAW, decode, decode_view
+from darkroom.images.views import RAW, Part, choose_part, decode, decode_view
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
 from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles, find_image
 from darkroom.reader.windows import choose_centers, sample_windows
+from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
 
 # The type of a column of numbers, and the default for records that lack a column.
 COLUMNS: Mapping[str, tuple[Any, Any]] = {
@@ -43,7 +44,10 @@ class ViewOptions:
         augmentation: Changes of training images.
         scaled_decoding: Decode JPEGs at a fraction of their size where that is enough.
         columns: Types of the features of the records that batches have, too, by name.
-        transform: Is given each image, and returns what the batch has instead.
+        transform: Is given each image, and returns what the batch has instead; each image and its
+            target if targets say places.
+        min_visible: Share of an object that a view must show.
+        first_label: Number of the first label of objects.
     """
 
     image_size: tuple[int, int] | None
@@ -51,7 +55,9 @@ class ViewOptions:
     augmentation: Augmentation
     scaled_decoding: bool
     columns: Mapping[str, str]
-    transform: Callable[[Any], Any] | None
+    transform: Callable[..., Any] | None
+    min_visible: float = 0
+    first_label: int = 0
 
 
 class Decoding:
@@ -69,6 +75,7 @@ class Decoding:
     Attributes:
         changes: The random changes of the images.
         images: The images that were transformed or keep their sizes; [N].
+        targets: What the images are labelled with, if `transform` changes that, too; else None.
         features: The columns of each image, by name; [N].
     """
 
@@ -87,9 +94,10 @@ class Decoding:
         self._views, self._wrap = views, wrap or _keep
         facts = places.facts
         self._shapes = [*zip(facts["height"], facts["width"], facts["channels"], strict=True)]
-        self._windows = self._choose_windows(positions, epoch)
+        self._parts = self._choose_parts(positions, epoch)
         self.changes = Changes(options.augmentation, positions, epoch)
         self.images: list[Any] = [None] * len(positions)
+        self.targets: Any = None
         self.features: list[dict[str, Any]] = [{}] * len(positions)
 
     def run(self, chunk: Sequence[int]) -> None:
@@ -118,13 +126,27 @@ class Decoding:
                 raise self._files.build_damage_error(self._places, number, what, error) from error
             self._change(number, view)
 
+    def locate(self) -> Matrix:
+        """Returns where the points of each image are in its view, [N] each.
+
+        An image that keeps its size is its own view.
+        """
+        if self._views is None:
+            return IDENTITY
+        sides = self._views.shape[1:3]
+        divisors, windows = (np.array(each) for each in zip(*self._parts, strict=True))
+        top, left, height, width = windows.T
+        across, down = sides[1] / width, sides[0] / height
+        matrix = scale(across / divisors, down / divisors).then(cut(left * across, top * down))
+        return matrix.then(self.changes.locate(*sides))
+
     def _decode(self, number: int, image: memoryview, form: int) -> Any:
         """Returns a decoded image."""
         shape = self._shapes[number]
         if self._views is None:
             return decode(image, form, shape)
-        view, window = self._views[number], self._windows[number]
-        decode_view(image, form, shape, window, view, scaled=self._options.scaled_decoding)
+        view = self._views[number]
+        decode_view(image, form, shape, self._parts[number], view)
         return view
 
     def _change(self, number: int, view: Any) -> None:
@@ -135,16 +157,32 @@ class Decoding:
             self._transform(number, self._wrap(view))
 
     def _transform(self, number: int, image: Any) -> None:
+        transform: Any = self._options.transform or _keep
         with self._files.report_transform(self._places, number):
-            self.images[number] = (self._options.transform or _keep)(image)
+            if self.targets is None:
+                self.images[number] = transform(image)
+            else:
+                found = transform(image, self.targets[number])
+                self.images[number], self.targets[number] = _check_pair(found)
 
-    def _choose_windows(self, positions: Array, epoch: int) -> list[list[int]] | list[None]:
+    def _choose_parts(self, positions: Array, epoch: int) -> list[Part]:
+        """Returns what is decoded of each image; nothing where they keep their sizes."""
+        sides, scaled = self._options.image_size, self._options.scaled_decoding
+        if sides is None:
+            return []
+        windows = self._choose_windows(sides, positions, epoch)
+        images = zip(self._places.facts["format"], self._shapes, windows, strict=True)
+        return [choose_part(*image, sides, scaled=scaled) for image in images]
+
+    def _choose_windows(
+        self, sides: tuple[int, int], positions: Array, epoch: int
+    ) -> list[list[int]] | list[None]:
         options, sizes = self._options, np.array(self._shapes, np.int64)[:, :2]
-        if options.image_size and options.augmentation.crop:
+        if options.augmentation.crop:
             found = sample_windows(sizes, positions, epoch, options.augmentation)
             return found.tolist()  # type: ignore[no-any-return]
-        if options.image_size and options.resize == CENTER_CROP:
-            return choose_centers(sizes, options.image_size).tolist()  # type: ignore[no-any-return]
+        if options.resize == CENTER_CROP:
+            return choose_centers(sizes, sides).tolist()  # type: ignore[no-any-return]
         return [None] * len(positions)
 
 
@@ -172,6 +210,13 @@ def _check_sides(record: bytes, height: int, width: int, channels: int) -> None:
 def _encode_sides(height: int, width: int) -> tuple[bytes, bytes]:
     """Returns what is in a record with an image of such sides; the channels follow of them."""
     return encode_feature(IMAGE_HEIGHT, height), encode_feature(IMAGE_WIDTH, width)
+
+
+def _check_pair(found: Any) -> Any:
+    """Checks that a transform of images and targets returned both."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise TypeError(f"it returned {type(found).__name__}, expected (image, target)")
+    return found
 
 
 def _keep(image: Any) -> Any:

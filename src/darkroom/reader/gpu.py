@@ -20,11 +20,10 @@ from torch.utils.data import DataLoader, get_worker_info
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from darkroom.errors import UsageError
-from darkroom.images.views import JPEG, choose_fraction, is_usual_jpeg
+from darkroom.images.views import JPEG, is_usual_jpeg
 from darkroom.reader import tensors
 from darkroom.reader.batches import Batch
 from darkroom.reader.decoding import Decoding
-from darkroom.reader.draws import Array
 from darkroom.reader.pytorch import TorchLoader
 from darkroom.reader.record_files import Places, RecordFiles
 
@@ -165,8 +164,9 @@ class GpuLoader(TorchLoader):
         """Returns numbers on the device, and texts as they are."""
         if isinstance(part, dict):
             return {name: self._move(values) for name, values in part.items()}
-        device = find_decoder(self._device).device
-        return part if isinstance(part, list) else part.to(device, non_blocking=True)
+        if isinstance(part, list):
+            return [self._move(each) if isinstance(each, dict) else each for each in part]
+        return part.to(find_decoder(self._device).device, non_blocking=True)
 
 
 class _GpuBatch(Batch):
@@ -192,12 +192,12 @@ class _GpuBatch(Batch):
     def _end(self) -> None:
         self._decoder.run(super()._end, self._pass_error())
 
-    def _finish(self, labels: Array) -> tuple[Any, Array]:
+    def _finish(self) -> tuple[Any, Any]:
         images = self._decoding.finish()
         if self._options.transform is not None:
             images = self._stack()
         self._done = self._decoder.mark()
-        return images, self._decoding.changes.mix_labels(labels, len(self._records.names))
+        return images, self._mix_targets()
 
 
 class _GpuDecoding(Decoding):
@@ -211,8 +211,8 @@ class _GpuDecoding(Decoding):
         self._ends = np.cumsum(places.facts["size_bytes"])
         # PyTorch wants bytes that it could write, so JPEGs are copied.
         self._jpegs = np.empty(self._ends[-1], np.uint8)
-        # The divisor and the window of each view that the decoder makes.
-        self._parts: dict[int, tuple[int, tuple[int, int, int, int]]] = {}
+        # The numbers of the images that are for the decoder.
+        self._kept: set[int] = set()
 
     def finish(self) -> torch.Tensor:
         """Returns the images on the device, uint8 [N, 3, H, W], and transforms them."""
@@ -220,7 +220,7 @@ class _GpuDecoding(Decoding):
         views = torch.empty(here.shape, dtype=torch.uint8, device=self._decoder.device)
         for numbers in self._divide(2 * views[0].numel()):
             self._view(numbers, views)
-        if others := sorted({*range(len(views))} - {*self._parts}):
+        if others := sorted({*range(len(views))} - self._kept):
             _put(views, others, tensors.send(here[others], views.device))
         images = tensors.change(views, self.changes).permute(0, 3, 1, 2)
         for number in range(len(images) if self._options.transform else 0):
@@ -229,15 +229,13 @@ class _GpuDecoding(Decoding):
 
     def _decode(self, number: int, image: memoryview, form: int) -> None:
         """Keeps a JPEG for the decoder; another image is decoded here, into its view."""
-        shape, options = self._shapes[number], self._options
         is_refused = form != JPEG or self._find_key(number) in self._decoder.refused
-        if is_refused or not is_usual_jpeg(image, shape):
+        if is_refused or not is_usual_jpeg(image, self._shapes[number]):
             super()._decode(number, image, form)
             return
-        end, window = self._ends[number], self._windows[number]
+        end = self._ends[number]
         self._jpegs[end - len(image) : end] = np.frombuffer(image, np.uint8)
-        sides, scaled = options.image_size or (), options.scaled_decoding
-        self._parts[number] = choose_fraction(shape, window, sides, scaled=scaled)
+        self._kept.add(number)
 
     def _change(self, number: int, view: Any) -> None:
         """Changes nothing yet: all images are changed at once."""
@@ -247,7 +245,7 @@ class _GpuDecoding(Decoding):
 
     def _divide(self, view_pixels: int) -> list[Any]:
         """Returns the numbers of JPEGs, in parts that take about as much memory as they may."""
-        numbers = np.array(sorted(self._parts), np.int64)
+        numbers = np.array(sorted(self._kept), np.int64)
         pixels = np.array(self._shapes)[numbers, :2].prod(1) + view_pixels
         ends = np.flatnonzero(np.diff(pixels.cumsum() // _MOST_PIXELS)) + 1
         return [part.tolist() for part in np.split(numbers, ends) if len(part)]
@@ -259,7 +257,7 @@ class _GpuDecoding(Decoding):
         images, windows = [], []
         for number, image in zip(numbers, decoded, strict=True):
             if image is None or image.shape[1:] != self._shapes[number][:2]:
-                del self._parts[number]
+                self._kept.remove(number)
                 self._decoder.refused.add(self._find_key(number))
                 self.run([number])
                 continue
@@ -268,7 +266,7 @@ class _GpuDecoding(Decoding):
                 image, window = tensors.shrink(image, divisor, window), (0, 0, *window[2:])
             images.append(image)
             windows.append(window)
-        if kept := [number for number in numbers if number in self._parts]:
+        if kept := [number for number in numbers if number in self._kept]:
             sides = views.shape[1:3]
             _put(views, kept, tensors.resize_windows(images, np.array(windows), sides))
 

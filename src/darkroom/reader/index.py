@@ -105,22 +105,26 @@ def _find_impossible(
     for column, rows in possible.items():
         if not rows.all():
             yield column, int(np.argmin(rows))
-    if (row := _find_unknown(labels, dataset)) >= 0:
+    if (row := _find_wrong(labels, dataset)) >= 0:
         yield _LABEL, row
 
 
-def _find_unknown(labels: pa.Array, dataset: Dataset) -> int:
-    """Returns the first row whose label is not one of the dataset's; -1 if there is none."""
-    if labels.type != find_kind(dataset.target.kind).column:
+def _find_wrong(labels: pa.Array, dataset: Dataset) -> int:
+    """Returns the first row whose label is wrong, or not one of the dataset's; -1 for none."""
+    kind = find_kind(dataset.target.kind)
+    if labels.type != kind.column:
         return 0
-    is_list = pa.types.is_list(labels.type)
+    if (row := kind.find_wrong(labels)) >= 0:
+        return row
     if dataset.labels:
-        values = pc.list_flatten(labels) if is_list else labels
+        # To list the one name of each would import pandas.
+        names = None if pa.types.is_string(labels.type) else kind.list_names(labels)
+        values = labels if names is None else pc.list_flatten(names)
         known = _view_truths(pc.is_in(values, value_set=make_texts(dataset.labels)))
         if known.all():
             return -1
         place = int(np.argmin(known))
-        return int(pc.list_parent_indices(labels)[place].as_py()) if is_list else place
+        return place if names is None else int(pc.list_parent_indices(names)[place].as_py())
     lengths, size = pc.list_value_length(labels), len(dataset.target.names)
     if {*pc.min_max(lengths).as_py().values()} <= {None, size}:
         return -1

@@ -43,6 +43,19 @@ class Loader:
     [B]: 0 for images that only fill up the last batch. If images are transformed and keep their
     sizes, a batch is a list of (image, label) with the same parts.
 
+    Where images have boxes, labels are a list of B dicts, one for each image. Of its N objects that
+    the view shows, `boxes` are float32 [N, 4]: left, top, right and bottom in pixels of the view,
+    or of the image if it keeps its size; `labels` int64 [N], from `first_label` on; `is_crowd` and
+    `difficult` bool [N]. `annotated`, bool [], is false if nobody looked for objects.
+
+    A `transform` is given the dict of an image, too, and returns both, as the transforms of
+    torchvision.transforms.v2 do. For those of Albumentations, this takes three lines, with
+    `BboxParams("pascal_voc", label_fields=["labels"])`::
+
+        def transform(image, target):
+            found = steps(image=image, bboxes=target["boxes"], labels=target["labels"])
+            return found["image"], {"boxes": found["bboxes"], "labels": found["labels"]}
+
     Attributes:
         class_names: The label map, or the names of numbers.
         num_classes: How many there are.

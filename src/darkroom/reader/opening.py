@@ -19,7 +19,7 @@ from darkroom.reader.order import EXACT, ORDERS, WINDOW
 from darkroom.reader.records import Records
 from darkroom.runtime import progress
 
-Transform = Callable[[Any], Any]
+Transform = Callable[..., Any]
 
 TENSORFLOW, NUMPY, TORCH = FRAMEWORKS = ("tensorflow", "numpy", "torch")
 
@@ -47,7 +47,8 @@ def open_loaders(
         training: Shuffle and augment the train split.
         is_sized: Whether images get the size of the options.
         columns: Features that batches have, too.
-        transform: Is given each image; or a function for each split that has one, by its name.
+        transform: Is given each image, and its target if targets say places; or a function for
+            each split that has one, by its name.
         order: `exact` or `window`; None: `window` for records that are read from a store.
         device: The GPU that decodes, of `torch` alone; None: the CPU.
 
@@ -150,4 +151,6 @@ def _choose_views(
         scaled_decoding=options.scaled_decoding,
         columns=split.find_columns(columns),
         transform=transform,
+        min_visible=options.min_visible,
+        first_label=options.first_label,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from darkroom.errors import UsageError
-from darkroom.reader.batches import NumpyArrays
+from darkroom.reader.batches import NumpyArrays, list_each
 from darkroom.reader.draws import Array
 from darkroom.reader.loader import Loader
+from darkroom.targets.arrays import Objects
 
 
 class TorchArrays(NumpyArrays):
@@ -42,15 +44,44 @@ class TorchArrays(NumpyArrays):
         """Returns numbers."""
         return torch.from_numpy(values)
 
+    def divide(self, targets: Objects, sizes: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+        """Returns what is known of each image and its objects, by name.
+
+        Boxes are `BoundingBoxes` of torchvision, where it is installed.
+        """
+        counts = targets.counts.tolist()
+        columns: dict[str, Iterable[Any]] = {
+            name: torch.from_numpy(values).split(counts) for name, values in targets.objects.items()
+        }
+        if make_boxes := _find_bounding_boxes():
+            columns["boxes"] = [
+                make_boxes(boxes, format="XYXY", canvas_size=size)
+                for boxes, size in zip(columns["boxes"], sizes, strict=True)
+            ]
+        images = {name: torch.from_numpy(values) for name, values in targets.images.items()}
+        return list_each({**columns, **images})
+
     def stack(self, images: Sequence[torch.Tensor]) -> torch.Tensor:
         """Returns transformed images as one tensor."""
         return torch.stack(list(images))
 
 
+@functools.cache
+def _find_bounding_boxes() -> Any:
+    """Returns the boxes of torchvision; None where it is not installed."""
+    try:
+        from torchvision.tv_tensors import BoundingBoxes
+    except ModuleNotFoundError:
+        return None
+    return BoundingBoxes
+
+
 class TorchLoader(Loader, IterableDataset[Any]):
     """The batches of a split as tensors; see `darkroom.reader.loader.Loader`.
 
-    Images are uint8 [B, 3, H, W] in the memory format channels_last. It is a dataset of whole
+    Images are uint8 [B, 3, H, W] in the memory format channels_last. Boxes are the `BoundingBoxes`
+    of torchvision, if that is installed: its transforms move them, and its detectors take images
+    and targets as they are, with `first_label=1`. It is a dataset of whole
     batches, so a `DataLoader` of it needs `batch_size=None`; `to_loader` makes one. Several workers
     divide the batches and the cores among them, and the batches come in the same order.
     """

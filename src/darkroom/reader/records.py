@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ class Records:
         files: Its files.
         counts: Number of records in each file.
         facts: What the index says of each record, by name, int [N] each; see `index.FACTS`.
-        numbers: Of each record, what `Kind.make_array` takes.
+        kind: The kind of target.
         names: The label map, or the names of numbers.
         commit: The fingerprints of the datasets.
     """
@@ -49,7 +50,7 @@ class Records:
         self.split = split
         listed = split.list_files(folders)
         self.files = RecordFiles(split, listed)
-        self._kind = find_kind(split.target.kind)
+        self.kind = find_kind(split.target.kind)
         self.names = describe_target(split).names
         commits = {root: each for root, each in split.commits.items() if each}
         self.commit = ",".join(dict.fromkeys(commits[each.root].fingerprint for each in listed))
@@ -73,11 +74,9 @@ class Records:
         facts = {name: values[numbers].tolist() for name, values in self.facts.items()}
         return Places(files.tolist(), (numbers - self._starts[files]).tolist(), facts)
 
-    def make_labels(self, numbers: Array) -> Array:
-        """Returns what records are labelled with, [B] or [B, C]; see `Kind.make_array`."""
-        return self._kind.make_array(
-            [self.numbers[number].as_py() for number in numbers.tolist()], len(self.names)
-        )
+    def take_targets(self, numbers: Array) -> Any:
+        """Returns what records are labelled with; see `Targets.take`."""
+        return self._targets.take(numbers)
 
     def _read_columns(self, parts: Sequence[tuple[str, Dataset, int]]) -> None:
         """Reads the index of files: the folder and commit of their dataset, and their numbers."""
@@ -96,5 +95,7 @@ class Records:
         # On a store, each file takes a request or two.
         with ThreadPoolExecutor(_THREADS) as pool:
             labels = pa.concat_arrays(list(pool.map(read, filled)))
-        values, numbers = self._kind.number(labels, make_texts(self.split.labels))
-        self.numbers = numbers if self.split.labels else values
+        values, numbers = self.kind.number(labels, make_texts(self.split.labels))
+        numbers = values if self.kind.names is None else numbers
+        sides = self.facts["height"], self.facts["width"]
+        self._targets = self.kind.hold(values, numbers, len(self.names), sides)
