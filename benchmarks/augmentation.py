@@ -86,7 +86,7 @@ def compare(count: int, rounds: int) -> None:
     """Prints one row for each step."""
     steps = {text: make_augment(text) for text in ("color", "rotate", "cutout", "mixup")}
     pipelines = {("nothing", ""): make_pipeline(count, None, None)}
-    pipelines["flip", "single"] = make_pipeline(count, lambda *args: flip_image(*args)[0], None)
+    pipelines["flip", "single"] = make_pipeline(count, flip_image, None)
     pipelines["flip", "batched"] = make_pipeline(count, None, flip_batch)
     for name, step in steps.items():
         pipelines[name, "batched"] = make_pipeline(count, None, step)

@@ -7,12 +7,13 @@ import tempfile
 
 from darkroom.data.splits import ImageSplit
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
-from darkroom.errors import DataError
+from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.targets.kind import find_kind
 
 
 def list_images(
@@ -33,7 +34,8 @@ def list_images(
     Raises:
         DataError: The source cannot be used, has no images or no labels, or too many of its rows
             are rejected.
-        UsageError: The source is of an unknown kind, or an option does not fit it.
+        UsageError: The source is of an unknown kind, an option does not fit it, or it says places
+            in the images.
     """
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
     name = place.rstrip("/").rpartition("/")[2]
@@ -45,6 +47,12 @@ def list_images(
                 f"The source has no {missing}.",
                 "Training needs an image and a label in each row. To learn numbers, convert the "
                 "list first, with --target-columns.",
+            )
+        if find_kind(manifest.target.kind).moves:
+            raise UsageError(
+                f"The images of the source are labelled with {manifest.target.kind}, whose places "
+                "are known when a conversion has read the images.",
+                "Convert the source with darkroom convert, and give the dataset.",
             )
         if manifest.rejected > max_rejects * manifest.rows:
             hint = format_hint(count_rejects(folder))

@@ -143,6 +143,13 @@ class RecordSplit:
             )
         return {name: types[name] for name in names}
 
+    @property
+    def target_size(self) -> int:
+        """The most objects of a record; else the number of labels, or that of numbers."""
+        objects = [each.objects for each in self.commits.values() if each and each.objects]
+        names = describe_target(self).names
+        return max(each.most for each in objects) if objects else len(names)
+
     @functools.cached_property
     def label_counts(self) -> Sequence[int] | None:
         """Number of records of each label, by the index; None where none is of these files."""
@@ -153,7 +160,8 @@ class RecordSplit:
             index = storage.join(root, INDEX_FOLDER)
             try:
                 check_index_rows(index, dataset)
-                found = count_classes(index, dataset.labels)
+                kind = find_kind(dataset.target.kind)
+                found = count_classes(index, dataset.labels, kind.list_names)
             except (*storage.UNUSABLE, DataError, ValueError):
                 # It is missing or damaged, and no record depends on it.
                 return None

@@ -35,7 +35,7 @@ from darkroom.features.cache import Array, FeatureCache, find_kept, make_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, write_features
 from darkroom.features.values import make_values
-from darkroom.images.views import FORMATS, RAW, decode_view, load_opencv
+from darkroom.images.views import FORMATS, RAW, choose_part, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
@@ -213,7 +213,8 @@ def _decode(image_size: tuple[int, int], record: bytes) -> Array | None:
     try:
         form = FORMATS.index(found[IMAGE_FORMAT][0].decode())
         shape = [found[name][0] for name in (IMAGE_HEIGHT, IMAGE_WIDTH, IMAGE_CHANNELS)]
-        decode_view(found[IMAGE_ENCODED][0], form, shape, None, view)
+        part = choose_part(form, shape, None, image_size)
+        decode_view(found[IMAGE_ENCODED][0], form, shape, part, view)
     except (DarkroomError, MemoryError):
         raise
     except Exception:  # noqa: BLE001  decoders raise whatever they meet

@@ -26,6 +26,7 @@ from darkroom.reader.opening import FRAMEWORKS, NUMPY, TENSORFLOW, TORCH, Transf
 from darkroom.runtime import progress, streams
 from darkroom.runtime.result import Outcome, list_facts
 from darkroom.runtime.text import find_similar, format_count, list_first
+from darkroom.targets.kind import find_kind
 
 # Kinds of data, as errors name them.
 _DATASETS, _IMAGES = "a converted dataset", "a list or folder of images"
@@ -61,6 +62,8 @@ _SCOPES = (
             "repeat",
             "shard_by",
             "dtype",
+            "bounding_box_format",
+            "ragged",
             "service",
             "service_sharding",
             "service_job_name",
@@ -74,13 +77,16 @@ _SCOPES = (
     ),
     _Scope((_IMAGES,), "Leave it out: the rows were read by the conversion.", ("manifest",)),
 )
+# What is only for targets that say places.
+_PLACED = ("min_visible", "first_label", "bounding_box_format", "ragged")
 
 
 class LoadedSplits(dict[str, Any]):
     """The result of `load`: the batches of each split, and facts about the images.
 
     For TensorFlow, a split is a `tf.data.Dataset` of (uint8 [B, height, width, 3], int64 [B]): RGB
-    pixels, label numbers; with mixup float32 [B, C] instead, shares of the C labels, in all splits.
+    pixels, label numbers; with mixup float32 [B, C] instead, shares of the C labels, in all splits;
+    of other kinds of targets, as boxes, what `darkroom.targets.KIND.learning` says.
     The number of batches is known, except for training by a tf.data service. If a Python loop over
     them meets a damaged file, or the dataset is replaced meanwhile, the loop ends with a
     `DataError` that says so. Elsewhere, as in `model.fit`, `darkroom.input.explain_damage` does
@@ -185,8 +191,9 @@ def load(
             is 0, NaN or an empty text.
         transform: For `torch` and `numpy`: a function that is given each image, uint8 [3, H, W] as
             a tensor or [H, W, 3] as an array, in several threads, and returns what takes its place;
-            or a dict with a function for each split. Random augmentation is then only that which
-            `augment` names.
+            or a dict with a function for each split. If images have boxes, it is given image and
+            target, and returns both; see `darkroom.reader.loader.Loader`. Random augmentation is
+            then only that which `augment` names.
         order: For `torch` and `numpy`, the order of training: `exact` shuffles all records,
             `window` reads each file about once from start to end. Default: `window` from a store.
         device: For `torch`: the GPU that decodes and changes images, as `cuda`. Batches are on it,
@@ -233,6 +240,8 @@ def load(
         # The data are opened each time: on a store, a new dataset has a new folder.
         data = open_data([source], manifest=manifest, roots=roots)
         splits: Any = data.splits
+        for split in splits.values():
+            _check_places(made, split.target.kind)
         folders = fetch_records(splits.values(), verify=verify, stage=stage, cache_dir=cache_dir)
         if framework == TENSORFLOW:
             from darkroom.input.opening import open_datasets
@@ -278,6 +287,19 @@ def _check_values(
         )
     if cache_dir is not None:
         storage.absolute(cache_dir)  # checks that it is a path
+
+
+def _check_places(options: InputOptions, kind: str) -> None:
+    """Checks that options for targets that say places are given for those alone."""
+    if find_kind(kind).moves:
+        return
+    for each in fields(InputOptions):
+        if each.name in _PLACED and (value := getattr(options, each.name)) != each.default:
+            raise UsageError(
+                f"{each.name} is {value!r}, which applies to objects in images, and these are "
+                f"labelled with {kind}.",
+                "Leave it out.",
+            )
 
 
 def _check_scopes(given: Mapping[str, Any], kind: str) -> None:

@@ -124,7 +124,8 @@ def input_fn(
 
     Returns:
         Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
-        float32 [B, C] instead, shares of the C labels. The number of batches is known if the number
+        float32 [B, C] instead, shares of the C labels; of other kinds of targets, as boxes, what
+        `darkroom.targets.KIND.learning` says. The number of batches is known if the number
         of images is, as in darkroom's datasets; not for training by a tf.data service.
 
     Raises:

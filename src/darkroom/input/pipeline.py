@@ -18,13 +18,15 @@ import tensorflow as tf
 from darkroom.data.open import list_examples
 from darkroom.errors import UsageError
 from darkroom.input.graph.augment import augment_batch, check_num_classes, flip_image
-from darkroom.input.graph.decode import make_decoder
+from darkroom.input.graph.decode import locate_points, make_decoder
 from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.runtime.machine import count_cores
+from darkroom.targets.kind import find_kind
+from darkroom.targets.learning import find_learning
 
 # Share of the memory budget for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
@@ -54,7 +56,8 @@ def make_train_dataset(
 
     Returns:
         Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
-        float32 [B, C] instead, shares of the C labels.
+        float32 [B, C] instead, shares of the C labels. Of a kind that has other targets, those that
+        its `darkroom.targets.learning.Learning` returns.
 
     Raises:
         DataError: There is no file or no record, or the first record has no image or no label.
@@ -70,23 +73,30 @@ def make_train_dataset(
         check_count("epoch", epoch, 0)
     check_count("skip_batches", skip_batches, 0)
     whole = _open_source(source)
-    options = choose_augmentation(options, whole.split.target.kind)
+    kind = whole.split.target.kind
+    options = choose_augmentation(options, kind)
+    moves, learning = find_kind(kind).moves, find_learning(kind)
     source = whole.select(options.shard) if options.shard_by == "file" else whole
     order = EpochOrder(options.seed, epoch, by_service=options.service is not None)
     augmentation = options.augmentation
 
-    def decode(number: tf.Tensor, element: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def decode(number: tf.Tensor, element: tf.Tensor) -> tuple[Any, ...]:
         image, seeds = source.parse(element), order.make_seeds(number)
-        pixels = decode_view(image, options, seeds)
+        pixels, steps = decode_view(image, options, seeds, located=moves)
         if augmentation.flip:
-            mirrored, _ = flip_image(pixels, seeds, augmentation.flip_share)
+            mirrored = flip_image(pixels, seeds, augmentation.flip_share)
             pixels = tf.ensure_shape(mirrored, pixels.shape)
-        return pixels, image.label, seeds, *_list_columns(image)
+        return pixels, image.label, steps, seeds, *_list_columns(image)
 
     def augment(
-        images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor, *columns: Any
-    ) -> tuple[tf.Tensor, ...]:
-        images, labels, _ = augment_batch(images, labels, seeds, augmentation, options.num_classes)
+        images: tf.Tensor, labels: Any, steps: tf.Tensor | None, seeds: tf.Tensor, *columns: Any
+    ) -> tuple[Any, ...]:
+        images, labels, turned = augment_batch(
+            images, labels, seeds, augmentation, options.num_classes
+        )
+        if steps is not None:
+            matrix = locate_points(steps, options.image_size).then(turned)
+            labels = learning.follow(labels, matrix, options)
         return tf.cast(images, options.dtype), labels, *columns
 
     elements = list_elements(whole, source, options, order)
@@ -149,7 +159,7 @@ def make_eval_dataset(
 
     Returns:
         Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; for options
-        with mixup float32 [B, C] labels, as in training.
+        with mixup float32 [B, C] labels, as in training. Of other targets see there.
 
     Raises:
         DataError: There is no file or no record, or the first record has no image or no label.
@@ -158,19 +168,32 @@ def make_eval_dataset(
     source = _open_source(source)
     if options.shard_by == "file":
         source = source.select(options.shard)
+    kind = source.split.target.kind
+    options = choose_augmentation(options, kind)
+    moves, learning = find_kind(kind).moves, find_learning(kind)
 
-    def decode(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def decode(element: tf.Tensor) -> tuple[Any, ...]:
         image = source.parse(element)
         label = image.label
         if options.augmentation.mixup and label.dtype.is_integer:
             # The loss is the same in training and evaluation.
             label = tf.one_hot(label, check_num_classes(options.num_classes))
-        return tf.cast(decode_view(image, options), options.dtype), label, *_list_columns(image)
+        pixels, steps = decode_view(image, options, located=moves)
+        return tf.cast(pixels, options.dtype), label, steps, *_list_columns(image)
+
+    def follow(
+        images: tf.Tensor, labels: Any, steps: tf.Tensor | None, *columns: Any
+    ) -> tuple[Any, ...]:
+        if steps is not None:
+            matrix = locate_points(steps, options.image_size)
+            labels = learning.follow(labels, matrix, options)
+        return images, labels, *columns
 
     elements = source.make_sample(sample) if sample else source.make_elements(options, None)
     if options.shard_by == "record":
         elements = elements.shard(options.shard[1], options.shard[0])
     batches = map_images(elements, decode, options).batch(options.batch_size)
+    batches = batches.map(tf.autograph.experimental.do_not_convert(follow))
     return _set_options(batches, options).prefetch(_count_prefetched(options))
 
 
@@ -219,7 +242,8 @@ def decode_view(
     seeds: tf.Tensor | None = None,
     *,
     resized: bool = True,
-) -> tf.Tensor:
+    located: bool = False,
+) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Decodes an image to the view that training or evaluation gets.
 
     Args:
@@ -227,9 +251,10 @@ def decode_view(
         options: How it becomes a view.
         seeds: int64 [2], the seeds of a random window for training; None for evaluation.
         resized: Resize the pixels; else return them as they were decoded.
+        located: Tell what was done to the pixels, for `locate_points`.
 
     Returns:
-        uint8 [height, width, 3], RGB.
+        uint8 [height, width, 3], RGB; what `locate_points` takes, or None if that is not asked for.
     """
     crops = seeds is not None and options.augmentation.crop
     decode = make_decoder(
@@ -238,9 +263,12 @@ def decode_view(
         options.augmentation if crops else None,
         options.scaled_decoding,
         resized,
+        located,
     )
-    # No kind of target moves with the pixels, so nothing asks where they went.
-    return decode(image.encoded, seeds if crops else None, image.shape, image.channels)[0]
+    found: tuple[tf.Tensor, tf.Tensor | None] = decode(
+        image.encoded, seeds if crops else None, image.shape, image.channels
+    )
+    return found
 
 
 def _count_shuffled(source: ImageSource, options: InputOptions) -> int:

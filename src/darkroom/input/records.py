@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.data.splits import RecordSplit, describe_target, stores_pixels
+from darkroom.data.splits import RecordSplit, stores_pixels
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -106,7 +106,7 @@ class RecordSource:
             self.check_records()
             raise
         self._learning = find_learning(self.split.target.kind)
-        self._size = len(describe_target(self.split).names)
+        self._size = self.split.target_size
         self._labels = self._learning.describe(self._size)
         _check_features(file, first, self._learning.required)
         self._cached: tf.data.Dataset | None = None
@@ -206,7 +206,7 @@ class RecordSource:
         columns = {name: parsed[name] for name in self._columns}
         return LabeledImage(parsed[IMAGE_ENCODED], label, shape, channels, columns)
 
-    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+    def parse_label(self, element: tf.Tensor) -> Any:
         """Returns the label of a record, and leaves its image alone."""
         parsed = tf.io.parse_single_example(element, self._labels)
         return self._learning.parse(parsed, self._size)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,8 @@ class LabeledImage(NamedTuple):
     Attributes:
         encoded: string [], the bytes of its file.
         label: int64 [], the number of its label. Or float32 [C]: 1 for each of its labels, else 0;
-            or float32 [K], its numbers. NaN says that it is not known.
+            or float32 [K], its numbers. NaN says that it is not known. Or a dict of tensors, as
+            `darkroom.targets.learning.Learning` of the kind of target says.
         shape: int32 [2], (height, width) in pixels, if the image is known to be upright; None if
             its bytes must be read to know.
         channels: int64 [], 1 or 3, if `encoded` is the pixels themselves; None for a file.
@@ -89,7 +90,7 @@ class LabeledImage(NamedTuple):
     """
 
     encoded: tf.Tensor
-    label: tf.Tensor
+    label: Any
     shape: tf.Tensor | None
     channels: tf.Tensor | None = None
     columns: Mapping[str, tf.Tensor] = MappingProxyType({})
@@ -155,5 +156,5 @@ class ImageSource(Protocol):
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Returns the image of an element. It uses graph operations only."""
 
-    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+    def parse_label(self, element: tf.Tensor) -> Any:
         """Returns the label of an element, as in `LabeledImage`, and does not read its image."""

@@ -21,6 +21,18 @@ SHARDINGS = ("off", "dynamic", "file")
 MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
+# As Keras names them.
+BOX_FORMATS = (
+    "xyxy",
+    "yxyx",
+    "xywh",
+    "center_xywh",
+    "center_yxhw",
+    "rel_xyxy",
+    "rel_yxyx",
+    "rel_xywh",
+    "rel_center_xywh",
+)
 _Options = TypeVar("_Options", bound="ReadingFields")
 
 # Without a default where pixels are needed in a size of the caller's choice.
@@ -184,6 +196,34 @@ class InputOptions(ReadingFields):
     num_classes: int | None = option(
         None, "Number of labels; needed for mixup.", group="training", least=0, most=1 << 20
     )
+    min_visible: float = option(
+        0.25,
+        "Share of the area of a box that a view must show; else its object is left out.",
+        group="training",
+        least=0,
+        most=1,
+        more="A box that is cut is made smaller. The area is that of the box after a rotation.",
+    )
+    first_label: int = option(
+        0,
+        "Number of the first label of boxes; 1 where a model takes 0 for the background.",
+        group="training",
+        least=0,
+        most=1,
+    )
+    bounding_box_format: str = option(
+        "xyxy",
+        "What the four numbers of a box are, as Keras names it; only for TensorFlow.",
+        group="training",
+        choices=BOX_FORMATS,
+        more="Others get left, top, right and bottom in pixels of the view, which is xyxy.",
+    )
+    ragged: bool = option(
+        False,
+        "Give boxes as ragged tensors, without padding; only for TensorFlow.",
+        group="training",
+        more="Else each image has as many places as the fullest image of the dataset has objects.",
+    )
     service: str | None = option(
         None,
         "Address of a tf.data service that prepares training batches: grpc://host:port.",
@@ -256,7 +296,18 @@ del InputOptions.__annotations__["_"]
 
 
 def choose_augmentation(options: _Options, kind: str) -> _Options:
-    """Returns options with the augmentation that fits a kind of target, if none is named."""
-    if options.augment is not None:
-        return options
-    return replace(options, augment=find_kind(kind).augmentation)
+    """Returns options with the augmentation that fits a kind of target, if none is named.
+
+    Raises:
+        UsageError: One is named that does not fit.
+    """
+    target = find_kind(kind)
+    if options.augment is None:
+        return replace(options, augment=target.augmentation)
+    if target.moves and parse_augmentation(options.augment).mixup:
+        raise UsageError(
+            f"augment has mixup, which mixes what images are labelled with, and {kind} cannot be "
+            "mixed.",
+            "Leave mixup out of augment.",
+        )
+    return options

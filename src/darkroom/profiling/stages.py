@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -73,15 +74,15 @@ def _make_ends(
     order = EpochOrder(options.seed, 0)
     elements = source.make_elements(options, order).take(count)
 
-    def parse(element: tf.Tensor) -> tf.Tensor:
+    def parse(element: tf.Tensor) -> Any:
         return source.parse(element).label
 
     def decode(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
         seeds = order.make_seeds(number)
-        return decode_view(source.parse(element), options, seeds, resized=False)
+        return decode_view(source.parse(element), options, seeds, resized=False)[0]
 
     def resize(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
-        return decode_view(source.parse(element), options, order.make_seeds(number))
+        return decode_view(source.parse(element), options, order.make_seeds(number))[0]
 
     num_batches = math.ceil(count / options.batch_size)
     plain = "crop" if options.augmentation.crop else "none"

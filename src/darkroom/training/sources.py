@@ -11,6 +11,7 @@ from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError
 from darkroom.runtime.text import format_count, make_visible
+from darkroom.targets.kind import check_learned
 
 
 def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
@@ -38,9 +39,11 @@ def check_data(splits: Mapping[str, Split]) -> None:
         splits: The train and the eval split, by name. They have one label map.
 
     Raises:
-        DataError: Records have no labels, all have the same, or the label map has too few.
+        DataError: No model of darkroom learns the kind of target, records have no labels, all have
+            the same, or the label map has too few.
     """
     training = splits[TRAIN]
+    check_learned(training.target.kind)
     if training.target != Target():
         return
     for split in splits.values():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
 from tests.images.coordinates import check_points, make_coordinates
 
 from darkroom.input.graph.augment import augment_batch, flip_image
-from darkroom.input.graph.decode import make_decoder
+from darkroom.input.graph.decode import locate_points, make_decoder
 from darkroom.options.augmentation import Augmentation
 from darkroom.targets.geometry import Matrix, cut
 
@@ -33,7 +34,8 @@ def _decode(data, size, resize="stretch", seed=None, **more):
     augmentation = Augmentation(crop=True) if seed else None
     decoder = make_decoder(size, resize, augmentation, scaled=True, resized=True, located=True)
     seeds = tf.constant(seed, tf.int64) if seed else None
-    return decoder(tf.constant(data), seeds, more.get("shape"), more.get("channels"))
+    pixels, steps = decoder(tf.constant(data), seeds, more.get("shape"), more.get("channels"))
+    return pixels, locate_points(steps, size)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +68,16 @@ def test_other_forms_do_too(form, orientation):
 @pytest.mark.parametrize("turned", [1, 6])
 def test_a_chain_is_the_product_of_its_steps(turned):
     data, size = _encode("JPEG", turned), (80, 80)
-    views, mirrors = [], set()
-    for number in range(4):
-        pixels, window = _decode(data, size, seed=(5, number))
-        seeds = tf.constant((5, number), tf.int64)
-        mirrored, flip = flip_image(pixels, seeds)
-        views.append((mirrored, window.then(flip), seeds))
-        mirrors.add(float(flip.xx))
-    assert mirrors == {1, -1}
-    images, seeds = (tf.stack([view[n] for view in views]) for n in (0, 2))
-    augmentation = Augmentation(rotate=20)
-    rotated, _, rotation = augment_batch(images, tf.zeros(4, tf.int64), seeds, augmentation)
-    for number, (_, before, _) in enumerate(views):
-        whole = before.then(Matrix(*(value[number] for value in rotation)))
+    views, windows = zip(
+        *(_decode(data, size, seed=(5, number)) for number in range(4)), strict=True
+    )
+    seeds = tf.constant([(5, number) for number in range(4)], tf.int64)
+    mirrored = tf.stack([flip_image(*each) for each in zip(views, seeds, strict=True)])
+    assert 0 < sum(np.array_equal(*each) for each in zip(views, mirrored, strict=True)) < 4
+    augmentation = Augmentation(flip=True, rotate=20)
+    turned, _, turn = augment_batch(mirrored, tf.zeros(4, tf.int64), seeds, augmentation)
+    for number, before in enumerate(windows):
+        whole = before.then(Matrix(*(value[number] for value in turn)))
         # The corners are reflected: they come from elsewhere.
-        inside = rotated.numpy()[number, 20:-20, 20:-20]
+        inside = turned.numpy()[number, 20:-20, 20:-20]
         check_points(inside, whole.then(cut(20, 20)), SOURCE)

@@ -24,7 +24,7 @@ from darkroom.targets.geometry import IDENTITY, Matrix, rotate, turn
 _COLOR_STEPS = 4096
 
 
-def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tuple[tf.Tensor, Matrix]:
+def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tf.Tensor:
     """Mirrors an image left to right, or not.
 
     Args:
@@ -33,12 +33,10 @@ def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tuple[t
         share: How likely it is mirrored, 0 to 1.
 
     Returns:
-        uint8 [H, W, 3]; where points go.
+        uint8 [H, W, 3]. `augment_batch` says where points go.
     """
     is_mirrored = _draw(seed, draws.FLIP) < share
-    height, width, _ = tf.unstack(to_float(tf.shape(image)))
-    matrix = turn(height, width, mirrored=to_float(is_mirrored))
-    return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image), matrix
+    return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image)
 
 
 def augment_batch(
@@ -50,8 +48,8 @@ def augment_batch(
 ) -> tuple[tf.Tensor, tf.Tensor, Matrix]:
     """Changes colors, rotates, covers and mixes images, in this order.
 
-    `augmentation.crop` and `flip` are not used: `darkroom.input.graph.decode` and `flip_image` did
-    that before, on single images.
+    `augmentation.crop` and `flip` change no pixels here: `darkroom.input.graph.decode` and
+    `flip_image` did that before, on single images.
 
     Args:
         images: uint8 [B, H, W, 3], RGB; H and W are known when the graph is made.
@@ -63,16 +61,22 @@ def augment_batch(
 
     Returns:
         The changed images, uint8 [B, H, W, 3]; labels as they came, or with mixup their mixed
-        one-hot vectors, float32 [B, C], each with the sum 1; where the points of each image go.
+        one-hot vectors, float32 [B, C], each with the sum 1; where a point of each image went, from
+        before it was mirrored.
 
     Raises:
         UsageError: `augmentation` has mixup, but there is no number of classes.
     """
     matrix = IDENTITY
+    if augmentation.flip:
+        is_mirrored = _draw(seeds, draws.FLIP) < augmentation.flip_share
+        _, height, width, _ = images.shape
+        matrix = turn(height, width, mirrored=to_float(is_mirrored))
     if augmentation.color:
         images = _change_colors(images, seeds, augmentation.color)
     if augmentation.rotate:
-        images, matrix = _rotate(images, _spread(seeds, draws.ANGLE, augmentation.rotate))
+        images, rotation = _rotate(images, _spread(seeds, draws.ANGLE, augmentation.rotate))
+        matrix = matrix.then(rotation)
     if augmentation.cutout:
         images = _cut_out(images, seeds, augmentation.cutout)
     if augmentation.mixup:

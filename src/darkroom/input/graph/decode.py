@@ -20,7 +20,12 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.input.graph.file_forms import decode_stored, describe_form
-from darkroom.input.graph.orientation import parse_orientation, to_float, undo_orientation
+from darkroom.input.graph.orientation import (
+    locate_upright,
+    parse_orientation,
+    to_float,
+    undo_orientation,
+)
 from darkroom.input.graph.profiles import (
     convert_display_p3,
     find_jpeg_profile,
@@ -28,7 +33,7 @@ from darkroom.input.graph.profiles import (
 )
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP, CENTER_SHARE, STRETCH
-from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
+from darkroom.targets.geometry import Matrix, cut, scale
 
 _SCALES = (1, 2, 4, 8)
 # An image is cast to float32 before it is resized if it has at most this many times the pixels of a
@@ -88,7 +93,7 @@ def view_image(
     scaled: bool = True,
     resized: bool = True,
     located: bool = False,
-) -> tuple[tf.Tensor, Matrix | None]:
+) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Decodes an image as `decode_image` does, or a random window of it.
 
     Args:
@@ -101,11 +106,10 @@ def view_image(
         channels: See there.
         scaled: See there.
         resized: See there.
-        located: Tell where points go. It takes as long as a batch to prepare for an iterator.
+        located: Tell what was done to the pixels, for `locate_points`.
 
     Returns:
-        uint8 [height, width, 3], RGB; where a point of the encoded pixels is there, float64, or
-        None if that is not asked for.
+        uint8 [height, width, 3], RGB; what `locate_points` takes, or None if that is not asked for.
     """
     window: _Window | None = None
     if seed is not None and augmentation is not None:
@@ -113,13 +117,28 @@ def view_image(
     elif resize == CENTER_CROP:
         window = functools.partial(_choose_center, image_size)
     sides = image_size if scaled else None
-    pixels, matrix = _Decoder(encoded, window, sides, located).decode(shape, channels)
-    if not resized:
-        return pixels, matrix
-    if matrix is not None:
-        height, width, _ = tf.unstack(to_float(tf.shape(pixels)))
-        matrix = matrix.then(scale(image_size[1] / width, image_size[0] / height))
-    return _resize(pixels, image_size), matrix
+    pixels, steps = _Decoder(encoded, window, sides, located).decode(shape, channels)
+    return (_resize(pixels, image_size) if resized else pixels), steps
+
+
+def locate_points(steps: tf.Tensor, image_size: tuple[int, int]) -> Matrix:
+    """Returns where points of stored images are in their views.
+
+    It is called for whole batches: image by image, it would take some percent of their decoding.
+
+    Args:
+        steps: int32 [..., 8], what was done to images: by what one was reduced; its EXIF
+            orientation, which was undone; height and width then; the window: top, left, height and
+            width.
+        image_size: (height, width) of the views.
+
+    Returns:
+        A matrix of float64 [...].
+    """
+    divisor, orientation, *sides, top, left, height, width = tf.unstack(to_float(steps), axis=-1)
+    matrix = scale(1 / divisor, 1 / divisor).then(locate_upright(orientation, *sides))
+    matrix = matrix.then(cut(left, top))
+    return matrix.then(scale(image_size[1] / width, image_size[0] / height))
 
 
 def decode_file(
@@ -165,7 +184,7 @@ def make_decoder(
         augmentation: The choice of the window; None: the whole image, or its middle.
         scaled: Decode JPEGs at a fraction of their size where that is enough.
         resized: Else the pixels are given as they were decoded.
-        located: Tell where points go.
+        located: Tell what was done to the pixels, for `locate_points`.
 
     Returns:
         A function of `encoded`, `seed`, `shape` and `channels`; the last three may be None.
@@ -176,7 +195,7 @@ def make_decoder(
         seed: tf.Tensor | None,
         shape: tf.Tensor | None,
         channels: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, Matrix | None]:
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         return view_image(
             encoded,
             image_size,
@@ -201,8 +220,7 @@ class _Decoder:
         encoded: string [].
         window: The window; None for all of it.
         sides: (height, width) that are needed, if a JPEG may be decoded at a fraction of its size.
-        located: Tell where points go. Else the graph is made without that, because TensorFlow
-            optimizes all of it for each iterator, the unused parts, too.
+        located: Tell what was done to the pixels, for `locate_points`.
     """
 
     encoded: tf.Tensor
@@ -212,7 +230,7 @@ class _Decoder:
 
     def decode(
         self, shape: tf.Tensor | None, channels: tf.Tensor | None
-    ) -> tuple[tf.Tensor, Matrix | None]:
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Decodes the image.
 
         Args:
@@ -221,53 +239,53 @@ class _Decoder:
             channels: int64 [], if the bytes are the pixels of that shape; else None.
 
         Returns:
-            uint8 [H, W, 3], and where points of the encoded pixels are there, if `located`.
+            uint8 [H, W, 3], and what `locate_points` takes, if `located`.
         """
         if shape is not None and channels is not None:
             return self._cut_raw(shape, channels)
-        result: tuple[tf.Tensor, Matrix | None] = tf.cond(
+        result: tuple[tf.Tensor, tf.Tensor | None] = tf.cond(
             tf.io.is_jpeg(self.encoded),
             lambda: self._decode_jpeg(shape),
             lambda: self._decode_other(shape),
         )
         return result
 
-    def _cut_raw(self, shape: tf.Tensor, channels: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+    def _cut_raw(self, shape: tf.Tensor, channels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
         pixels = tf.reshape(tf.io.decode_raw(self.encoded, tf.uint8), stored)
-        pixels, matrix = self._cut(pixels, self.window(shape) if self.window else None)
+        pixels, steps = self._cut(pixels, self.window(shape) if self.window else None)
         rgb = tf.concat((tf.shape(pixels)[:2], (3,)), axis=0)
-        return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), matrix
+        return tf.ensure_shape(tf.broadcast_to(pixels, rgb), (None, None, 3)), steps
 
-    def _decode_other(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+    def _decode_other(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Decodes all of an image that is not a JPEG, and cuts the window out.
 
         One with a shape is a plain PNG, as a conversion stores it: opaque, upright and of 8 bits.
         For it, TensorFlow's operation is enough.
         """
-        turned = IDENTITY
+        orientation = tf.constant(1)
         if shape is None:
-            pixels, turned = undo_orientation(*decode_stored(self.encoded))
+            stored, orientation = decode_stored(self.encoded)
+            pixels = undo_orientation(stored, orientation)
         else:
             pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
             pixels = tf.ensure_shape(pixels, (None, None, 3))
         window = self.window(tf.shape(pixels)[:2]) if self.window else None
-        pixels, matrix = self._cut(pixels, window)
-        return pixels, matrix and turned.then(matrix)
+        return self._cut(pixels, window, orientation=orientation)
 
-    def _decode_jpeg(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
+    def _decode_jpeg(self, shape: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor | None]:
         if shape is not None:
             return self._decode_upright(shape)
         orientation = parse_orientation(self.encoded)
         stored = tf.io.extract_jpeg_shape(self.encoded)[:2]
-        result: tuple[tf.Tensor, Matrix | None] = tf.cond(
+        result: tuple[tf.Tensor, tf.Tensor | None] = tf.cond(
             tf.equal(orientation, 1),
             lambda: self._decode_upright(stored),
             lambda: self._decode_turned(stored, orientation),
         )
         return result
 
-    def _decode_upright(self, shape: tf.Tensor) -> tuple[tf.Tensor, Matrix | None]:
+    def _decode_upright(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Decodes the window of a JPEG that needs no turn.
 
         The window is chosen in the full image, of this shape, so the scale does not change it.
@@ -283,18 +301,14 @@ class _Decoder:
 
         needed = shape if place is None else place[2:]
         pixels, divisor = _decode_at_scale(decode, needed, self.sides)
-
-        def find() -> Matrix:
-            reduction = _reduce(divisor)
-            if place is None:
-                return reduction
-            return reduction.then(_begin_at(_scale_window(place, divisor)))
-
-        return pixels, self._locate(find)
+        if not self.located:
+            return pixels, None
+        window = None if place is None else _scale_window(place, divisor)
+        return pixels, _list_steps(pixels, window, divisor)
 
     def _decode_turned(
         self, stored: tf.Tensor, orientation: tf.Tensor
-    ) -> tuple[tf.Tensor, Matrix | None]:
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Decodes a JPEG that must be turned first, so all of it is decoded."""
         shape = tf.where(orientation >= 5, stored[::-1], stored)
         place = self.window(shape) if self.window else None
@@ -305,25 +319,46 @@ class _Decoder:
         )
         is_wide = is_display_p3(find_jpeg_profile(self.encoded))
         pixels = tf.cond(is_wide, lambda: convert_display_p3(pixels), lambda: pixels)
-        upright, turned = undo_orientation(pixels, orientation)
+        upright = undo_orientation(pixels, orientation)
         window = None if place is None else _scale_window(place, divisor)
-        pixels, matrix = self._cut(upright, window)
-        if matrix is not None:
-            matrix = _reduce(divisor).then(turned).then(matrix)
-        return pixels, matrix
+        return self._cut(upright, window, divisor, orientation)
 
-    def _cut(self, pixels: tf.Tensor, window: tf.Tensor | None) -> tuple[tf.Tensor, Matrix | None]:
-        if window is None:
-            return pixels, self._locate(lambda: IDENTITY)
-        top, left, height, width = tf.unstack(window)
-        pixels = pixels[top : top + height, left : left + width]
-        return pixels, self._locate(lambda: _begin_at(window))
-
-    def _locate(self, find: Callable[[], Matrix]) -> Matrix | None:
-        """Returns a matrix as tensors, because branches must return the same types."""
+    def _cut(
+        self,
+        upright: tf.Tensor,
+        window: tf.Tensor | None,
+        divisor: tf.Tensor | int = 1,
+        orientation: tf.Tensor | int = 1,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+        pixels = upright
+        if window is not None:
+            top, left, height, width = tf.unstack(window)
+            pixels = upright[top : top + height, left : left + width]
         if not self.located:
-            return None
-        return Matrix(*(tf.convert_to_tensor(value, tf.float64) for value in find()))
+            return pixels, None
+        sides = tf.shape(upright)[:2]
+        return pixels, _list_steps(pixels, window, divisor, orientation, sides)
+
+
+def _list_steps(
+    pixels: tf.Tensor,
+    window: tf.Tensor | None,
+    divisor: tf.Tensor | int,
+    orientation: tf.Tensor | int = 1,
+    sides: tf.Tensor | tuple[int, int] = (0, 0),
+) -> tf.Tensor:
+    """Returns what was done to an image, int32 [8]; see `locate_points`.
+
+    Args:
+        pixels: What is left of it.
+        window: int32 [4]; None for all of it.
+        divisor: By what it was reduced.
+        orientation: What was undone.
+        sides: (height, width) of the upright image; any where it was not turned.
+    """
+    if window is None:
+        window = tf.concat(((0, 0), tf.shape(pixels)[:2]), axis=0)
+    return tf.concat((tf.stack((divisor, orientation)), sides, window), axis=0)
 
 
 def _decode_at_scale(
@@ -344,16 +379,6 @@ def _decode_at_scale(
 
 def _scale_window(window: tf.Tensor, scale: tf.Tensor | int) -> tf.Tensor:
     return tf.maximum(window // scale, (0, 0, 1, 1))
-
-
-def _reduce(divisor: tf.Tensor | int) -> Matrix:
-    factor = 1 / to_float(divisor)
-    return scale(factor, factor)
-
-
-def _begin_at(window: tf.Tensor) -> Matrix:
-    top, left, _, _ = tf.unstack(to_float(window))
-    return cut(left, top)
 
 
 def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:

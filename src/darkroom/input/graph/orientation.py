@@ -26,7 +26,7 @@ _SHORT, _LONG = 3, 4
 ABSENT, UNUSUAL = 0, -1
 
 
-def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
+def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     """Returns upright pixels, by undoing an EXIF orientation.
 
     Args:
@@ -34,16 +34,32 @@ def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tuple[tf.Tens
         orientation: int32 [], 1 to 8.
 
     Returns:
-        uint8 [H, W, 3], or [W, H, 3] for the orientations 5 to 8; where points go.
+        uint8 [H, W, 3], or [W, H, 3] for the orientations 5 to 8.
     """
-    transposed, mirrored, flipped = (
-        tf.reduce_any(tf.equal(orientation, numbers)) for numbers in (TRANSPOSED, MIRRORED, FLIPPED)
-    )
+    transposed, mirrored, flipped = _find_turns(orientation)
     pixels = tf.cond(transposed, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
     pixels = tf.cond(mirrored, lambda: tf.reverse(pixels, (1,)), lambda: pixels)
-    pixels = tf.cond(flipped, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
-    height, width, _ = tf.unstack(to_float(tf.shape(pixels)))
-    return pixels, turn(height, width, *map(to_float, (transposed, mirrored, flipped)))
+    return tf.cond(flipped, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
+
+
+def locate_upright(orientation: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Matrix:
+    """Returns where points go when an EXIF orientation is undone.
+
+    Args:
+        orientation: [...], 1 to 8.
+        height: float64 [...], of the upright image.
+        width: Its width.
+    """
+    return turn(height, width, *map(to_float, _find_turns(orientation)))
+
+
+def _find_turns(orientation: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Returns whether orientations are undone by a transposition, by a mirror, and by another."""
+    each = orientation[..., tf.newaxis]
+    return tuple(
+        tf.reduce_any(tf.equal(each, numbers), axis=-1)
+        for numbers in (TRANSPOSED, MIRRORED, FLIPPED)
+    )
 
 
 def to_float(values: tf.Tensor) -> tf.Tensor:

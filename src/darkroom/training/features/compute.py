@@ -179,7 +179,7 @@ def list_views(options: InputOptions) -> list[View]:
 def decode_views(image: LabeledImage, views: list[View], options: InputOptions) -> tf.Tensor:
     """Returns views of an image, uint8 [V, height, width, 3], RGB."""
     whole = {
-        resize: decode_view(image, replace(options, resize=resize))
+        resize: decode_view(image, replace(options, resize=resize))[0]
         for resize in dict.fromkeys(view.resize for view in views)
     }
     pixels = [
