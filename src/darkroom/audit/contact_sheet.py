@@ -29,6 +29,7 @@ from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DataError, UsageError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.pixels import encode_stored
+from darkroom.images.shapes import draw_shapes
 from darkroom.images.thumbnails import draw_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
@@ -133,7 +134,8 @@ def inspect(
     found = [*_read_sample(source, dataset, name, n)]
     contents = {CSV_FILE: format_csv(found, list(dataset.features)).encode()}
     if example.IMAGE_ENCODED in dataset.features:
-        contents[SHEET_FILE] = draw_sheet(found, find_kind(dataset.target.kind))
+        kind = find_kind(dataset.target.kind)
+        contents[SHEET_FILE] = draw_sheet(found, kind, dataset.labels)
     csv_path, *sheets = ledger.write_files(target, contents)
     return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 
@@ -186,13 +188,20 @@ def _as_text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
-    """Returns a PNG with the images of records in rows, and below each what it is labelled with."""
+def draw_sheet(records: Sequence[Features], kind: Kind, names: Sequence[str] = ()) -> bytes:
+    """Returns a PNG with the images of records in rows, and below each what it is labelled with.
+
+    Args:
+        records: The records.
+        kind: What they are labelled with.
+        names: The label map, in which a class has the number of its color.
+    """
+    targets = [kind.decode(record) for record in records]
     columns = max(1, min(_COLUMNS, len(records)))
     rows = -(-len(records) // columns) or 1
     captions = [
-        textwrap.wrap(make_visible(kind.show(kind.decode(record)), _MAX_CAPTION), _LINE_CHARACTERS)
-        for record in records
+        textwrap.wrap(make_visible(kind.show(target), _MAX_CAPTION), _LINE_CHARACTERS)
+        for target in targets
     ]
     caption_pixels = 3 + _LINE_PIXELS * max([1, *map(len, captions)])
     step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + caption_pixels + _MARGIN_PIXELS
@@ -201,7 +210,8 @@ def draw_sheet(records: Sequence[Features], kind: Kind) -> bytes:
     draw = ImageDraw.Draw(sheet)
     with closing(ImagePreparer(ImageOptions())) as preparer:
         tiles = [_draw_tile(record, preparer) for record in records]
-    for place, (tile, lines) in enumerate(zip(tiles, captions, strict=True)):
+    for place, (tile, target, lines) in enumerate(zip(tiles, targets, captions, strict=True)):
+        draw_shapes(tile, kind.list_shapes(target, names))
         x = place % columns * step_x + _MARGIN_PIXELS
         y = place // columns * step_y + _MARGIN_PIXELS
         left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2

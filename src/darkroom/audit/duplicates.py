@@ -51,18 +51,19 @@ from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
+from darkroom.targets.kind import find_kind
 
 # Limits of a card: groups, and images of each.
 _MAX_GROUPS = _MAX_IMAGES = 3
 BYTES, PIXELS, NEAR = "bytes", "pixels", "near"
 
-_MEMBER = "key, row, uri, split, label, sha256, pixels"
+_MEMBER = "key, row, uri, split, label, said, sha256, pixels"
 _CANDIDATES = """
 SELECT '{kind}' AS kind, {column} AS content, * FROM ({twins}) WHERE {column} IS NOT NULL
 """
 _NEAR_CANDIDATES = """
-SELECT 'near' AS kind, number::VARCHAR AS content, key, row, uri, split, label, sha256,
-    coalesce(pixels, sha256) AS pixels
+SELECT 'near' AS kind, number::VARCHAR AS content, key, row, uri, split, label, said,
+    sha256, coalesce(pixels, sha256) AS pixels
 FROM matched JOIN near_looks USING (row)
 """
 # After sorting, the images of a group are adjacent. Sorting can use the disk; grouping cannot.
@@ -165,13 +166,13 @@ def find_duplicates(
     check_outside(named, path, "The list")
     ledger.check_output_file(path, overwrite=overwrite)
     check_index_files(root, dataset)
-    index_dir = storage.join(root, layout.INDEX_FOLDER)
+    index_dir, kind = storage.join(root, layout.INDEX_FOLDER), find_kind(dataset.target.kind)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        open_database(scratch) as connection,
+        open_database(scratch, has_objects=bool(kind.objects)) as connection,
     ):
-        create_index_view(connection, "records", index_dir, scratch)
+        create_index_view(connection, "records", index_dir, scratch, kind.told, kind.said)
         records = (root, index_dir) if near else None
         return _write_groups(connection, path, dataset.checks == "full", scratch, near=records)
 
@@ -243,7 +244,9 @@ def _find_groups(
         beside = {PIXELS: "sha256", NEAR: "pixels"}.get(kind)
         if len(members) == 1 or (beside and not _differ(members, beside)):
             continue
-        labels_differ, splits_differ = _differ(members, "label"), _differ(members, "split")
+        # Places in a copy that is cut or turned are other ones.
+        labels_differ = _differ(members, "label" if kind == NEAR else "said")
+        splits_differ = _differ(members, "split")
         counts.update([kind, "groups"])
         counts["labels_differ"] += labels_differ and kind != NEAR
         counts["splits_differ"] += splits_differ and kind != NEAR

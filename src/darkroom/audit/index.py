@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from itertools import repeat
+
+import pyarrow as pa
 
 from darkroom import storage
 from darkroom.audit.findings import (
@@ -19,12 +22,18 @@ from darkroom.audit.shards import IndexEntry, ShardDigest
 from darkroom.audit.sums import Sums
 from darkroom.dataset.checksums import find_changed
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
+from darkroom.dataset.example import (
+    IMAGE_SHA256,
+    IMAGE_SOURCE_ID,
+    encode_example,
+    encode_feature,
+)
 from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import find_kind
 
 _KEY_LENGTH, _SHA256_LENGTH = 32, 64
 
@@ -44,6 +53,7 @@ class IndexCheck:
         names = storage.list_folder(storage.join(root, INDEX_FOLDER))
         self._found = {f"{INDEX_FOLDER}/{name}" for name in names}
         self._has_images = IMAGE_SOURCE_ID in dataset.features
+        self._kind, self._labels = find_kind(dataset.target.kind), pa.array(dataset.labels, "str")
         self._findings: list[FileFinding] = []
         # Of a dataset that lists its index, the whole folder may be missing.
         self.is_here = bool(self._found) or not sums.keys().isdisjoint(paths)
@@ -59,7 +69,7 @@ class IndexCheck:
             # Reading compressed records would take longer than all the rest.
             if changed or not self._has_images or file.endswith(GZIP_SUFFIX):
                 return None
-            return _read_entries(storage.join(self._root, path), self._shards[file].records)
+            return self._read(storage.join(self._root, path), self._shards[file].records)
         except DataError as error:
             what = error.message.removeprefix(f"{storage.join(self._root, path)} ").rstrip(".")
             self._findings.append(FileFinding(path, TABLE, what, REWRITE))
@@ -91,19 +101,31 @@ class IndexCheck:
         findings += [FileFinding(path, EXTRA, what, "Move it elsewhere.") for path in extra]
         return sorted(findings, key=lambda finding: finding.path)
 
+    def _read(self, path: str, num_records: int) -> list[IndexEntry]:
+        """Returns the bytes that each record contains, as encoded: SHA-256, key and objects."""
+        hash_head = _encode_head(IMAGE_SHA256, _SHA256_LENGTH)
+        key_head = _encode_head(IMAGE_SOURCE_ID, _KEY_LENGTH)
+        entries: list[IndexEntry] = []
+        names = ("sha256", "key", "label")
+        # A few bytes can become millions of rows, so these are counted before any is decoded.
+        for table in read_index_batches(path, names, BATCH_ROWS, num_rows=num_records):
+            # What is not known is in no record, as text.
+            columns = (table[name].to_pylist() for name in names[:2])
+            targets = self._encode_targets(table["label"])
+            for sha256, key, target in zip(*columns, targets, strict=True):
+                own = hash_head + f"{sha256}".encode(), key_head + f"{key}".encode()
+                entries.append((*own, *target))
+        return entries
 
-def _read_entries(path: str, num_records: int) -> list[IndexEntry]:
-    """Returns the bytes that each record contains: its SHA-256 and its key, as encoded."""
-    hash_head = _encode_head(IMAGE_SHA256, _SHA256_LENGTH)
-    key_head = _encode_head(IMAGE_SOURCE_ID, _KEY_LENGTH)
-    entries: list[IndexEntry] = []
-    names = ("sha256", "key")
-    # A few bytes can become millions of rows, so these are counted before any is decoded.
-    for table in read_index_batches(path, names, BATCH_ROWS, num_rows=num_records):
-        # What is not known is in no record, as text.
-        for sha256, key in zip(*table.select(names).to_pydict().values(), strict=True):
-            entries.append((hash_head + f"{sha256}".encode(), key_head + f"{key}".encode()))
-    return entries
+    def _encode_targets(self, labels: pa.ChunkedArray) -> Iterator[IndexEntry]:
+        """Yields the features of the objects of each record, as encoded; none without objects."""
+        if self._kind.objects is None:
+            yield from repeat((), len(labels))
+            return
+        values, numbers = self._kind.number(labels.combine_chunks(), self._labels)
+        for value, own in zip(values.to_pylist(), numbers.to_pylist(), strict=True):
+            features = self._kind.encode(value, own)
+            yield tuple(encode_feature(name, each) for name, each in features.items())
 
 
 def _encode_head(name: str, length: int) -> bytes:

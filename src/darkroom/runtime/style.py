@@ -14,6 +14,19 @@ THEMES = """
 body{margin:0;background:var(--paper);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 """
+# Of classes, by their numbers: seen on photographs, and on pages of both themes.
+COLORS = (
+    "#4e79a7",
+    "#f28e2b",
+    "#59a14f",
+    "#e15759",
+    "#76b7b2",
+    "#b07aa1",
+    "#9c755f",
+    "#edc948",
+    "#d9829f",
+    "#8c8c99",
+)
 PAGE_STYLE = (
     THEMES
     + """
@@ -56,6 +69,8 @@ tr:last-child td{border-bottom:0}
 td:has(.thumb){width:1px}
 .thumb{display:block;width:64px;height:64px;object-fit:contain;background:var(--tint);
 border-radius:6px;border:1px solid var(--line)}
+.thumb rect{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
+.thumb rect[stroke="#000"]{stroke-width:4;opacity:.6}
 .thumb.none{display:flex;align-items:center;justify-content:center;text-align:center;font-size:11px;
 color:var(--soft);line-height:1.2}
 .side .row{color:var(--soft);font-size:13px;margin-right:8px}

@@ -18,6 +18,8 @@ from darkroom.storage.parquet import report_damage
 _HINT = "List all faults with darkroom verify, or run the step that writes this file again."
 # Each thread needs memory, so more threads would need a higher limit.
 _MEMORY = "112MB"
+# 2,048 rows are read at a time, with all their objects.
+_NESTED_MEMORY = "200MB"
 # The allowed types of a column, by DuckDB's type for it. Casting anything else may give nonsense;
 # that of lists in lists takes longer the deeper they are, twice as long for each.
 _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
@@ -43,12 +45,15 @@ def _list_parts(kind: pa.DataType) -> list[pa.DataType]:
 
 
 @contextmanager
-def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database(
+    scratch: str, threads: int = 2, *, has_objects: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens an empty database that uses at most 112 MB of memory; the rest goes to `scratch`.
 
     Args:
         scratch: A local folder.
         threads: One needs half the memory of two, where large groups are compared.
+        has_objects: Rows have lists of objects: then it uses at most 200 MB.
 
     Raises:
         StorageError: There is not enough memory or disk.
@@ -56,7 +61,7 @@ def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyCon
     """
     config = {
         "temp_directory": os.path.join(scratch, "duckdb"),
-        "memory_limit": _MEMORY,
+        "memory_limit": _NESTED_MEMORY if has_objects else _MEMORY,
         "threads": str(threads),
         # Else each of thousands of files that are read into a table takes memory of its own.
         "preserve_insertion_order": "false",

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from heapq import nlargest
+from operator import itemgetter
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.labels import find_lookalikes, show_label
 from darkroom.dataset.rejects import format_hint
 from darkroom.options.validation import FAIL, WARN
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
-from darkroom.targets.checks import TargetCheck
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.checks import Found, TargetCheck
 from darkroom.targets.checks import list_checks as list_target_checks
 from darkroom.targets.kind import Kind
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
@@ -46,21 +52,59 @@ def check_accounting(context: Context) -> Iterator[Finding]:
     )
 
 
+def check_object_accounting(context: Context) -> Iterator[Finding]:
+    """Finds objects that the commit counts, and index and rejects do not have."""
+    expected = context.counts.objects
+    if expected is None:
+        return
+    written = fetch_number(context.connection, _COUNT_OBJECTS)
+    lost = sum(context.counts.lost.values())
+    if (written, lost) != (expected.written, expected.alone):
+        yield Finding(
+            "accounting",
+            FAIL,
+            abs(written - expected.written) + abs(lost - expected.alone),
+            f"The commit counts {expected.written:,} objects written and {expected.alone:,} "
+            f"rejected alone; the index has {written:,}, and the rejects have {lost:,}.",
+            "Index, rejects and commit are of different runs. Convert the source again into an "
+            "empty folder. If this finding stays, report it.",
+        )
+
+
 def check_rejects(context: Context) -> Iterator[Finding]:
-    """Finds that more rows were rejected than the limit allows."""
-    counts, options = context.counts, context.options
-    share = counts.num_rejected / max(counts.rows, 1)
+    """Finds that more rows, or more objects, were rejected than the limit allows."""
+    counts = context.counts
+    yield from _check_share(context, counts.num_rejected, counts.rows, "row", counts.rejected)
+    if counts.objects is not None:
+        reasons = Counter(counts.rejected) + Counter(counts.lost)
+        rejected, read = counts.objects.rejected, counts.objects.read
+        yield from _check_share(context, rejected, read, "object", reasons)
+
+
+def _check_share(
+    context: Context, rejected: int, total: int, noun: str, counts: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Finds that more of a total were rejected than the limit allows.
+
+    Args:
+        context: What is checked.
+        rejected: How many were rejected.
+        total: How many there are.
+        noun: What they are: row or object.
+        counts: Rejected rows and objects by reason.
+    """
+    options, share = context.options, rejected / max(total, 1)
     if share <= options.max_rejects:
         return
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.rejected.items())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
     yield Finding(
         "rejects",
         options.policies["rejects"],
-        counts.num_rejected,
-        f"{counts.num_rejected:,} of {format_count(counts.rows, 'row')} were rejected "
+        rejected,
+        f"{rejected:,} of {format_count(total, noun)} were rejected "
         f"({share:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
-        "Fix the rows of rejects.jsonl, or allow a larger share of rejected rows.\n"
-        f"{format_hint(counts.rejected)}".rstrip(),
+        f"Fix the rows of rejects.jsonl, or allow a larger share of rejected {noun}s.\n"
+        f"{format_hint(counts)}".rstrip(),
         fetch_rejects(context.connection),
     )
 
@@ -197,11 +241,27 @@ def check_anomalies(context: Context) -> Iterator[Finding]:
 
 def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
     """Finds what a check of the kind of target looks for."""
-    rows = fetch_rows(context.connection, check.sql)
-    if rows:
-        message = check.message.format(count=len(rows))
-        policy = context.options.policies[check.name]
-        yield Finding(check.name, policy, len(rows), message, check.hint, rows[:MAX_LISTED_ROWS])
+    count, rows = _search(context, check.find) if check.find else _query(context, check)
+    if count:
+        message, policy = check.message.format(count=count), context.options.policies[check.name]
+        yield Finding(check.name, policy, count, message, check.hint, rows)
+
+
+def _query(context: Context, check: TargetCheck) -> tuple[int, tuple[Row, ...]]:
+    """Returns how many faults a check finds by SQL, and the first of them."""
+    count = fetch_number(context.connection, f"SELECT count(*) FROM ({check.sql})")
+    return count, fetch_rows(context.connection, f"{check.sql} LIMIT {MAX_LISTED_ROWS}")
+
+
+def _search(context: Context, find: Callable[[pa.Table], Found]) -> tuple[int, tuple[Row, ...]]:
+    """Returns how many faults a check finds in the index itself, and the first of them."""
+    count, ranked = 0, list[tuple[float, Row]]()
+    for path in find_index_files(context.index_dir):
+        for table in read_index_batches(path, _SEARCHED, BATCH_ROWS):
+            found = find(table)
+            count += found.total
+            ranked = nlargest(MAX_LISTED_ROWS, [*ranked, *found.ranked], key=itemgetter(0))
+    return count, tuple(row for _, row in ranked)
 
 
 class Check(NamedTuple):
@@ -210,10 +270,12 @@ class Check(NamedTuple):
     Attributes:
         find: Yields its findings.
         needs_names: Whether it is about labels, which numbers do not have.
+        foretells: Whether it foretells what images are labelled with from their features.
     """
 
     find: Callable[[Context], Iterator[Finding]]
     needs_names: bool = False
+    foretells: bool = False
 
 
 def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
@@ -222,7 +284,7 @@ def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]
     common = {
         name: check.find
         for name, check in COMMON_CHECKS.items()
-        if has_names or not check.needs_names
+        if (has_names or not check.needs_names) and (kind.is_learned or not check.foretells)
     }
     own = list_target_checks(kind.name)
     return {**common, **{check.name: partial(check_target, check=check) for check in own}}
@@ -237,7 +299,7 @@ COMMON_CHECKS = {
     "near_leakage": Check(check_near_leakage),
     "near_conflicts": Check(check_near_conflicts),
     "near_duplicates": Check(check_near_duplicates),
-    "suspect_labels": Check(check_suspect_labels),
+    "suspect_labels": Check(check_suspect_labels, foretells=True),
     "drift": Check(check_drift),
     "location_data": Check(check_location_data),
     "quality": Check(check_quality),
@@ -249,6 +311,7 @@ COMMON_CHECKS = {
     "anomalies": Check(check_anomalies),
 }
 
+_SEARCHED = ("row", "uri", "split", "label")
 # Each row of the manifest must be written or rejected, once. Rows that were rejected while the
 # manifest was written are not in the manifest.
 _ROWS = """(
@@ -266,6 +329,7 @@ SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) A
     ELSE 'written or rejected ' || times || ' times' END AS problem
 FROM listed JOIN {_ROWS} USING (row) GROUP BY row, times ORDER BY row
 """
+_COUNT_OBJECTS = "SELECT sum(len(label_list)) FROM records"
 _REJECTED_SPLITS = "SELECT DISTINCT split FROM rejects WHERE split <> '' ORDER BY split"
 # Records of a source without labels have none, which is not an unknown one.
 _UNKNOWN = "FROM named WHERE label <> '' AND label NOT IN (SELECT unnest(?::VARCHAR[]))"

@@ -38,7 +38,7 @@ def check_leakage(context: Context) -> Iterator[Finding]:
 
 def check_label_conflicts(context: Context) -> Iterator[Finding]:
     """Finds images that have more than one label."""
-    count, rows = _fetch_twins(context, "label")
+    count, rows = _fetch_twins(context, "said")
     if count:
         verb = "image has" if count == 1 else "images have"
         num_leaks = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
@@ -72,7 +72,7 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
 
 
 def _fetch_twins(
-    context: Context, differing: Literal["split", "label"]
+    context: Context, differing: Literal["split", "said"]
 ) -> tuple[int, tuple[Row, ...]]:
     """Returns how many images differ in a column, and two records of each of the first ten."""
     context.connection.execute(_CREATE_TWINS)
@@ -83,7 +83,7 @@ def _fetch_twins(
 
 # All records with content that occurs more than once. Usually this table is small.
 _CREATE_TWINS = "CREATE TEMP TABLE IF NOT EXISTS twins AS" + select_twins(
-    "row, uri, split, label, coalesce(pixels, sha256) AS content"
+    "row, uri, split, label, said, coalesce(pixels, sha256) AS content"
 )
 # The listed groups are chosen first, and only they are joined with their records: records of all
 # groups would not fit into memory. A record without a label conflicts with no other, because min,
@@ -106,7 +106,7 @@ WITH listed AS (
     GROUP BY content HAVING min({differing}) <> max({differing}) ORDER BY first LIMIT ?
 ), sides AS (
     SELECT content, records, row, {differing},
-        {{'row': row, 'uri': uri, 'split': split, 'label': label}} AS side
+        {{'row': row, 'uri': uri, 'split': split, 'label': label, 'said': said}} AS side
     FROM twins JOIN listed USING (content) WHERE {differing} IS NOT NULL
 ), firsts AS (
     SELECT content, min_by(side, row) AS one FROM sides GROUP BY content
@@ -122,12 +122,12 @@ SELECT"""
 _COUNT_LEAKING_CONFLICTS = """
 SELECT count(*) FROM (
     SELECT content FROM twins GROUP BY content
-    HAVING min(label) <> max(label) AND min(split) <> max(split)
+    HAVING min(said) <> max(said) AND min(split) <> max(split)
 )
 """
 _DUPLICATES = """
-    SELECT content, split, label, count(*) AS records, min(row) AS first
-    FROM twins GROUP BY content, split, label HAVING count(*) > 1
+    SELECT content, split, said, count(*) AS records, min(row) AS first
+    FROM twins GROUP BY content, split, said HAVING count(*) > 1
 """
 _COUNT_DUPLICATES = f"SELECT count(*) FROM ({_DUPLICATES})"
 _COUNT_SURPLUS = f"SELECT sum(records - 1) FROM ({_DUPLICATES})"
@@ -137,8 +137,8 @@ WITH listed AS ({_DUPLICATES} ORDER BY first LIMIT ?), pairs AS (
         SELECT any_value(records) AS records,
             min({{'row': row, 'uri': uri, 'split': split, 'label': twins.label}}, 2) AS sides
         FROM twins JOIN listed USING (content, split)
-        WHERE twins.label IS NOT DISTINCT FROM listed.label
-        GROUP BY content, split, twins.label
+        WHERE twins.said IS NOT DISTINCT FROM listed.said
+        GROUP BY content, split, twins.said
     )
 )
 SELECT {_TWO_SIDES} FROM pairs ORDER BY row

@@ -92,8 +92,8 @@ class Context:
         features = self.features
         if features is None or len(features.rows) < 2:
             return None
-        label = "label_list" if pa.types.is_list(self.kind.column) else "label"
-        table = fetch_in_order(self.connection, _SEEN.format(label=label), features.rows)
+        sql = _SEEN.format(label=self.kind.value_column)
+        table = fetch_in_order(self.connection, sql, features.rows)
         contents = table["content"].to_numpy()
         return Seen(
             features.rows,

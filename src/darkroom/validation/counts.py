@@ -24,7 +24,7 @@ def count_dataset(
     """Counts records by split and label, and rejects by reason.
 
     Args:
-        connection: Has the views `records`, `named`, `fields` and `rejects`.
+        connection: Has the views `records`, `named`, `fields`, `rejects` and `lost`.
         source: Has the number of rows, of deduplicated rows, and the label map.
     """
     found: dict[str, dict[str, int]] = {}
@@ -46,12 +46,14 @@ def count_dataset(
         deduplicated=source.deduplicated,
         labels=tuple(source.labels),
         written=sum(splits.values()),
-        rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
+        rejected=dict(connection.execute(_COUNT_REJECTS.format(view="rejects")).fetchall()),
         splits=splits,
         classes=classes,
         summary=fetch_rows(connection, kind.summary) if kind.summary else (),
         unannotated=dict(unknown),
         numbers=names,
+        objects=source.objects if isinstance(source, Dataset) else None,
+        lost=dict(connection.execute(_COUNT_REJECTS.format(view="lost")).fetchall()),
     )
 
 
@@ -84,8 +86,9 @@ def count_unlike(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
-    """Returns the first ten rejected rows, in the order of the source."""
-    return fetch_rows(connection, _FIRST_REJECTS, [MAX_LISTED_ROWS])
+    """Returns the first ten rejected rows, in the order of the source, then those with objects."""
+    rows = fetch_rows(connection, _FIRST_REJECTS, [MAX_LISTED_ROWS])
+    return (*rows, *fetch_rows(connection, _FIRST_LOST, [MAX_LISTED_ROWS]))
 
 
 def fetch_samples(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
@@ -125,11 +128,12 @@ _COUNT_UNLIKE = """
 SELECT count(*) FROM records WHERE perceptual_hash IS NULL AND sha256 IS NOT NULL
 """
 _COUNT_REJECTS = """
-SELECT reason, count(*) FROM rejects GROUP BY reason ORDER BY count(*) DESC, reason
+SELECT reason, count(*) FROM {view} GROUP BY reason ORDER BY count(*) DESC, reason
 """
 _FIRST_REJECTS = """
 SELECT row, uri, split, label, reason, detail FROM rejects ORDER BY row LIMIT ?
 """
+_FIRST_LOST = "SELECT row, uri, split, reason, detail FROM lost ORDER BY row LIMIT ?"
 _SAMPLES = """
 SELECT min_by(row, key) AS row, min_by(uri, key) AS uri, min_by(split, key) AS split, label
 FROM named WHERE uri IS NOT NULL GROUP BY label ORDER BY label LIMIT ?

@@ -27,10 +27,10 @@ from darkroom.options.validation import INFO, OFF
 from darkroom.runtime import progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.storage import ledger
-from darkroom.storage.database import create_view, open_database
+from darkroom.storage.database import open_database
 from darkroom.targets.kind import find_kind
 from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
-from darkroom.validation.judge import REJECT_COLUMNS, JudgedFiles, create_fields, name_labels
+from darkroom.validation.judge import JudgedFiles, create_fields, create_rejects, name_labels
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
@@ -39,8 +39,10 @@ from darkroom.validation.validate import ValidationResult
 
 # Each index has thousands of files, so they are opened once; hashes are shorter than texts.
 _COMPARED = """
-CREATE TABLE {name} AS SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'),
-    hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels FROM {name}_index
+CREATE TABLE {name} AS
+SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'), height, width,
+    hash(said) AS said, hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels
+FROM {name}_index
 """
 # Only images that changed: no question is about the others.
 _PAIRS = """
@@ -49,7 +51,7 @@ CREATE TABLE pairs AS FROM (SELECT
     new.row AS row, new.split AS split, new.label AS label,
     old.key IS NULL AS added, new.key IS NULL AS removed,
     old.split <> new.split AS moved,
-    old.key IS NOT NULL AND new.key IS NOT NULL AND old.label IS DISTINCT FROM new.label
+    old.key IS NOT NULL AND new.key IS NOT NULL AND old.said <> new.said
         AS relabelled,
     old.pixels <> new.pixels AS redrawn,
     old.pixels = new.pixels AND old.bytes <> new.bytes AS encoded
@@ -65,6 +67,18 @@ CHANGES = {
     "redrawn": ("Images with other pixels", "new"),
     "encoded": ("Images with the same pixels in other bytes", "new"),
 }
+# Of images that both datasets have.
+OBJECT_CHANGES = {
+    "objects_added": "Objects that are new in their image",
+    "objects_gone": "Objects that have left their image",
+    "objects_moved": "Objects that are at another place of their image",
+}
+_COUNT_OBJECTS = """
+SELECT label, count(*) AS images FROM changes WHERE change = ? GROUP BY label
+"""
+_FIRST_OBJECTS = """
+SELECT row, uri, split, label, detail FROM changes WHERE change = ? ORDER BY row, label LIMIT ?
+"""
 _SIDES = {"new": "", "old": "other_"}
 _COUNT = """
 SELECT {prefix}split AS split, coalesce({prefix}label, '') AS label, count(*) AS images
@@ -164,14 +178,15 @@ def compare_datasets(
         options: What may change.
     """
     source = after.read_source()
+    kind = find_kind(source.target.kind)
     with (
         progress.step("Comparing the indexes"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        open_database(scratch) as connection,
+        open_database(scratch, has_objects=bool(kind.objects)) as connection,
     ):
         _open_index(connection, "new", after, scratch)
         connection.execute("CREATE VIEW records AS SELECT * FROM new")
-        create_view(connection, "rejects", [after.rejects_path], scratch, REJECT_COLUMNS)
+        create_rejects(connection, after.rejects_path, kind, scratch)
         create_fields(connection, source.target.names)
         counts = count_dataset(connection, source)
         if before is None:
@@ -180,6 +195,10 @@ def compare_datasets(
             _open_index(connection, "old", before, scratch)
             connection.execute(_PAIRS)
             findings = [*_judge(connection, options), *_list_changes(connection)]
+            kinds = {find_kind(each.read_source().target.kind) for each in (before, after)}
+            # Objects are compared with objects.
+            if len(kinds) == 1 and (changes := kinds.pop().changes):
+                findings += _list_objects(connection, changes)
         rejects = fetch_rejects(connection)
     return DatasetReport(
         **vars(counts),
@@ -193,9 +212,10 @@ def compare_datasets(
 def _open_index(
     connection: duckdb.DuckDBPyConnection, name: str, files: JudgedFiles, scratch: str
 ) -> None:
-    create_index_view(connection, f"{name}_index", files.index_dir, scratch)
-    connection.execute(_COMPARED.format(name=name))
     kind = find_kind(files.read_source().target.kind)
+    index = f"{name}_index"
+    create_index_view(connection, index, files.index_dir, scratch, kind.told, kind.said)
+    connection.execute(_COMPARED.format(name=name))
     view = "named" if name == "new" else "old_named"
     connection.execute(name_labels(kind, name, view))
 
@@ -250,6 +270,17 @@ def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
         sql = _EXAMPLES.format(change=change, prefix=prefix, side=side, most=MAX_LISTED_ROWS)
         message = f"{title}: {total:,} ({parts})."
         yield Finding(change, INFO, total, message, "", fetch_rows(connection, sql))
+
+
+def _list_objects(connection: duckdb.DuckDBPyConnection, changes: str) -> Iterator[Finding]:
+    """Yields a finding for each kind of change of objects, in images that both datasets have."""
+    connection.execute(f"CREATE TABLE changes AS {changes}")
+    for change, title in OBJECT_CHANGES.items():
+        counts = fetch_rows(connection, _COUNT_OBJECTS, [change])
+        if total := sum(row["images"] for row in counts):
+            message = f"{title}: {total:,} ({_count_by('label', counts)})."
+            rows = fetch_rows(connection, _FIRST_OBJECTS, [change, MAX_LISTED_ROWS])
+            yield Finding(change, INFO, total, message, "", rows)
 
 
 def _count_by(name: str, counts: Iterable[Mapping[str, Any]]) -> str:

@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from darkroom import storage
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.features.opening import open_features
+from darkroom.targets.kind import find_kind
 from darkroom.targets.suspects import Array, find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
 from darkroom.validation.foretold import Looks, compare_looks, foretell
@@ -179,7 +181,8 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
     index_dir, connection = storage.join(root, INDEX_FOLDER), context.connection
     old = open_features(index_dir, uses_cache=context.uses_cache)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-        create_index_view(connection, "baseline", index_dir, scratch)
+        kind = find_kind(read_dataset(root).target.kind)
+        create_index_view(connection, "baseline", index_dir, scratch, kind.told, kind.said)
         yield from compare_sides(_read_side(context, "records"), _read_side(context, "baseline"))
         new, seen = context.features, context.seen
         if old is None or new is None or seen is None:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import duckdb
-import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, Target
@@ -22,11 +21,16 @@ from darkroom.dataset.index_queries import (
     match_decoded_copies,
 )
 from darkroom.dataset.read_as import ReadAs, read_read_as
+from darkroom.dataset.rejects import OBJECT_STAGE
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, name_damage, open_database
 from darkroom.targets.kind import Kind, find_kind
-from darkroom.validation.checks import check_accounting, list_checks
+from darkroom.validation.checks import (
+    check_accounting,
+    check_object_accounting,
+    list_checks,
+)
 from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
@@ -110,7 +114,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             files.records,
             files.uses_cache,
         )
-        findings = list(check_accounting(context))
+        findings = [*check_accounting(context), *check_object_accounting(context)]
         checks = list_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}
         for name, policy in policies.items():
@@ -141,20 +145,48 @@ def _open_views(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database with `records`, `matched`, `named`, `fields`, `rejects` and `manifest`."""
     # With two threads, half a million images that are there twice do not fit.
-    with open_database(scratch, threads=1) as connection:
-        create_index_view(connection, "records", files.index_dir, scratch)
-        connection.execute(name_labels(find_kind(target.kind), "records", "named"))
+    kind = find_kind(target.kind)
+    with open_database(scratch, threads=1, has_objects=bool(kind.objects)) as connection:
+        create_index_view(connection, "records", files.index_dir, scratch, kind.told, kind.said)
+        connection.execute(name_labels(kind, "records", "named"))
         create_fields(connection, target.names)
-        create_view(connection, "rejects", [files.rejects_path], scratch, REJECT_COLUMNS)
+        create_rejects(connection, files.rejects_path, kind, scratch)
         if isinstance(files.source, str):
-            manifest = [storage.join(files.source, table.MANIFEST_FILE)]
-            create_view(connection, "manifest", manifest, scratch, _MANIFEST_COLUMNS)
+            _create_manifest(connection, files.source, kind, scratch)
         else:
             connection.execute(_NO_MANIFEST)
         with name_damage("The index, the rejects or the manifest are"):
             match_decoded_copies(connection, "all_matched")
             hide_ignored(connection)
             yield connection
+
+
+def create_rejects(
+    connection: duckdb.DuckDBPyConnection, path: str, kind: Kind, scratch: str
+) -> None:
+    """Makes the views `rejects`, and `lost` of the objects whose images have a record.
+
+    Objects that were rejected are JSON, which is only in the list of rejects.
+
+    Raises:
+        DataError: The file is damaged.
+        OSError: It cannot be read.
+    """
+    create_view(connection, "rejects", [path], scratch, _REJECT_COLUMNS)
+    label = "label" if kind.listed is None else "NULL::VARCHAR"
+    connection.execute(_SPLIT_REJECTS.format(label=label))
+
+
+def _create_manifest(
+    connection: duckdb.DuckDBPyConnection, folder: str, kind: Kind, scratch: str
+) -> None:
+    """Makes the view `manifest`, which has labels where the index has the same ones."""
+    has_labels = kind.listed is None
+    columns = {n: c for n, c in _MANIFEST_COLUMNS.items() if has_labels or n != "label"}
+    paths = [storage.join(folder, table.MANIFEST_FILE)]
+    create_view(connection, "manifest", paths, scratch, columns)
+    if not has_labels:
+        connection.execute(_WITHOUT_LABELS)
 
 
 def create_fields(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
@@ -170,17 +202,26 @@ def name_labels(kind: Kind, records: str, view: str) -> str:
         records: Name of their view.
         view: Name of the new one.
     """
-    column = "label_list" if pa.types.is_list(kind.column) else "label"
-    label = (kind.names or "NULL").format(column=column)
+    label = (kind.names or "NULL").format(column=kind.value_column)
     columns = f"row, uri, split, key, {label} AS label"
     return f"CREATE VIEW {view} AS SELECT {columns} FROM {records} WHERE {kind.names is not None}"
 
 
 _MANIFEST_COLUMNS = {**ROW_COLUMNS, "key": "VARCHAR"}
-REJECT_COLUMNS = {**ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
+_REJECT_COLUMNS = {**ROW_COLUMNS, "stage": "VARCHAR", "reason": "VARCHAR", "detail": "VARCHAR"}
+_SPLIT_REJECTS = f"""
+ALTER VIEW rejects RENAME TO rejects_file;
+CREATE VIEW rejects AS SELECT * REPLACE ({{label}} AS label) FROM rejects_file
+WHERE stage IS DISTINCT FROM '{OBJECT_STAGE}';
+CREATE VIEW lost AS SELECT * EXCLUDE (label) FROM rejects_file WHERE stage = '{OBJECT_STAGE}';
+"""
 
 _CREATE_FIELDS = """
 CREATE TABLE fields AS SELECT unnest(range(1, len(names) + 1)) AS number, unnest(names) AS name
 FROM (SELECT ?::VARCHAR[] AS names)
+"""
+_WITHOUT_LABELS = """
+ALTER VIEW manifest RENAME TO manifest_file;
+CREATE VIEW manifest AS SELECT *, NULL::VARCHAR AS label FROM manifest_file;
 """
 _NO_MANIFEST = "CREATE VIEW manifest AS SELECT row, uri, split, label, key FROM records WHERE false"

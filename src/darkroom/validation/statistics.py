@@ -49,10 +49,12 @@ class ReadIndexBatchesFn(beam.DoFn):
 
 def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:
     """Returns rows of an index in the form that TFDV takes: each cell is a list of values."""
-    names = dict(FEATURES)
-    if "label" in rows.schema.names:
-        names["label"] = find_column_kind(rows["label"].type).shown
-    columns = {name: rows[column] for column, name in names.items() if column in rows.schema.names}
+    columns: dict[str, Any] = {}
+    for column, name in FEATURES.items():
+        if column == "label" and column in rows.schema.names:
+            columns |= find_column_kind(rows["label"].type).measure(rows)
+        elif column in rows.schema.names:
+            columns[name] = rows[column]
     if "extra" in rows.schema.names:
         extra = rows["extra"].combine_chunks()
         if isinstance(extra, pa.ChunkedArray):

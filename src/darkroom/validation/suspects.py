@@ -53,10 +53,9 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
     doubts = suspecting.judge(known, told, targets, names)
     rows = seen.rows[place[doubts.images]].tolist()
     hidden = fetch_hidden(context.connection)
-    is_list = pa.types.is_list(kind.column)
     shown = {
         row: {
-            "suggested": _to_json(value) if is_list else value,
+            "suggested": value if isinstance(value, str) else _to_json(value),
             suspecting.score: float(f"{score:.3g}"),
         }
         for row, value, score in zip(rows, doubts.suggested, doubts.scores, strict=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import OutputError
+from darkroom.images.shapes import make_picture
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
@@ -117,8 +118,8 @@ def test_html_shows_the_most_important_first():
 
 
 def test_html_is_self_contained_and_text_of_the_user_is_never_markup():
-    thumbnails = make_thumbnails([("/b.png", read_fake("/b.png"))])
-    page = Page(encode_html(make_report(EVIL), thumbnails))
+    [(uri, source)] = make_thumbnails([("/b.png", read_fake("/b.png"))]).items()
+    page = Page(encode_html(make_report(EVIL), {uri: make_picture(source, uri)}))
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
     assert page.tags <= set(allowed.split())

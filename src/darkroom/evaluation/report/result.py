@@ -12,8 +12,8 @@ from darkroom.runtime.json_values import build_value
 from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, Row, list_facts
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
-from darkroom.targets.checks import KINDS
 from darkroom.targets.description import Summary
+from darkroom.targets.kind import list_learned
 from darkroom.targets.scoring import find_scoring
 
 MAX_SHOWN_SLICES = 200
@@ -105,7 +105,7 @@ class Evaluation(Result):
         known = build_value(values, dict[str, Any])
         known.pop("score", None)
         kind = known.get("kind", cls.kind)
-        if kind not in KINDS:
+        if kind not in list_learned():
             raise ValueError(f"{kind!r:.80} is not a kind of target")
         metrics = find_scoring(kind).metrics
         names = {each.name for each in fields(metrics)} & {*known}

@@ -17,7 +17,7 @@ from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError, is_environment
 from darkroom.storage import copies
-from darkroom.targets.kind import find_kind
+from darkroom.targets.kind import check_learned, find_kind
 from darkroom.targets.learned import LEARNED_FILE, Learned, decode_learned
 from darkroom.targets.scoring import Floats, Scoring, find_scoring
 
@@ -157,8 +157,9 @@ def check_kind(folder: str, learned: Learned, kind: str) -> None:
     """Checks that a model answers with what images are labelled with.
 
     Raises:
-        DataError: It does not.
+        DataError: It does not, or none of darkroom does.
     """
+    check_learned(kind)
     if learned.kind != kind:
         raise DataError(
             f"The model in {folder} answers with {learned.kind}, and the images are labelled with "

@@ -44,6 +44,7 @@ def encode_gallery(
     dataset = read_dataset(records.examples)
     rows = read_rows(records.index_dir)
     arrays = {"group": rows.group, "side": rows.side, "brightness": rows.brightness}
+    arrays |= {f"measure-{number}": each for number, each in enumerate(rows.measures)}
     # As for the report: that of a pipeline does not depend on the machine.
     if features := open_features(records.index_dir, uses_cache=report.num_kept > 0):
         points = place_on_map(len(rows.row), rows.find_places(features.rows), features.values)

@@ -14,7 +14,8 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.page import make_frame
-from darkroom.runtime.style import THEMES
+from darkroom.runtime.style import COLORS, THEMES
+from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.gallery.tiles import Tile
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
@@ -61,17 +62,20 @@ def encode_page(
         place: Where a later run finds the dataset, in the fields of what the page saves.
     """
     labels = list(dict.fromkeys((*report.labels, *(name for each in rows.sets for name in each))))
+    kind = find_kind(dataset.target.kind)
     number = {label: place for place, label in enumerate(labels)}
     facts = {
         "fingerprint": dataset.fingerprint,
         "place": place,
-        "kind": dataset.target.kind,
+        "relabels": kind.relabels,
+        "filters": [each._asdict() for each in kind.filters],
         "count": len(rows.row),
         "title": report.title,
         "verdict": format_verdict(report),
         "tone": report.tone,
         "scope": format_scope(report),
         "splits": SPLITS,
+        "colors": COLORS,
         "labels": labels,
         "sets": [[number[name] for name in each] for each in rows.sets],
         "findings": findings,

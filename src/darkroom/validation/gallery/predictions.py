@@ -16,8 +16,9 @@ from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, UsageError
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_rows
-from darkroom.manifest.sources import Source, open_sources
+from darkroom.manifest.sources import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.gallery.rows import Numbers, Rows
@@ -128,7 +129,7 @@ def open_predictions(path: str | os.PathLike[str]) -> list[Source]:
         OSError: It cannot be read.
     """
     try:
-        return open_sources(path, _OPTIONS.columns)
+        return open_sources(path, _OPTIONS)
     except DataError as error:
         raise DataError(error.message, _HINT) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
 from darkroom.features.components import find_axes, measure_scatter, project
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import Kind, find_column_kind
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 _COLUMNS = ("row", "split", "label", "height", "width", "luminance")
 # Labels have no control characters.
 _SEPARATOR = "\x1f"
-UNKNOWN = 255
+UNKNOWN, NOT_MEASURED = 255, 65_535
 # The map has 12 bits a side; the last number says that a row is not on it.
 MAP_SIDE = 4095
 # Of the rows, those outside are drawn at the edge of the map.
@@ -36,6 +38,8 @@ class Rows(NamedTuple):
         side: Shorter side in pixels, uint16 [N]; 0 where it is not known.
         brightness: Mean luminance, 0 to 254, uint8 [N]; 255 where it is not known.
         sets: What images are labelled with, by number: each a tuple of labels.
+        measures: The values of the filters of the kind of target, uint16 [N] each; 65,535 where
+            they are not known.
     """
 
     row: Numbers
@@ -43,6 +47,7 @@ class Rows(NamedTuple):
     side: Numbers
     brightness: Numbers
     sets: tuple[tuple[str, ...], ...]
+    measures: Sequence[Numbers] = ()
 
     def find_places(self, rows: Iterable[int]) -> Numbers:
         """Returns the place in the index of rows of the source, int64; -1 where it has none."""
@@ -62,7 +67,8 @@ def read_rows(index_dir: str) -> Rows:
         OSError: It cannot be read.
     """
     table = read_index(index_dir, [*_COLUMNS])
-    sets, numbers = _number_labels(table["label"])
+    kind = find_column_kind(table["label"].type)
+    sets, numbers = _number_labels(kind.list_names(table["label"].combine_chunks()))
     splits = pc.index_in(table["split"], pa.array(SPLITS)).to_numpy()
     group = numbers * len(SPLITS) + splits
     side = pc.fill_null(pc.min_element_wise(table["height"], table["width"]), 0).to_numpy()
@@ -75,21 +81,43 @@ def read_rows(index_dir: str) -> Rows:
         side.clip(0, 65_535).astype(np.uint16),
         np.where(known, brightness, UNKNOWN).astype(np.uint8),
         sets,
+        _measure(table, kind),
     )
 
 
-def _number_labels(column: pa.ChunkedArray) -> tuple[tuple[tuple[str, ...], ...], Numbers]:
+def _measure(table: pa.Table, kind: Kind) -> list[Numbers]:
+    """Returns what people may choose rows by, besides their labels."""
+    if not kind.filters:
+        return []
+    parts: list[list[Numbers]] = [[] for _ in kind.filters]
+    for batch in table.to_batches(BATCH_ROWS):
+        found = kind.measure(pa.Table.from_batches([batch]))
+        for part, each in zip(parts, kind.filters, strict=True):
+            part.append(_take_least(found[each.name]))
+    return [np.concatenate([np.empty(0, np.uint16), *part]) for part in parts]
+
+
+def _take_least(column: pa.Array) -> Numbers:
+    """Returns the value of each row, or the least of a list, uint16 [N]."""
+    least = np.full(len(column), np.inf)
+    if pa.types.is_list(column.type):
+        rows = pc.list_parent_indices(column).to_numpy()
+        np.fmin.at(least, rows, column.flatten().to_numpy(zero_copy_only=False))
+    else:
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        least[known] = column.drop_null().to_numpy(zero_copy_only=False)
+    return least.round().clip(0, NOT_MEASURED).astype(np.uint16)
+
+
+def _number_labels(names: pa.ListArray) -> tuple[tuple[tuple[str, ...], ...], Numbers]:
     """Returns the labels that rows have, sorted, and the number of those of each row.
 
     Numbers to predict are not labels: such rows have none.
     """
-    if pa.types.is_list(column.type) and pa.types.is_string(column.type.value_type):
-        # An image with none of the labels is one without labels here.
-        column = pc.binary_join(column, _SEPARATOR)
-    elif not pa.types.is_string(column.type):
-        return ((),), np.zeros(len(column), np.int64)
-    texts = sorted(pc.unique(pc.fill_null(column, "")).to_pylist())
-    numbers = pc.index_in(pc.fill_null(column, ""), pa.array(texts, pa.string())).to_numpy()
+    # An image with none of the labels is one without labels here.
+    joined = pc.fill_null(pc.binary_join(names, _SEPARATOR), "")
+    texts = sorted(pc.unique(joined).to_pylist())
+    numbers = pc.index_in(joined, pa.array(texts, pa.string())).to_numpy(zero_copy_only=False)
     return tuple(tuple(filter(None, text.split(_SEPARATOR))) for text in texts), numbers
 
 

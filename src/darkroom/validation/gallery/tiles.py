@@ -16,6 +16,7 @@ from darkroom.images.records import find_records, read_record_images
 from darkroom.images.thumbnails import make_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
+from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Rows
 from darkroom.validation.report.pictures import Records
@@ -28,6 +29,8 @@ CLASS_TILES = 8
 LARGE_PIXELS, SMALL_PIXELS = 288, 112
 MAX_LARGE = 320
 _COLUMNS = ("uri", "label", "height", "width")
+# Of an image; each takes some bytes in the page beside its text.
+MAX_SHAPES, _SHAPE_BYTES = 200, 48
 
 
 class Tile(NamedTuple):
@@ -40,6 +43,7 @@ class Tile(NamedTuple):
         label: What it is labelled with, as text.
         size: Width and height in pixels; None where that is not known.
         picture: `data:image/jpeg` URI; empty when the image could not be read.
+        shapes: What is drawn over it.
         score: Probability of the label that a model says; None without one.
     """
 
@@ -49,6 +53,7 @@ class Tile(NamedTuple):
     label: str
     size: tuple[int, int] | None
     picture: str
+    shapes: Sequence[Shape] = ()
     score: float | None = None
 
 
@@ -110,8 +115,17 @@ def make_tiles(
     tiles, kind = [], find_kind(dataset.target.kind)
     for place in filter(found.__contains__, places):
         row, picture = found[place], pictures.get(place, "")
-        max_bytes -= len(picture)
+        shapes = _round(kind.list_shapes(row["label"], dataset.labels)[:MAX_SHAPES])
+        max_bytes -= len(picture) + sum(_SHAPE_BYTES + len(shape.text) for shape in shapes)
         size = (row["width"], row["height"]) if row["height"] else None
-        label, shown = kind.show(row["label"]), picture if max_bytes > 0 else ""
-        tiles.append(Tile(place, row["row"], row["uri"] or "", label, size, shown))
+        label, shown = kind.show(row["label"]), (picture, shapes) if max_bytes > 0 else ("", ())
+        tiles.append(Tile(place, row["row"], row["uri"] or "", label, size, *shown))
     return tiles
+
+
+def _round(shapes: Sequence[Shape]) -> list[Shape]:
+    """Returns shapes with four digits, which is less than a pixel of a tile."""
+    sides = ("left", "top", "right", "bottom")
+    return [
+        each._replace(**{side: round(getattr(each, side), 4) for side in sides}) for each in shapes
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from darkroom.dataset.labels import format_unannotated
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, format_doubts
 from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
@@ -18,6 +19,8 @@ from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, Row, format_more, format_row
 
 REPORT_FORMAT_VERSION = 1
+# Rows that a terminal or a notebook shows.
+_MAX_SUMMARY = 20
 # What the report on changes is about.
 DIFF_TITLE = "Changes"
 _EQUAL = ("leakage", "label_conflicts", "duplicates")
@@ -54,6 +57,8 @@ class DatasetCounts:
         numbers: The names of the numbers, where images are labelled with numbers.
         summary: What the kind of target says of the records beside, as rows of a table.
         unannotated: Records by split that are not annotated, where others may be.
+        objects: Numbers of the objects, as the commit has them; None where there are none.
+        lost: Objects that were rejected alone, by reason, most frequent first.
     """
 
     rows: int
@@ -66,6 +71,8 @@ class DatasetCounts:
     numbers: tuple[str, ...] = field(default=(), kw_only=True)
     summary: tuple[Row, ...] = field(default=(), kw_only=True)
     unannotated: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    objects: ObjectCounts | None = field(default=None, kw_only=True)
+    lost: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     @property
     def num_rejected(self) -> int:
@@ -80,7 +87,8 @@ class DatasetReport(DatasetCounts):
     Attributes:
         policies: The policy of each check.
         findings: The findings; those that stop a run come first.
-        rejects: The first ten rejected rows: row, uri, split, label, reason, detail.
+        rejects: The first ten rejected rows: row, uri, split, label, reason, detail; then the first
+            ten rows with an object that was rejected alone.
         num_header_only: Records with an image that was not decoded before it was written.
         num_unlike: Records with an image that has no perceptual hash.
         histograms: By column of the index: height and width (pixels), luminance (0-255).
@@ -146,7 +154,10 @@ class DatasetReport(DatasetCounts):
         """Returns the report as JSON text with a final newline, equal for equal reports."""
         header = {"format_version": REPORT_FORMAT_VERSION, "blessed": self.blessed}
         # ASCII only: file names may hold lone surrogates, which UTF-8 cannot encode.
-        return json.dumps({**header, **asdict(self)}, indent=2) + "\n"
+        values = asdict(self)
+        if self.objects is None:
+            del values["objects"], values["lost"]
+        return json.dumps({**header, **values}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> DatasetReport:
@@ -180,6 +191,13 @@ def format_verdict(report: DatasetReport) -> str:
     return f"Passed{also}."
 
 
+def list_objects(objects: ObjectCounts) -> list[tuple[str, int]]:
+    """Returns what became of objects, with the number of each; what must be 0 is left out."""
+    shown = ("written", "rejected", "deduplicated", "merged")
+    numbers = [(name, getattr(objects, name)) for name in shown]
+    return [(name, number) for name, number in numbers if number or name in shown[:2]]
+
+
 def format_accounting(report: DatasetReport) -> str:
     """Returns where the rows of the source went, in one sentence."""
     dropped = f"{report.deduplicated - report.excluded:,} deduplicated"
@@ -187,10 +205,14 @@ def format_accounting(report: DatasetReport) -> str:
         dropped += f", {report.excluded:,} excluded"
     elif report.deduplicated:
         dropped += " or excluded"  # without a manifest, nobody knows which
-    return (
+    rows = (
         f"{format_count(report.rows, 'row')} in the source: {report.written:,} written, "
         f"{report.num_rejected:,} rejected, {dropped}."
     )
+    if report.objects is None:
+        return rows
+    numbers = ", ".join(f"{number:,} {name}" for name, number in list_objects(report.objects))
+    return f"{rows} {format_count(report.objects.read, 'object')}: {numbers}."
 
 
 def format_scope(report: DatasetReport) -> str:
@@ -244,7 +266,8 @@ def describe_contents(counts: DatasetCounts) -> list[ResultRow]:
     rows: list[ResultRow] = [describe_classes(counts.classes, counts.labels, counts.numbers)]
     if summary := round_summary(counts):
         cells = [["" if cell is None else f"{cell}" for cell in row.values()] for row in summary]
-        rows.append(Table("", ["", *list(summary[0])[1:]], cells))
+        table = Table("", ["", *list(summary[0])[1:]], cells)
+        rows.append(table.shorten(_MAX_SUMMARY, ": all are in report.json"))
     unknown = format_unannotated(counts.unannotated)
     return [*rows, unknown] if unknown else rows
 

@@ -44,6 +44,9 @@ CHECK_TITLES: Mapping[str, str] = {
     "relabelled": "With another label",
     "redrawn": "With other pixels",
     "encoded": "In other bytes",
+    "objects_added": "Objects added",
+    "objects_gone": "Objects gone",
+    "objects_moved": "Objects moved",
 }
 
 Row = Mapping[str, Any]

@@ -29,6 +29,7 @@ from darkroom.validation.report.dataset_report import (
     format_header_only,
     format_scope,
     format_verdict,
+    list_objects,
     round_summary,
 )
 from darkroom.validation.report.findings import (
@@ -43,6 +44,7 @@ from darkroom.validation.report.findings import (
 )
 
 _MAX_CLASSES = 200
+_ALL = ": all are in report.json"
 _HISTOGRAM_TITLES = {
     "height": "Height in pixels",
     "width": "Width in pixels",
@@ -53,8 +55,8 @@ _LONG_COLUMNS = frozenset({"uri", "detail", "long"})
 _TWO = ("records", 2)
 _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
-# `data:image/jpeg` URI by URI of the source image.
-Thumbnails = Mapping[str, str]
+# By URI of the source image.
+Thumbnails = Mapping[str, Html]
 
 
 def make_report_page(
@@ -119,6 +121,8 @@ def _list_tiles(report: DatasetReport) -> list[tuple[str, str]]:
         "rejected": report.num_rejected,
         dropped: report.deduplicated,
     }
+    if report.objects is not None:
+        numbers |= {f"objects {name}": number for name, number in list_objects(report.objects)}
     return [(f"{number:,}", name) for name, number in numbers.items()]
 
 
@@ -183,9 +187,7 @@ def _list_pair(row: Row, thumbnails: Thumbnails) -> Iterator[Cell]:
 
 def _make_picture(row: Row, thumbnails: Thumbnails) -> Drawn:
     uri = str(row.get("uri"))
-    if uri not in thumbnails:
-        return Drawn("", _NO_PICTURE)
-    return Drawn("", element("img", src=thumbnails[uri], alt=uri, class_="thumb"))
+    return Drawn("", thumbnails.get(uri, _NO_PICTURE))
 
 
 def _make_cell(name: str, value: Any) -> Cell:
@@ -206,28 +208,33 @@ def _make_classes(report: DatasetReport) -> Part | None:
     unknown = format_unannotated(report.unannotated)
     return make_section(
         "Splits and classes" if labels else "Splits",
-        make_table(table.shorten(_MAX_CLASSES + 1, ": all are in report.json"), "bars"),
-        make_table(_list_rows(round_summary(report), {})),
+        make_table(table.shorten(_MAX_CLASSES + 1, _ALL), "bars"),
+        make_table(_list_rows(round_summary(report), {}).shorten(_MAX_CLASSES + 1, _ALL)),
         make_note(unknown) if unknown else None,
     )
 
 
 def _make_rejects(report: DatasetReport) -> Part | None:
-    if not report.rejected:
+    if not report.rejected and not report.lost:
         return None
-    most = max(report.rejected.values())
     # The finding has shown these rows already.
     is_listed = any(finding.check == "rejects" for finding in report.findings)
-    reasons: list[list[Cell]] = [
-        [reason, make_bar(n, n / most, "bad")] for reason, n in report.rejected.items()
-    ]
     share = report.num_rejected / max(report.rows, 1)
     return make_section(
-        "Rejected rows",
+        "Rejected rows and objects" if report.lost else "Rejected rows",
         make_text(f"{format_count(report.num_rejected, 'row')}, {share:.2%} of the source."),
-        make_table(Table("", ["reason", "rows"], reasons), "bars"),
+        _list_reasons("rows", report.rejected),
+        _list_reasons("objects of other rows", report.lost),
         None if is_listed else make_table(_list_rows(report.rejects, {})),
     )
+
+
+def _list_reasons(what: str, counts: Mapping[str, int]) -> Part | None:
+    most = max(counts.values(), default=1)
+    rows: list[list[Cell]] = [
+        [reason, make_bar(n, n / most, "bad")] for reason, n in counts.items()
+    ]
+    return make_table(Table("", ["reason", what], rows), "bars")
 
 
 def _make_read_as(report: DatasetReport) -> Part | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from darkroom import storage
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DarkroomError
 from darkroom.images.records import find_records, read_record_images
+from darkroom.images.shapes import make_picture
 from darkroom.images.thumbnails import make_thumbnails
+from darkroom.runtime.markup import Html
+from darkroom.targets.description import Shape
+from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
 
@@ -33,11 +38,11 @@ class Pictures(NamedTuple):
     """The pictures of a report.
 
     Attributes:
-        thumbnails: `data:image/jpeg` URI by URI of the source image.
+        thumbnails: The element of a page, with its shapes, by URI of the source image.
         missing: How many are missing, and why, as a sentence; empty if none is.
     """
 
-    thumbnails: Mapping[str, str]
+    thumbnails: Mapping[str, Html]
     missing: str = ""
 
 
@@ -52,16 +57,20 @@ def make_pictures(
         sources: Reads the images that are not read from records.
     """
     rows = dict(islice(_list_pictured(report), MAX_THUMBNAILS))
-    thumbnails = {}
+    thumbnails, drawn = {}, {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
         thumbnails = make_thumbnails((uris[row], data) for row, data in read_images(records, uris))
+        drawn = _read_shapes(records, uris)
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
     count = len(rows) - len(thumbnails)
     why = sources.ended or "their images cannot be read"
+    pictures = {
+        uri: make_picture(source, uri, *drawn.get(uri, ())) for uri, source in thumbnails.items()
+    }
     return Pictures(
-        thumbnails, f"{count} of {len(rows)} pictures are missing: {why}." if count else ""
+        pictures, f"{count} of {len(rows)} pictures are missing: {why}." if count else ""
     )
 
 
@@ -77,6 +86,21 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
             if uri and uri not in seen:
                 seen.add(uri)
                 yield uri, row[f"{side}row"]
+
+
+def _read_shapes(
+    records: Records, uris: Mapping[int, str]
+) -> dict[str, tuple[Sequence[Shape], tuple[int, int]]]:
+    """Returns the shapes of records, and their sizes in pixels (width, height), by URI."""
+    drawn = {}
+    with suppress(OSError, DarkroomError, LookupError):
+        dataset = read_dataset(records.examples)
+        kind = find_kind(dataset.target.kind)
+        for row in find_records(*records, [*uris], ["uri", "label", "height", "width"]):
+            if row["uri"] == uris[row["row"]]:
+                shapes = kind.list_shapes(row["label"], dataset.labels)
+                drawn[row["uri"]] = shapes, (row["width"], row["height"])
+    return drawn
 
 
 def read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:

@@ -24,7 +24,7 @@ function answer(action, value) {
 }
 
 function relabel() {
-  const text = inputs.relabel.value.trim(), hasSeveral = facts.kind === "labels";
+  const text = inputs.relabel.value.trim(), hasSeveral = facts.relabels === "several";
   const names = hasSeveral ? text.split(",").map((each) => each.trim()) : [text];
   const unknown = names.find((each) => !facts.labels.includes(each));
   if (unknown !== undefined) return say(`${unknown || "Nothing"} is not a label of this dataset.`);
@@ -61,7 +61,7 @@ export function makeBar() {
   const group = h("div", { class: "group acts", role: "group", "aria-label": "Selected images" },
     actions,
     hasSuggested ? keyButton("Take suggestion", "t", takeSuggested) : null,
-    facts.labels.length ? makeRelabel() : null,
+    facts.relabels && facts.labels.length ? makeRelabel() : null,
     makeMove());
   const total = h("span", { class: "total" });
   const save = h("button", { class: "main", onclick: saveDecisions }, `${mustBeCopied ? "Copy" : "Save"} decisions`);

@@ -36,6 +36,10 @@ export const tiles = readBlock("tiles");
 export const tileAt = new Map(tiles.map((tile) => [tile.place, tile]));
 export const side = readArray("side");
 export const brightness = readArray("brightness");
+// What the kind of target says of every row: 65535 where it is not known.
+export const measures = facts.filters.map((each, at) => ({
+  ...each, name: `measure-${at}`, values: readArray(`measure-${at}`),
+}));
 
 const group = readArray("group");
 export const splitOf = new Uint8Array(count);
@@ -70,16 +74,15 @@ if (told) {
 for (const finding of facts.findings) {
   const judged = finding.items.filter((item) => facts.labels.length && "suggested" in item.facts);
   finding.suggested = new Map(judged.map(({ places, facts: { suggested } }) =>
-    [places[0], facts.kind === "labels" ? JSON.parse(suggested) : suggested]));
+    [places[0], facts.relabels === "several" ? JSON.parse(suggested) : suggested]));
 }
 
 const packedMap = readArray("map");
 export const points = packedMap && unpackMap(packedMap);
 export const offMap = 4095;
-export const mapColors = [
-  "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
-  "#b07aa1", "#9c755f", "#edc948", "#d9829f", "#8c8c99",
-];
+// Of classes, by their numbers.
+export const colors = facts.colors;
+export const hasShapes = tiles.some((tile) => tile.shapes.length);
 
 // Labels by their numbers; an image without labels has the last one.
 export const labelNames = [...facts.labels, "no label"];

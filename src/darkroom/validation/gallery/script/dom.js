@@ -1,6 +1,8 @@
 // Elements made of text that never becomes markup, and the one way in which parts of the page
 // tell each other that something changed.
 
+import { colors } from "./data.js";
+
 // Control, format, surrogate, private and unassigned characters, ends of lines and paragraphs:
 // a right-to-left mark could make "gpj.exe" look like "exe.jpg".
 const hiddenCharacters = /[\p{C}\p{Zl}\p{Zp}]/gu;
@@ -37,9 +39,35 @@ export function keyButton(name, key, act, attributes = {}) {
   return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": key }, name, hint);
 }
 
+// The page names no address, so that it can be searched for them.
+const svgNames = document.getElementById("svg").namespaceURI;
+
+function draw(name, attributes, text = "") {
+  const node = document.createElementNS(svgNames, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.textContent = visible(text);
+  return node;
+}
+
+// A picture with what is drawn over it, whose places are shares of its sides.
+function drawShapes({ picture, shapes, size: [width, height] }) {
+  const node = draw("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  const letter = Math.max(width, height) / 28;
+  node.append(draw("image", { href: picture, width, height, preserveAspectRatio: "none" }));
+  for (const [text, left, top, right, bottom, tone] of shapes) {
+    const x = left * width, y = top * height, color = colors[tone % colors.length];
+    const sides = { width: (right - left) * width, height: (bottom - top) * height };
+    // A dark line below the colored one, which is seen on any photograph.
+    for (const stroke of ["#000", color]) node.append(draw("rect", { x, y, ...sides, stroke }));
+    node.append(draw("text", { x, y: Math.max(y - letter / 4, letter), "font-size": letter }, text));
+  }
+  return node;
+}
+
 // An image of the page's own data. Its name says nothing that the text beside it does not say.
 export function picture(tile) {
   if (!tile || !tile.picture) return h("span", { class: "none" }, "no picture");
+  if (tile.shapes.length) return drawShapes(tile);
   const node = h("img", { alt: "", decoding: "async" });
   node.src = tile.picture; // Not as an attribute: it is long, and plain ASCII.
   return node;

@@ -1,11 +1,12 @@
 // Which rows are shown. Each filter has a bit in `misses` of every row that it hides, so a change
 // of one filter is one pass over its column, and one pass a part counts again.
 
-import { brightness, confusionOf, confusions, count, facts, setOf, side, splitOf } from "./data.js";
+import { brightness, confusionOf, confusions, count, facts, measures, setOf, side, splitOf } from "./data.js";
 import { changed } from "./dom.js";
 
 const filterNames = [
   "finding", "split", "label", "mistake", "side", "brightness", "map", "decided", "name",
+  ...measures.map((each) => each.name),
 ];
 const filterBits = Object.fromEntries(filterNames.map((name, at) => [name, 1 << at]));
 const misses = new Uint16Array(count);
@@ -38,6 +39,7 @@ function makeBins(values, unknown, most = 24) {
 }
 
 export const bins = { side: makeBins(side, 0), brightness: makeBins(brightness, 255) };
+for (const each of measures) bins[each.name] = makeBins(each.values, 65535);
 
 // Sets a filter: `keep(place)` says which rows pass it. Without `keep` all rows do.
 export function setFilter(name, value, keep) {
@@ -64,8 +66,7 @@ export function isShown(place) {
 const columns = {
   split: [splitOf, facts.splits.length],
   label: [setOf, facts.sets.length],
-  side: [bins.side.binOf, bins.side.bars.length + 1],
-  brightness: [bins.brightness.binOf, bins.brightness.bars.length + 1],
+  ...Object.fromEntries(Object.entries(bins).map(([name, each]) => [name, [each.binOf, each.bars.length + 1]])),
   ...(confusionOf && { mistake: [confusionOf, confusions.length] }),
 };
 

@@ -1,6 +1,6 @@
 // Puts the page together, and has its keys.
 
-import { count, facts, labelNames, labelsOfSet, points, setOf, tiles } from "./data.js";
+import { count, facts, labelNames, labelsOfSet, measures, points, setOf, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
 import { countOf, fill, format, h, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
@@ -123,6 +123,7 @@ function start() {
     ...makeSidebar(),
     makeHistogram("side", "Shorter side", "pixels"),
     makeHistogram("brightness", "Brightness", "mean luminance, 0 to 254"),
+    ...measures.map((each) => makeHistogram(each.name, each.title, each.unit)),
   ];
   const map = points ? makeMap() : null;
   const bar = makeBar();

@@ -1,7 +1,7 @@
 // The map of the features: a point for each row, in the pixels of a canvas. A lasso, or what is in
 // view, becomes a filter.
 
-import { count, facts, mapColors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
+import { count, facts, colors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
 import { fill, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 
@@ -50,7 +50,7 @@ export function makeMap() {
       for (let x = -reach; x <= reach; x++) if (Math.hypot(x, y) < size / 2 - 0.3) disc.push(y * width + x);
     }
     // The color of a row is that of its first label.
-    const inks = facts.sets.map((labels) => mixInk(mapColors[(labels[0] ?? 0) % mapColors.length], 230));
+    const inks = facts.sets.map((labels) => mixInk(colors[(labels[0] ?? 0) % colors.length], 230));
     const hiddenInk = mixInk(hiddenColor, 90);
     const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
     for (let i = 0; i < count; i++) {

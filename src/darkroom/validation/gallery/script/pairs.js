@@ -27,7 +27,7 @@ function makePair(item, number, total) {
   );
   const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
     keyButton(name, key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
-  if (facts.kind === "label" && showLabel(left) !== showLabel(right)) {
+  if (facts.relabels === "one" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
     const labels = [[left, right], [right, left]].map(([from, to]) =>
       h("button", { onclick: () => decide("relabel", [[showLabel(from), [to]]]) }, `Both ${showLabel(from)}`),

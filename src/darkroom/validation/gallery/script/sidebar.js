@@ -1,7 +1,7 @@
 // What is on the left: findings, splits, labels and decisions, each with its count and a filter.
 
 import { confusionOf, confusions, count, facts, points, setOf, splitOf, tiles } from "./data.js";
-import { labelNames, labelsOfSet, mapColors } from "./data.js";
+import { colors, hasShapes, labelNames, labelsOfSet } from "./data.js";
 import { countDecided, isDecided } from "./decisions.js";
 import { fill, format, h } from "./dom.js";
 import { filters, setFilter, tallies } from "./filters.js";
@@ -119,7 +119,7 @@ function makeLabels() {
   const all = countLabels(), values = [...labelNames.keys()].filter((label) => all[label] > 0);
   return values.length < 2 ? null : makeFilter("Labels", "label", {
     values, name: (label) => labelNames[label], count: countLabels, toggle: filterByLabel,
-    color: (label) => points && mapColors[label % mapColors.length],
+    color: (label) => (points || hasShapes) && colors[label % colors.length],
   });
 }
 
