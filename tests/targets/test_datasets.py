@@ -112,7 +112,8 @@ def test_images_that_are_not_annotated_are_counted(datasets):
     assert describe(datasets["labels"])[-1] == "  (not known)      6     2"
     assert describe(datasets["numbers"]) == ["Numbers    w, h"]
     labels = read_dataset(str(datasets["labels"])).labels
-    counted = count_classes(str(datasets["labels"] / "index"), labels)
+    list_names = find_kind("labels").list_names
+    counted = count_classes(str(datasets["labels"] / "index"), labels, list_names)
     assert {split: counts[""] for split, counts in counted.items()} == {"train": 6, "eval": 2}
 
 

@@ -23,8 +23,8 @@ class Kind(str, Enum):
     """The kinds of a column: tensorflow-recorder's types and ours.
 
     `LABELS` holds any number of labels, `LABEL_MARK` has 1 where an image has the label of its
-    name, else 0, and `TARGET` is a number to predict. `SPAN` is a whole number: images of one span
-    never share a shard with those of another one.
+    name, else 0, `TARGET` is a number to predict, and `OBJECTS` holds boxes. `SPAN` is a whole
+    number: images of one span never share a shard with those of another one.
     """
 
     SPLIT = "split"
@@ -34,6 +34,7 @@ class Kind(str, Enum):
     LABELS = "labels"
     LABEL_MARK = "label_mark"
     TARGET = "target"
+    OBJECTS = "objects"
     INTEGER = "integer"
     FLOAT = "float"
     STRING = "string"
@@ -45,7 +46,7 @@ class Kind(str, Enum):
 _INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
 _FORM = 'Write it as in {"path": "image", "species": "string_label"}'
 # A column of these says alone what an image is labelled with; there are several of the others.
-SINGLE_TARGETS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS)
+SINGLE_TARGETS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS, Kind.OBJECTS)
 # The kind of target that columns hold; see `darkroom.targets`.
 TARGETS = {
     Kind.STRING_LABEL: "label",
@@ -53,6 +54,7 @@ TARGETS = {
     Kind.LABELS: "labels",
     Kind.LABEL_MARK: "labels",
     Kind.TARGET: "numbers",
+    Kind.OBJECTS: "boxes",
 }
 
 # Names that need no schema, compared in lower case.
@@ -69,6 +71,7 @@ KNOWN_NAMES = {
         "file",
     ),
     Kind.STRING_LABEL: ("label", "labels", "class", "category"),
+    Kind.OBJECTS: ("objects",),
 }
 
 
@@ -96,10 +99,11 @@ class Schema:
                 f"The schema names columns twice: {repeated}.", "Name each column once."
             )
         for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), SINGLE_TARGETS, (Kind.ID,), (Kind.SPAN,)):
-            found = [name for name, kind in self.columns if kind in kinds]
+            found = {name: kind for name, kind in self.columns if kind in kinds}
             if len(found) > 1:
+                used = " or ".join(repr(kind.value) for kind in kinds if kind in found.values())
                 raise UsageError(
-                    f"Only one column can be of kind {kinds[0].value!r}, got {found}.",
+                    f"Only one column can be of kind {used}, got {[*found]}.",
                     "Give the others another kind, or 'ignored'.",
                 )
         targets = {kind for _, kind in self.columns if kind in TARGETS}
@@ -232,9 +236,11 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
     roles = {}
     for kind, known in KNOWN_NAMES.items():
         lowered = {name.strip().lower(): name for name in reversed(names)}
-        if found := next((lowered[name] for name in known if name in lowered), None):
+        found = next((lowered[name] for name in known if name in lowered), None)
+        # A number of objects is a feature.
+        if found and (kind is not Kind.OBJECTS or kinds.get(found, Kind.STRING) is Kind.STRING):
             roles[found] = kind
-    for kind in KNOWN_NAMES.keys() - roles.values():
+    for kind in KNOWN_NAMES.keys() - roles.values() - {Kind.OBJECTS}:
         _check_misspelt(kind, names, roles)
     return Schema(tuple((name, roles.get(name, kinds.get(name, Kind.STRING))) for name in names))
 

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-KINDS = ("label", "labels", "numbers")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = ("label", "labels", "numbers", "boxes")
+
+
+class Found(NamedTuple):
+    """What a check finds in some rows of an index.
+
+    Attributes:
+        total: How many faults.
+        ranked: Some of them as rows of a finding, each with a number: the highest comes first.
+    """
+
+    total: int
+    ranked: Sequence[tuple[float, Mapping[str, Any]]]
 
 
 class TargetCheck(NamedTuple):
@@ -15,12 +31,15 @@ class TargetCheck(NamedTuple):
         name: Its name, of which users choose a policy.
         policy: The default: `fail`, `warn` or `off`.
         title: What it looks for.
-        sql: Gives a row for each fault. It reads the view `records`, with what images are labelled
-            with as text in `label` and as a list in `label_list`; `named`, with a row for each
-            label of an image; and `fields`, with `number` (from 1) and `name` of each number of the
-            dataset. A column `detail` is for people.
+        sql: Gives a row for each fault, in order. It reads the views `records`, with what images
+            are labelled with as text in `label` and as a list in `label_list`; `named`, with a row
+            for each label of an image; `lost`, with a row for each object that was rejected alone;
+            and `fields`, with `number` (from 1) and `name` of each number of the dataset. A column
+            `detail` is for people.
         message: What was found, with `{count}`.
         hint: What to do.
+        find: Finds the faults in rows of the index where SQL would compare too much; it gets the
+            columns `row`, `uri`, `split` and `label`, some rows at a time. Else None.
     """
 
     name: str
@@ -29,6 +48,7 @@ class TargetCheck(NamedTuple):
     sql: str
     message: str
     hint: str
+    find: Callable[[pa.Table], Found] | None = None
 
 
 def list_checks(kind: str) -> tuple[TargetCheck, ...]:

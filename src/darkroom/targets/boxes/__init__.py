@@ -1,0 +1,1 @@
+"""Boxes of objects, each with a class: what detectors learn."""

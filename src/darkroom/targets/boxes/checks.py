@@ -1,0 +1,106 @@
+"""Checks for boxes: their sizes, those that are there twice, and images without any."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from darkroom.targets.boxes.queries import OBJECTS
+from darkroom.targets.checks import Found, TargetCheck
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A side of a box that nothing can be seen in, in pixels of the stored image.
+TINY_PIXELS = 3
+# Share of the image from which a box says no more than a label.
+HUGE_SHARE = 0.99
+# How much of two boxes is in both (intersection over union): more than one hand draws twice.
+TWIN_IOU, CROSSED_IOU = 0.95, 0.9
+# Share of the annotated images of a split.
+EMPTY_SHARE = 0.5
+
+_SIZE = "printf('%.0f x %.0f pixels', across, down)"
+_TINY = f"""{OBJECTS}
+SELECT row, uri, split, label, {_SIZE} AS detail FROM objects
+WHERE least(across, down) < {TINY_PIXELS} ORDER BY least(across, down), row, number
+"""
+_HUGE = f"""{OBJECTS}
+SELECT row, uri, split, label, {_SIZE} AS detail FROM objects
+WHERE (xmax - xmin) * (ymax - ymin) >= {HUGE_SHARE} AND NOT is_crowd ORDER BY row, number
+"""
+_OUTSIDE = """
+SELECT row, uri, split, detail FROM lost WHERE reason = 'outside_image' ORDER BY row, detail
+"""
+_EMPTY = f"""
+SELECT split, count(*) AS records, count(*) FILTER (len(label_list) = 0) AS empty
+FROM records WHERE label_list IS NOT NULL GROUP BY split
+HAVING empty > {EMPTY_SHARE} * records ORDER BY split
+"""
+
+# A box is compared with so many others, whose left sides are next to its own.
+_MAX_COMPARED = 100
+_NOT_ALL = f"Each box was compared with the {_MAX_COMPARED} that begin next to it."
+
+
+def _find_overlaps(rows: pa.Table, least: float, same_class: bool) -> Found:
+    """Finds pairs of boxes of an image with more than a share in common."""
+    # Whoever lists the checks needs no NumPy.
+    from darkroom.targets.boxes.overlaps import find_overlaps
+
+    return find_overlaps(rows, least, _MAX_COMPARED, same_class=same_class)
+
+
+CHECKS = (
+    TargetCheck(
+        "tiny_boxes",
+        "warn",
+        "Boxes of a few pixels",
+        _TINY,
+        f"Boxes with a side of less than {TINY_PIXELS} pixels: {{count:,}}.",
+        "Nothing can be seen in them. Look whether a click became a box, and delete it.",
+    ),
+    TargetCheck(
+        "huge_boxes",
+        "warn",
+        "Boxes of whole images",
+        _HUGE,
+        f"Boxes that cover {HUGE_SHARE:.0%} of their image or more: {{count:,}}.",
+        "Such a box says what a label says. Draw it around the object, or leave it out.",
+    ),
+    TargetCheck(
+        "outside_boxes",
+        "warn",
+        "Boxes outside their images",
+        _OUTSIDE,
+        "Boxes that were rejected because they are outside their image: {count:,}.",
+        "Often the boxes are of an image in another size, or before a turn. See rejects.jsonl.",
+    ),
+    TargetCheck(
+        "twin_boxes",
+        "warn",
+        "Boxes that are there twice",
+        "",
+        f"Pairs of boxes of one class with more than {TWIN_IOU:.0%} in common: {{count:,}}.",
+        f"Delete one of them: both count. {_NOT_ALL}",
+        partial(_find_overlaps, least=TWIN_IOU, same_class=True),
+    ),
+    TargetCheck(
+        "crossed_classes",
+        "warn",
+        "Boxes of two classes at one place",
+        "",
+        f"Pairs of boxes of two classes with more than {CROSSED_IOU:.0%} in common: {{count:,}}.",
+        f"One of the classes is wrong, or a class is a part of the other one. {_NOT_ALL}",
+        partial(_find_overlaps, least=CROSSED_IOU, same_class=False),
+    ),
+    TargetCheck(
+        "empty_images",
+        "warn",
+        "Splits of images without objects",
+        _EMPTY,
+        f"Splits with objects in less than {1 - EMPTY_SHARE:.0%} of their images: {{count:,}}.",
+        "Look whether a tool lost annotations. Leave images that nobody annotated without a list "
+        "of objects, which is not an empty one.",
+    ),
+)

@@ -1,0 +1,131 @@
+"""The image in which a list says places: upright, or as the file has its pixels.
+
+EXIF turns an image when it is shown. Some tools say places in what is shown, and some in the
+pixels of the file; the width and the height that they declare tell which, unless both are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from darkroom.errors import RejectError
+from darkroom.targets.form import STORED, UPRIGHT
+from darkroom.targets.geometry import Matrix, Placement, scale
+
+# Of the edge of an image: tools round corners by up to a pixel, and shares have six decimals.
+_MOST_OUTSIDE_PIXELS = 1.01
+
+Box = tuple[float, float, float, float]
+
+
+class Frame(NamedTuple):
+    """How places of a list become shares of the stored image.
+
+    Attributes:
+        width: Width of the image that the list means, in its units.
+        height: Its height.
+        matrix: Where a point of the list is, in shares of the stored image.
+        source_size: (height, width) of the file in pixels, upright.
+        area_factor: By which an area grows to pixels of the stored image.
+    """
+
+    width: float
+    height: float
+    matrix: Matrix
+    source_size: tuple[int, int]
+    area_factor: float
+
+    @property
+    def num_units(self) -> float:
+        """Area of the image in the units of the list."""
+        return self.width * self.height
+
+    def place(self, boxes: Iterable[Sequence[float]]) -> list[Box | None]:
+        """Returns boxes in shares of the stored image; None for those outside by over a pixel.
+
+        Args:
+            boxes: (xmin, ymin, xmax, ymax) of the list, each.
+        """
+        xx, xy, x0, yx, yy, y0 = self.matrix
+        found: list[Box | None] = []
+        for xmin, ymin, xmax, ymax in boxes:
+            left, right = xx * xmin + xy * ymin + x0, xx * xmax + xy * ymax + x0
+            top, bottom = yx * xmin + yy * ymin + y0, yx * xmax + yy * ymax + y0
+            if left > right:
+                left, right = right, left
+            if top > bottom:
+                top, bottom = bottom, top
+            is_inside = left >= 0 and top >= 0 and right <= 1 and bottom <= 1
+            box = left, top, right, bottom
+            found.append(box if is_inside else self._cut(*box))
+        return found
+
+    def _cut(self, left: float, top: float, right: float, bottom: float) -> Box | None:
+        """Returns the part of a box inside the image; None if too much of it is not."""
+        height, width = self.source_size
+        outside = max(-left, right - 1) * width, max(-top, bottom - 1) * height
+        is_inside = left < 1 and right > 0 and top < 1 and bottom > 0
+        if not is_inside or max(outside) > _MOST_OUTSIDE_PIXELS:
+            return None
+        return max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
+
+
+def find_frame(
+    width: float | None, height: float | None, orientation: str | None, image: Placement
+) -> Frame:
+    """Returns the frame of a list for an image.
+
+    Args:
+        width: Width that the list declares; 1 with a height of 1 for shares; None if it says none.
+        height: Its height.
+        orientation: Whether places are in the image that is shown, `upright`, or in the pixels of
+            the file, `stored`; None if the list does not say that.
+        image: Where the pixels of the file went.
+
+    Raises:
+        RejectError: The list declares another size, or does not say which of two images it means.
+    """
+    upright = image.source_size
+    declared = None if height is None or width is None else (height, width)
+    size, turned = upright, None
+    if image.matrix.xx <= 0 or image.matrix.yy <= 0:  # EXIF turns the image.
+        stored = upright[::-1] if image.matrix.xx == 0 else upright
+        if _choose(declared, orientation, upright, stored) == STORED:
+            size, turned = stored, image.matrix
+    if declared not in (None, (1, 1), size):
+        raise RejectError(
+            "other_size",
+            f"the list says {width:g} x {height:g}, and the image has "
+            f"{upright[1]} x {upright[0]} pixels",
+        )
+    units = size if declared is None else declared
+    matrix = scale(1 / units[1], 1 / units[0])
+    if turned is not None:
+        to_pixels = scale(size[1] / units[1], size[0] / units[0])
+        matrix = to_pixels.then(turned).then(scale(1 / image.size[1], 1 / image.size[0]))
+    factor = image.size[0] * image.size[1] / (units[0] * units[1])
+    return Frame(units[1], units[0], matrix, upright, factor)
+
+
+def _choose(
+    declared: tuple[float, float] | None,
+    orientation: str | None,
+    upright: tuple[int, int],
+    stored: tuple[int, int],
+) -> str:
+    """Returns in which of the two images of a turned file a list says places.
+
+    Raises:
+        RejectError: It does not say it.
+    """
+    sizes = {UPRIGHT: upright, STORED: stored}
+    fitting = [name for name, size in sizes.items() if declared in (None, (1, 1), size)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting and orientation is None:
+        raise RejectError(
+            "ambiguous_orientation",
+            "EXIF turns the image, and the list does not say whether its boxes are turned, too",
+        )
+    return orientation or UPRIGHT
