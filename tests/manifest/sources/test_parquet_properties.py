@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from darkroom.dataset.example import encode_example
 from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Kind
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_rows
-from darkroom.manifest.sources import open_sources
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow

@@ -1,11 +1,12 @@
 import pytest
 
-from darkroom.dataset.schema import Columns, Schema
+from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources import open_sources
+from darkroom.manifest.opening import open_sources
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
+from darkroom.options.manifest import ManifestOptions
 
 
 def write(path, text="image_uri,label\na.jpg,cat\n"):
@@ -52,10 +53,22 @@ def test_files_of_a_pattern_have_the_same_columns(tmp_path):
 def test_a_schema_makes_different_files_alike(tmp_path):
     write(tmp_path / "a.csv", "image_uri,age\na.jpg,7\n")
     write(tmp_path / "b.csv")
-    assert (
-        len(open_sources(str(tmp_path / "*.csv"), Columns(Schema.parse({"image_uri": "image"}))))
-        == 2
-    )
+    options = ManifestOptions(schema=Schema.parse({"image_uri": "image"}))
+    assert len(open_sources(str(tmp_path / "*.csv"), options)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "is a folder, and a source of the format label_studio is a file"),
+        ("a.xml", "is a file, and a source of the format voc is a folder"),
+    ],
+)
+def test_a_file_is_not_taken_for_a_folder_of_annotations(tmp_path, name, problem):
+    write(tmp_path / "a.xml")
+    options = ManifestOptions(format="voc" if name else "label_studio")
+    with pytest.raises(UsageError, match=problem):
+        open_sources(tmp_path / name, options)
 
 
 def test_a_source_of_unknown_kind_is_an_error(tmp_path):
@@ -63,8 +76,9 @@ def test_a_source_of_unknown_kind_is_an_error(tmp_path):
         open_sources(tmp_path / "nothing.csv")
     with pytest.raises(FileNotFoundError, match="nothing does not exist"):
         open_sources(tmp_path / "nothing")
-    with pytest.raises(UsageError, match=r"The kind of the source .*m\.txt is unknown"):
+    with pytest.raises(UsageError, match=r"The kind of the source .*m\.txt is unknown") as caught:
         open_sources(write(tmp_path / "m.txt"))
+    assert "coco" in caught.value.hint
     with pytest.raises(DataError, match=r"No file matches .*\*\.csv"):
         open_sources(str(tmp_path / "*.csv"))
     (tmp_path / "photos.csv").mkdir()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 
-# A list is one of labels.
-Value = str | int | float | list[str] | None
+# Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
+ALLOWED_SCHEMES = ("gs", "s3")
+# A list is one of labels, or of objects, as is the dict of a form that says more about them.
+Value = str | int | float | list[Any] | dict[str, Any] | None
 
 
 class Row(NamedTuple):

@@ -9,19 +9,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from darkroom.dataset.read_as import Doubt, ReadAs
-from darkroom.dataset.schema import Columns
+from darkroom.dataset.schema import Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.embedded import check_no_images
 from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.objects import as_objects
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
 from darkroom.runtime.text import format_count
 
 _SAMPLE_RECORDS = 100
-# Of a row with a box in an import file of Vertex AI.
-_BOX_CELLS = 11
 # Python 3.10's csv rejects NUL, later versions accept it. A noncharacter replaces it for both.
 _NUL = "\ufdd0"
 # A quote begins a quoted cell only at its start, so the spaces have to go first.
@@ -73,6 +72,8 @@ class CsvSource(Source):
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
         self._label = self._names.index(self.schema.label) if self.schema.label else None
         self._has_labels = self.schema.target_kind == "labels"
+        kinds = [kind for _, kind in self.schema.columns]
+        self._objects = kinds.index(Kind.OBJECTS) if Kind.OBJECTS in kinds else None
         self._unnamed = [
             place
             for place, name in enumerate(self._names)
@@ -156,7 +157,7 @@ class CsvSource(Source):
         records = islice(self._records(), self._first, None)
         header = next(records)[1] if self._has_header else None
         width = len(self._names)
-        is_simple = self._places == list(range(width))
+        is_simple = self._places == list(range(width)) and self._objects is None
         for row, (line, cells) in enumerate(records, start=1):
             if is_simple and len(cells) == width and cells != header and _NUL not in "".join(cells):
                 yield Row(row, cells)  # type: ignore[arg-type]
@@ -179,6 +180,8 @@ class CsvSource(Source):
             else:
                 if labels:
                     values[self._places.index(self._label or 0)] = labels
+                if self._objects is not None:
+                    values[self._objects] = as_objects(values[self._objects])
                 yield Row(row, values)
 
     def _is_ragged(self, cells: list[str]) -> bool:
@@ -195,7 +198,7 @@ class CsvSource(Source):
 
     def _check_form(self, first: list[str]) -> None:
         """Raises a `DataError` if the first row shows another form of file, or delimiter."""
-        may_be_known = len(first) in (1, _BOX_CELLS) or first[0].lstrip().startswith("{")
+        may_be_known = len(first) == 1 or first[0].lstrip().startswith("{")
         form = find_form(read_evidence(self.name)) if may_be_known else None
         if form is not None:
             raise DataError(f"{self.name} is {form.name}.", form.format_advice(self.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Protocol, TypeGuard
 
 from darkroom.dataset.labels import SEE_FORMS
@@ -13,6 +14,7 @@ from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images
+from darkroom.manifest.sources.objects import as_plain
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -84,9 +86,12 @@ class DataFrameSource(Source):
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the frame."""
-        columns = [self._frame.iloc[:, place].tolist() for place in self._places]
+        columns = [
+            map(_as_python, self._frame.iloc[:, place].tolist(), repeat(kind))
+            for place, (_, kind) in zip(self._places, self.schema.columns, strict=True)
+        ]
         for row, values in enumerate(zip(*columns, strict=True), start=1):
-            yield make_row(row, [_as_python(value) for value in values], self.schema)
+            yield make_row(row, values, self.schema)
 
 
 def _check_index(frame: Any) -> None:
@@ -123,9 +128,11 @@ def _check_names(frame: Any) -> None:
 _KINDS = {"i": Kind.INTEGER, "u": Kind.INTEGER, "b": Kind.INTEGER, "f": Kind.FLOAT}
 
 
-def _as_python(value: Any) -> Any:
-    """Returns an element of a column as Python's own type; a column of objects holds any."""
+def _as_python(value: Any, kind: Kind) -> Any:
+    """Returns an element of a column as Python's own type; a column of dtype object holds any."""
     # pandas.NA has no truth value and equals nothing, so only its type can be checked.
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if kind is Kind.OBJECTS:
+        return as_plain(value)
     return value.tolist() if hasattr(value, "tolist") else value

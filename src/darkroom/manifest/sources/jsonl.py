@@ -134,7 +134,7 @@ class JsonlSource(Source):
     def _rename_roles(self, schema: Schema) -> Schema:
         """Returns a schema with the names that these lists have for what a row is."""
         labels = dict.fromkeys(SINGLE_TARGETS, "label")
-        names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels}
+        names = {Kind.SPLIT: "split", Kind.IMAGE: "image_uri", **labels, Kind.OBJECTS: "objects"}
         columns = {names.get(kind, name): kind for name, kind in schema.columns}
         ours = {self._roles.get(name, name): kind for name, kind in _OURS.items()}
         return Schema(tuple({**columns, **ours}.items()))
@@ -146,13 +146,13 @@ class JsonlSource(Source):
         """
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():
-                yield line, _parse_line(text)
+                yield line, parse_line(text)
 
 
-def _parse_line(text: str) -> dict[str, Any] | str:
+def parse_line(text: str) -> dict[str, Any] | str:
     """Returns the object that a line holds, or the problem with it."""
     try:
-        value = _DECODER.decode(text)
+        value = DECODER.decode(text)
     except (json.JSONDecodeError, RecursionError) as error:
         return f"expected an object: {error}"
     except ValueError as error:
@@ -176,7 +176,7 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # Making one for each line would take as long as reading the line.
-_DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
+DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
 def _find_inputs(samples: list[dict[str, Any]]) -> set[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom.dataset.schema import Kind
 from darkroom.manifest.sources.base import Value
+from darkroom.manifest.sources.objects import as_objects
 
 _TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.INTEGER: (int,),
@@ -19,6 +20,7 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.ID: (str, int, float),
     Kind.LABEL_MARK: (int,),
     Kind.TARGET: (int, float, str),
+    Kind.OBJECTS: (object,),  # the kind of target checks them
     Kind.IGNORED: (object,),
 }
 # A path, a split or an id is text; a label may be a number, which becomes its text.
@@ -48,7 +50,7 @@ def check_type(value: Any, kind: Kind) -> str | None:
 
 def find_label_fault(value: Any, kind: Kind) -> tuple[str, str] | None:
     """Returns reason code and detail if a label's cell is a list, a table or a huge number."""
-    if kind is Kind.LABELS and isinstance(value, list | tuple):
+    if kind is Kind.OBJECTS or (kind is Kind.LABELS and isinstance(value, list | tuple)):
         return None
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
@@ -69,6 +71,9 @@ def has_text(value: Any) -> bool:
 
 def as_value(value: Any, kind: Kind) -> Value:
     """Returns a typed cell as a value of a row; of a list with one element, the element."""
+    if kind is Kind.OBJECTS:
+        objects: Value = as_objects(value)
+        return objects
     if kind is Kind.LABELS and isinstance(value, list | tuple):
         # The others become text, or reject the row, when they are parsed.
         return [_as_whole(each) if isinstance(each, float) else each for each in value]
