@@ -1,0 +1,61 @@
+"""Reads many small files with annotations, in threads, with little memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from darkroom import storage
+from darkroom.errors import NOT_THE_DATA
+from darkroom.images.access import describe_failure
+from darkroom.manifest.formats.base import Fault
+from darkroom.storage.uris import relative_identity
+
+# A store takes as long for one file as for many at once.
+_THREADS = 32
+# An image with 100,000 objects has less.
+MAX_FILE_BYTES = 8 << 20
+_Parsed = TypeVar("_Parsed")
+
+
+def read_files(
+    paths: Iterable[str], base: str, parse: Callable[[bytes, str], _Parsed]
+) -> Iterator[_Parsed | Fault]:
+    """Yields what each file says, in their order; a fault if it cannot be read.
+
+    Args:
+        paths: Their paths.
+        base: Their names in messages are relative to it.
+        parse: Returns what a file says, by its bytes and its name; raises ValueError if it cannot
+            be used.
+
+    Raises:
+        OSError: A store refuses or fails, which says nothing about a file.
+    """
+
+    def read(path: str) -> _Parsed | Fault:
+        name = relative_identity(path, base)
+        try:
+            return parse(storage.read_bytes(path, MAX_FILE_BYTES), name)
+        except storage.FileTooLargeError:
+            return "bad_annotation", f"{name} has more than {MAX_FILE_BYTES:,} bytes"
+        except NOT_THE_DATA:
+            raise
+        except OSError as error:
+            return "bad_annotation", f"{name} cannot be read: {describe_failure(error).detail}"
+        except ValueError as error:
+            return "bad_annotation", f"{name}: {error}"
+
+    waiting: deque[Future[_Parsed | Fault]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            for path in paths:
+                waiting.append(pool.submit(read, path))
+                if len(waiting) >= _THREADS:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

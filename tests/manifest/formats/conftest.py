@@ -1,0 +1,35 @@
+import pytest
+
+from darkroom.manifest.opening import open_sources
+from darkroom.options.manifest import ManifestOptions
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes files of text or bytes by relative path; an image may be empty here."""
+
+    def write(files):
+        for name, content in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(tmp_path)
+
+    return write
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Returns the source of a path, and its rows: values by the names of columns, then a fault."""
+
+    def read(path=tmp_path, **options):
+        (source,) = open_sources(path, ManifestOptions(**options))
+        names = [name for name, _ in source.schema.columns]
+        rows = []
+        for row in source.rows():
+            found = dict(zip(names, row.values, strict=True))
+            found["image_uri"] = found["image_uri"].removeprefix(f"{tmp_path}/")
+            rows.append(found | ({"fault": row[1:3]} if len(row) == 4 else {}))
+        return source, rows
+
+    return read
