@@ -1,0 +1,241 @@
+"""COCO: files of JSON with images, categories and annotations.
+
+A source is one file, or the folder of a dataset: of Roboflow (`train/_annotations.coco.json`), of
+CVAT (`annotations/instances_default.json`), or of COCO (`annotations/instances_train2017.json`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from darkroom import storage
+from darkroom.dataset.read_as import ReadAs
+from darkroom.errors import DataError
+from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
+from darkroom.manifest.formats.coco_objects import Annotation, CocoObjects, Id
+from darkroom.manifest.formats.json_file import Elements, JsonFile
+from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
+from darkroom.manifest.formats.splits import find_split_name, parse_split_name
+from darkroom.options.manifest import ManifestOptions
+
+_ROBOFLOW, _INSTANCES = "_annotations.coco.json", "instances*.json"
+# Of annotations without boxes: a key that these have, and what they are.
+_OTHERS = {"caption": "captions", "segments_info": "panoptic segments", "keypoints": "keypoints"}
+_BOXES = ("bbox", "segmentation")
+_KINDS = (*_BOXES, "keypoints")
+
+
+class _Image(msgspec.Struct, gc=False):
+    id: Id
+    file_name: str
+    width: float | str | None = None
+    height: float | str | None = None
+
+
+class _Category(msgspec.Struct, gc=False):
+    id: Id
+    name: str | int
+
+
+class CocoSource(AnnotationSource):
+    """Reads files of COCO; see `AnnotationSource`.
+
+    Each image of a file is a row, also without objects. Objects of an image that the file does not
+    have are rows of their own, which are rejected.
+
+    Raises:
+        DataError: A file is not one of COCO, its classes are not clear, or its images are not
+            found.
+        OSError: A file cannot be read.
+    """
+
+    def __init__(self, path: str, options: ManifestOptions) -> None:
+        is_folder = storage.is_folder(path)
+        paths = find_files(path, storage.list_folder(path)) if is_folder else [path]
+        if not paths:
+            raise DataError(
+                f"{path} has no annotations of COCO.",
+                f"Expected {_ROBOFLOW}, in it or in folders of splits, or annotations/{_INSTANCES}."
+                " Else name the file.",
+            )
+        self._files = [_CocoFile(each, options.image_dir) for each in paths]
+        base = path if len(paths) > 1 else self._files[0].place.folder
+        read_as = ReadAs("COCO", files=len(paths))
+        super().__init__(path, base, read_as, has_splits=any(each.split for each in self._files))
+
+    def images(self) -> Iterator[Annotated]:
+        """Yields every image once, in the order of the files."""
+        for file in self._files:
+            yield from file.images(self.counts)
+
+
+def is_layout(folder: str, names: Sequence[str]) -> bool:
+    """Tells whether a folder is a dataset of COCO, by the names in it."""
+    return bool(find_files(folder, names))
+
+
+def find_files(folder: str, names: Sequence[str]) -> list[str]:
+    """Returns the files of annotations of a dataset, of which the names directly in it are known.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    if _ROBOFLOW in names:
+        return [storage.join(folder, _ROBOFLOW)]
+    splits = [storage.join(folder, name, _ROBOFLOW) for name in names if parse_split_name(name)]
+    if found := [path for path in splits if storage.exists(path)]:
+        return found
+    if "annotations" in names:
+        folder = storage.join(folder, "annotations")
+        names = storage.list_folder(folder)
+    return [storage.join(folder, name) for name in names if fnmatchcase(name, _INSTANCES)]
+
+
+class _CocoFile:
+    """One file of COCO.
+
+    Args:
+        path: Its path; one in a store is fetched.
+        image_dir: The folder of images that the user says.
+
+    Attributes:
+        split: The split that its name means; empty for none.
+        place: Where its images are.
+    """
+
+    def __init__(self, path: str, image_dir: str | None) -> None:
+        self._path = path
+        self._json = JsonFile(path)
+        if isinstance(self._json.parts, list):
+            raise DataError(
+                f"{path} is a list, as one of results of a model.",
+                "Convert the file with images, categories and annotations that they are about.",
+            )
+        if "images" not in self._json.parts:
+            raise DataError(f"{path} has no list of images.", "Name a file of annotations of COCO.")
+        self._places, self._names = self._read_categories()
+        names = (each.file_name for found in self._read_images() for each in found.good)
+        name = find_split_name(path)
+        self.split = parse_split_name(name)
+        self.place = find_images(path, [*islice(names, SAMPLE_NAMES)], image_dir, name)
+
+    def _read_categories(self) -> tuple[dict[Id, int], list[str]]:
+        """Returns the places of classes by their ids, and their names."""
+        places: dict[Id, int] = {}
+        names: list[str] = []
+        for chunk in self._json.read_array("categories", _Category):
+            for value, problem in chunk.bad:
+                raise DataError(
+                    f"{self._path}: the category {value!r:.80} cannot be used: {problem}.",
+                    "Give each category an id and a name.",
+                )
+            for each in chunk.good:
+                if each.id in places and names[places[each.id]] != f"{each.name}":
+                    raise DataError(
+                        f"{self._path}: two categories have the id {each.id!r}: "
+                        f"{names[places[each.id]]!r} and {each.name!r}.",
+                        "Give each an id of its own.",
+                    )
+                places[each.id] = len(names)
+                names.append(f"{each.name}")
+        return places, names
+
+    def images(self, counts: Counter[str]) -> Iterator[Annotated]:
+        """Yields every image once; adds to the `counts` of the source.
+
+        Raises:
+            DataError: Two images have one id, or two categories with objects have one name.
+        """
+        objects = CocoObjects(*self._read_ids(), self._places, self._names, counts)
+        chunks = self._json.read_array("annotations", Annotation)
+        for number, chunk in enumerate(chunks):
+            if not number:
+                self._check_kind(chunk)
+            objects.add(chunk)
+        self._check_classes(objects.count_classes())
+        found = objects.list_images()
+        for images in self._read_images():
+            for image in images.good:
+                yield Annotated(
+                    self.place.resolve(image.file_name), self.split, _frame(image, next(found))
+                )
+            for value, problem in images.bad:
+                yield self._reject(value, problem, next(found))
+        for name in objects.list_unknown():
+            detail = f"no image of the file has the id {name!r}"
+            said = {"objects": next(found)}
+            yield Annotated(f"image_id={name}", self.split, said, ("unknown_image", detail))
+        self._json.check_unchanged()
+
+    def _check_kind(self, first: Elements[Annotation]) -> None:
+        """Refuses annotations without boxes, with their number."""
+        keys = {key for value, _ in first.bad for key in value}
+        keys |= {key for each in first.good for key in _KINDS if len(getattr(each, key) or ())}
+        other = next(filter(keys.__contains__, _OTHERS), None)
+        if other and keys.isdisjoint(_BOXES):
+            chunks = self._json.read_array("annotations", dict)
+            count = sum(len(each.good) + len(each.bad) for each in chunks)
+            raise DataError(
+                f"{self._path} has {count:,} annotations with {_OTHERS[other]}, and no boxes.",
+                "Convert a file of instances: instances_*.json.",
+            )
+
+    def _read_ids(self) -> tuple[dict[Id, int], int]:
+        """Returns the places of images by their ids, and the number of all images."""
+        places: dict[Id, int] = {}
+        num_images = 0
+        for chunk in self._read_images():
+            for name in [
+                *(each.id for each in chunk.good),
+                *(_find_id(each) for each, _ in chunk.bad),
+            ]:
+                if name is not None and places.setdefault(name, num_images) != num_images:
+                    raise DataError(
+                        f"{self._path}: two images have the id {name!r}.",
+                        "Give each an id of its own, which its objects name.",
+                    )
+                num_images += 1
+        return places, num_images
+
+    def _read_images(self) -> Iterator[Elements[_Image]]:
+        return self._json.read_array("images", _Image)
+
+    def _check_classes(self, counts: Sequence[int]) -> None:
+        """Checks that no two classes of objects have one name; without objects it is unused."""
+        used: defaultdict[str, list[Id]] = defaultdict(list)
+        for name, place in self._places.items():
+            if counts[place]:
+                used[self._names[place]].append(name)
+        for name, ids in used.items():
+            if len(ids) > 1:
+                raise DataError(
+                    f"{self._path}: the categories {ids[0]!r} and {ids[1]!r} are both named "
+                    f"{name!r}, and have objects.",
+                    "Rename one of them, or give the objects of both one category_id.",
+                )
+
+    def _reject(
+        self, value: dict[str, Any], problem: str, objects: list[dict[str, Any]]
+    ) -> Annotated:
+        """Returns an image that cannot be used, as far as it is known."""
+        name = value.get("file_name")
+        uri = self.place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
+        return Annotated(uri, self.split, {"objects": objects}, ("bad_value", problem))
+
+
+def _find_id(value: dict[str, Any]) -> Id | None:
+    found = value.get("id")
+    return found if isinstance(found, Id) else None
+
+
+def _frame(image: _Image, objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the objects of an image with the size that the file declares; 0 is none."""
+    has_size = image.width and image.height
+    size = (image.width, image.height) if has_size else (None, None)
+    return place_in(*size, objects)

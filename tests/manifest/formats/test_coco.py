@@ -1,0 +1,216 @@
+"""Datasets of COCO as tools write them, and what their rows say."""
+
+import json
+
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.manifest.formats import json_file
+from darkroom.manifest.opening import open_sources
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.options.manifest import ManifestOptions
+
+CATEGORIES = [{"id": 1, "name": "cat", "supercategory": "animal"}, {"id": 7, "name": "dog"}]
+IMAGES = [
+    {"id": 10, "file_name": "a.jpg", "width": 40, "height": 30},
+    {"id": 3, "file_name": "b.jpg", "width": "3264", "height": "2448"},
+]
+CAT = {"id": 5, "image_id": 10, "category_id": 1, "bbox": [1, 2, 3.5, 4], "area": 9.5, "iscrowd": 0}
+DOG = {"id": 6, "image_id": 10, "category_id": 7, "bbox": [0, 0, 40, 30], "iscrowd": 1}
+
+
+def make_coco(annotations=(CAT, DOG), images=IMAGES, categories=CATEGORIES, **further):
+    found = {"images": images, "annotations": annotations, "categories": categories}
+    return {"info": {"year": 2026}, **found, **further}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of COCO, or text, with the images that it names beside it."""
+
+    def write(content, name="a.json", images="."):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        folder = path.parent / images
+        folder.mkdir(parents=True, exist_ok=True)
+        for image in ("a.jpg", "b.jpg"):
+            (folder / image).touch()
+        return path
+
+    return write
+
+
+def open_one(path, **options):
+    (source,) = open_sources(path, ManifestOptions(**options))
+    return source
+
+
+def read(path, **options):
+    """Returns the rows, as file names, splits and objects."""
+    return [row.values for row in open_one(path, **options).rows()]
+
+
+def read_objects(path):
+    return [each for *_, said in read(path) for each in said["objects"]]
+
+
+def test_a_file_of_coco_has_a_row_for_each_image(write):
+    path = write(make_coco())
+    source = open_one(path)
+    rows = list(source.rows())
+    assert [name for name, _ in source.schema.columns] == ["image_uri", "objects"]
+    assert [type(row) for row in rows] == [Row, Row]
+    uri, said = rows[0].values
+    assert uri == str(path.with_name("a.jpg"))
+    assert said == {
+        "width": 40,
+        "height": 30,
+        "orientation": None,
+        "objects": [
+            {"label": "cat", "box": [1, 2, 4.5, 6], "is_crowd": 0, "area": 9.5, "id": 5},
+            {"label": "dog", "box": [0, 0, 40, 30], "is_crowd": 1, "area": None, "id": 6},
+        ],
+    }
+
+
+def test_an_image_without_annotations_has_none_and_may_have_its_size_as_text(write):
+    (_, said) = read(write(make_coco()))[1]
+    assert said == {"width": "3264", "height": "2448", "orientation": None, "objects": []}
+
+
+def test_the_size_of_an_image_may_be_left_out_or_0(write):
+    images = [{"id": 10, "file_name": "a.jpg"}, {**IMAGES[1], "height": 0}]
+    for _, said in read(write(make_coco(images=images))):
+        assert (said["width"], said["height"]) == (None, None)
+
+
+def test_roboflow_has_a_folder_a_split(write, tmp_path):
+    for split in ("train", "valid", "test"):
+        write(make_coco(), f"set/{split}/_annotations.coco.json")
+    rows = read(tmp_path / "set")
+    assert len(rows) == 6
+    found = [(uri[len(str(tmp_path)) :], split, len(said["objects"])) for uri, split, said in rows]
+    assert found[::2] == [
+        ("/set/test/a.jpg", "test", 2),
+        ("/set/train/a.jpg", "train", 2),
+        ("/set/valid/a.jpg", "eval", 2),
+    ]
+    source = open_one(tmp_path / "set")
+    assert source.base == source.identity_base == str(tmp_path / "set")
+    assert source.read_as.describe_form() == "3 files of COCO"
+    (row, _) = read(tmp_path / "set/valid")
+    assert row[1] == "eval"
+
+
+def test_cvat_has_annotations_and_images(write, tmp_path):
+    path = write(make_coco(), "set/annotations/instances_default.json", "../images")
+    for source in (path, tmp_path / "set", tmp_path / "set/annotations"):
+        assert [uri for uri, _ in read(source)] == [
+            f"{tmp_path}/set/images/a.jpg",
+            f"{tmp_path}/set/images/b.jpg",
+        ]
+
+
+def test_coco_proper_has_files_of_splits_beside_other_annotations(write, tmp_path):
+    write(make_coco(), "set/annotations/instances_train2017.json", "../train2017")
+    path = write(make_coco(), "set/annotations/instances_val2017.json", "../val2017")
+    write({"annotations": []}, "set/annotations/captions_val2017.json", "../val2017")
+    for source in (tmp_path / "set", tmp_path / "set/annotations"):
+        rows = read(source)
+        assert [(uri.split("/")[-2], split) for uri, split, _ in rows] == [
+            *[("train2017", "train")] * 2,
+            *[("val2017", "eval")] * 2,
+        ]
+    assert [split for _, split, _ in read(path)] == ["eval", "eval"]
+
+
+def test_a_file_whose_content_is_not_known_is_named_by_its_format(write):
+    path = write(make_coco(annotations=[], categories=[]), "labels.data")
+    assert len(read(path, format="coco")) == 2
+
+
+def test_a_folder_without_annotations_is_refused_where_coco_is_named(write, tmp_path):
+    write("", "set/notes.txt")
+    with pytest.raises(DataError, match="has no annotations of COCO"):
+        read(tmp_path / "set", format="coco")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("first", ["annotations", "images"])
+def test_the_lists_have_any_order_and_objects_any_values(write, monkeypatch, indent, first):
+    monkeypatch.setattr(json_file, "_BLOCK_ELEMENTS", 7)
+    trap = {"note": "},{", "parts": [{"id": 1}, {"id": 2}], "escaped": '"}, {"id'}
+    objects = [
+        {**CAT, "id": number, "image_id": (10, 3)[number % 2], "attributes": trap}
+        for number in range(50)
+    ]
+    made = make_coco(objects)
+    made = {first: made.pop(first), **made}
+    (_, one), (_, other) = read(write(json.dumps(made, indent=indent)))
+    assert [each["id"] for each in one["objects"]] == list(range(0, 50, 2))
+    assert [each["id"] for each in other["objects"]] == list(range(1, 50, 2))
+
+
+def test_a_box_that_is_missing_is_that_of_the_mask(write):
+    outline = [[1, 2, 5, 2, 5, 9], [7, 1, 8, 1, 8, 3]]
+    runs = {"size": [5, 4], "counts": "5:5"}
+    objects = [
+        {"id": 1, "image_id": 10, "category_id": 1, "segmentation": outline},
+        {"id": 2, "image_id": 10, "category_id": 1, "segmentation": runs, "bbox": None},
+        {"id": 3, "image_id": 10, "category_id": 1, "segmentation": runs, "bbox": []},
+        {**CAT, "segmentation": runs, "keypoints": [1, 2, 2]},
+    ]
+    source = open_one(write(make_coco(objects)))
+    found = [each for row in source.rows() for each in row.values[-1]["objects"]]
+    assert [each["box"] for each in found] == [[1, 1, 8, 9], *[[1, 0, 3, 5]] * 2, [1, 2, 4.5, 6]]
+    assert not any(each["is_crowd"] for each in found)
+    assert source.read_as.remarks == (
+        "polygons or RLE, not stored: 4",
+        "keypoints, not stored: 1",
+        "boxes around polygons or RLE, where no other is there: 3",
+    )
+
+
+def test_two_ids_of_one_name_are_one_class_if_one_has_no_objects(write):
+    categories = [{"id": 0, "name": "cat"}, *CATEGORIES]
+    assert [each["label"] for each in read_objects(write(make_coco(categories=categories)))] == [
+        "cat",
+        "dog",
+    ]
+    objects = [CAT, {**CAT, "category_id": 0}]
+    with pytest.raises(DataError, match="the categories 0 and 1 are both named 'cat'"):
+        read(write(make_coco(objects, categories=categories)))
+
+
+def test_a_file_name_twice_has_a_row_for_each_id(write):
+    images = [IMAGES[0], {**IMAGES[1], "file_name": "a.jpg"}]
+    rows = read(write(make_coco([CAT, {**DOG, "image_id": 3}], images)))
+    assert [(uri[-5:], [each["label"] for each in said["objects"]]) for uri, said in rows] == [
+        ("a.jpg", ["cat"]),
+        ("a.jpg", ["dog"]),
+    ]
+
+
+def test_ids_may_be_text_and_whole_numbers_floats(write):
+    images = [{**IMAGES[0], "id": "a"}, {**IMAGES[1], "id": 4}]
+    objects = [{**CAT, "image_id": "a", "id": "x"}, {**DOG, "image_id": 4.0, "category_id": 7.0}]
+    (_, one), (_, other) = read(write(make_coco(objects, images)))
+    assert one["objects"][0]["id"] == "x"
+    assert other["objects"][0]["label"] == "dog"
+
+
+def test_objects_of_an_image_that_is_not_there_are_a_rejected_row(write):
+    objects = [
+        {**CAT, "image_id": 99},
+        DOG,
+        {**CAT, "image_id": 98, "id": 8},
+        {**DOG, "image_id": 99},
+    ]
+    *rows, first, second = open_one(write(make_coco(objects))).rows()
+    assert [len(row.values[-1]["objects"]) for row in rows] == [1, 0]
+    assert isinstance(first, BadRow)
+    assert first[:3] == (3, "unknown_image", "no image of the file has the id 99")
+    assert [each["label"] for each in first.values[-1]["objects"]] == ["cat", "dog"]
+    assert second.values[-1]["objects"][0]["id"] == 8
