@@ -1,0 +1,139 @@
+"""YOLO: a text file with boxes for each image; data.yaml, or a file of darknet, names the classes.
+
+Without a label file nothing is in an image; where no image of a folder has one, nobody looked.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from darkroom import storage
+from darkroom.dataset.read_as import ReadAs
+from darkroom.errors import DataError
+from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
+from darkroom.manifest.formats.files import read_files
+from darkroom.manifest.formats.splits import parse_split_name
+from darkroom.manifest.formats.yolo_files import (
+    LIST_ENDING,
+    find_images_below,
+    find_named_images,
+    list_label_names,
+    pair_labels,
+)
+from darkroom.manifest.formats.yolo_labels import check_form, parse_labels
+from darkroom.manifest.formats.yolo_settings import find_settings, is_class_file, list_settings
+from darkroom.manifest.sources.folder import is_image_name
+from darkroom.options.manifest import ManifestOptions
+from darkroom.storage.uris import relative_identity
+
+
+class YoloSource(AnnotationSource):
+    """Reads a dataset of YOLO; see `AnnotationSource`.
+
+    Args:
+        path: data.yaml, the .data file of darknet, or a folder with one of them, or with a file
+            that has the names of the classes (classes.txt, obj.names, _darknet.labels).
+        options: How it is read.
+
+    Raises:
+        DataError: Classes, images or labels are not found, or they are of poses.
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, path: str, options: ManifestOptions) -> None:
+        file, settings = find_settings(path)
+        self._classes = settings.classes
+        found = (
+            find_named_images(file, settings, options.image_dir)
+            if settings.entries
+            else find_images_below(options.image_dir or path)
+        )
+        if not found.images:
+            raise DataError(f"{file}: there is no image in its folders.", "Check its paths.")
+        self._images = found.images
+        # Images beside those of a list were not chosen.
+        self._has_lists = any(place.endswith(LIST_ENDING) for _, place in settings.entries)
+        self._labels, self._lost = pair_labels(image.uri for image in found.images)
+        if not self._labels:
+            raise DataError(
+                f"{file}: no image has a label file, as {found.images[0].uri}.",
+                "Put them into labels where the path of an image has images, or beside the images.",
+            )
+        remarks = (f"classes of {posixpath.basename(file)}", *found.remarks)
+        has_splits = any(image.split for image in found.images)
+        super().__init__(path, found.base, ReadAs("YOLO", remarks=remarks), has_splits=has_splits)
+        self._check_form()
+
+    def _check_form(self) -> None:
+        paths = [*self._labels.values()]
+        for path, text in zip(paths, self._read_texts(paths), strict=True):
+            if isinstance(text, str) and text.strip():
+                check_form(text, path)
+                break
+
+    def _read_texts(self, paths: Iterable[str]) -> Iterator[str | Fault]:
+        return read_files(paths, self.base, lambda data, _: data.decode("utf-8-sig"))
+
+    def images(self) -> Iterator[Annotated]:
+        """Yields every image, then the label files that have objects and no image."""
+        uses = Counter(self._labels.values())
+        self.counts["label files of several images each"] = sum(n > 1 for n in uses.values())
+        looked_at = {*map(posixpath.dirname, self._labels)}
+        # An image may be in two lists.
+        paths = (self._labels.get(image.uri) for image in self._images)
+        texts = self._read_texts(filter(None, paths))
+        for image in self._images:
+            if path := self._labels.get(image.uri):
+                yield self._read(image, path, next(texts))
+            elif posixpath.dirname(image.uri) in looked_at:
+                self.counts["images without a label file, where nothing is"] += 1
+                yield image._replace(objects=place_in(1, 1, []))
+            else:
+                self.counts["images in folders without labels, where nobody looked"] += 1
+                yield image
+        if not self._has_lists:
+            yield from self._read_lost()
+
+    def _read(self, image: Annotated, path: str, text: str | Fault) -> Annotated:
+        if isinstance(text, tuple):
+            return image._replace(fault=text)
+        name = relative_identity(path, self.base)
+        objects = parse_labels(text, name, self._classes, self.counts)
+        return image._replace(objects=place_in(1, 1, objects))
+
+    def _read_lost(self) -> Iterator[Annotated]:
+        """Yields the label files that have objects and no image; others are notes of any kind."""
+        splits = {posixpath.dirname(image.uri): image.split for image in self._images}
+        texts = self._read_texts(self._lost.values())
+        for (uri, path), text in zip(self._lost.items(), texts, strict=True):
+            found = self._read(Annotated(uri, splits[posixpath.dirname(uri)]), path, text)
+            objects = found.objects["objects"] if isinstance(found.objects, dict) else []
+            if any("fault" not in each for each in objects):
+                detail = f"{relative_identity(path, self.base)} has objects, but no image"
+                yield found._replace(fault=("unknown_image", detail))
+
+
+def is_layout(folder: str, names: Sequence[str]) -> bool:
+    """Tells whether a folder is a dataset of YOLO, by the names in it.
+
+    It has data.yaml or a .data file of darknet, or the names of classes with label files.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if list_settings(folder, names):
+        return True
+    inside = [name for name in names if name == "labels" or parse_split_name(name)]
+    listed = [names, *(storage.list_folder(storage.join(folder, name)) for name in inside)]
+    return any(map(is_class_file, chain(*listed))) and (
+        "labels" in names or any(map(_has_label_files, listed))
+    )
+
+
+def _has_label_files(names: Sequence[str]) -> bool:
+    images = (posixpath.splitext(name)[0] for name in names if is_image_name(name))
+    labels = (posixpath.splitext(name)[0] for name in list_label_names(names))
+    return not {*images}.isdisjoint(labels)

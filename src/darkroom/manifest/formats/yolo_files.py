@@ -1,0 +1,165 @@
+"""The images of a dataset of YOLO, and their label files.
+
+Images are below folders, or in lists. The label file of `images/train/a.jpg` is
+`labels/train/a.txt`, else it is beside the image.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from darkroom import storage
+from darkroom.dataset.journal import find_outputs
+from darkroom.dataset.splits import TEST, parse_split
+from darkroom.errors import DataError
+from darkroom.manifest.formats.base import Annotated
+from darkroom.manifest.formats.places import Place, find_place, list_spellings
+from darkroom.manifest.formats.splits import find_split
+from darkroom.manifest.formats.yolo_settings import Settings, is_class_file
+from darkroom.manifest.sources.base import ALLOWED_SCHEMES
+from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.text import TextFile
+from darkroom.storage.uris import has_scheme
+
+# Also of label files.
+LIST_ENDING = ".txt"
+
+
+class FoundImages(NamedTuple):
+    """The images of a dataset.
+
+    Attributes:
+        base: The folder that they are named from.
+        images: All of them, with their splits.
+        remarks: What was decided, in words.
+    """
+
+    base: str
+    images: list[Annotated]
+    remarks: list[str]
+
+
+def find_images_below(folder: str) -> FoundImages:
+    """Returns all images below a folder, with the splits that folders name.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    images = [Annotated(storage.join(folder, file), find_split(file)) for file in _walk(folder)]
+    return FoundImages(folder, images, [])
+
+
+def find_named_images(file: str, settings: Settings, image_dir: str | None) -> FoundImages:
+    """Returns the images that data.yaml or a file of darknet names.
+
+    Paths are relative to the folder of the file, to the one that it calls path, to the working
+    folder, or to wherever the file was written: `../train/images` of Roboflow is in the folder.
+
+    Args:
+        file: The file.
+        settings: What it says.
+        image_dir: A folder that has them; None to look for them.
+
+    Raises:
+        DataError: The images of train or eval are not found.
+        OSError: They cannot be listed.
+    """
+    folder = posixpath.dirname(file)
+    starts = [folder] if storage.is_remote(file) else [folder, os.getcwd()]
+    bases = [image_dir] if image_dir else []
+    bases += [Place(start, _use_slashes).resolve(settings.path).rstrip("/") for start in starts]
+    bases += [folder]
+    found = FoundImages("", [], [])
+    read: dict[str, str] = {}
+    for split, text in settings.entries:
+        is_list = text.endswith(LIST_ENDING)
+        spellings = list_spellings([text], _use_slashes, least_parts=1 if is_list else 2)
+        try:
+            place = find_place(f"The images of {file} ({split})", [text], bases, spellings)
+        except DataError:
+            if parse_split(split) != TEST:
+                raise
+            # Roboflow names it always.
+            found.remarks.append(f"no {split}: {text} is not found")
+            continue
+        found, path = found._replace(base=found.base or place.folder), place.resolve(text)
+        if path in read:
+            found.remarks.append(f"{split} names the images of {read[path]}, which are read once")
+            continue
+        read[path] = split
+        uris = _read_list(path, bases) if is_list else [storage.join(path, n) for n in _walk(path)]
+        found.images.extend(Annotated(uri, split) for uri in uris)
+    return found
+
+
+def _use_slashes(path: str) -> str:
+    return path.replace("\\", "/")
+
+
+def _walk(folder: str) -> Iterator[str]:
+    return filter(is_image_name, find_outputs(folder)[0])
+
+
+def _read_list(file: str, bases: list[str]) -> list[str]:
+    """Returns the images that a list names.
+
+    Raises:
+        DataError: None of the first ones is found, or the list is not text.
+    """
+    names = [*filter(None, map(str.strip, TextFile(file).lines()))]
+    folder = posixpath.dirname(file)
+    folders = [*bases, folder, posixpath.dirname(folder)]
+    place = find_place(f"The images of {file}", names, folders, list_spellings(names, _use_slashes))
+    return [*map(place.resolve, names)]
+
+
+def pair_labels(images: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the label files of images, and those of images that are not there.
+
+    Args:
+        images: Paths of images.
+
+    Returns:
+        Both by the paths of the images; one that has none is not in them.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    folders: dict[str, dict[str, str]] = {}
+    labels: dict[str, str] = {}
+    for image in images:
+        folder, stem = posixpath.split(posixpath.splitext(image)[0])
+        if folder not in folders:
+            folders[folder] = _list_labels(folder)
+        if stem in folders[folder]:
+            labels[image] = folders[folder][stem]
+    used = {*labels.values()}
+    lost = {
+        storage.join(folder, f"{stem}.jpg"): path
+        for folder, paths in folders.items()
+        for stem, path in paths.items()
+        if path not in used
+    }
+    return labels, lost
+
+
+def _list_labels(images: str) -> dict[str, str]:
+    """Returns the label files of the images of a folder, by their names without ending."""
+    # The last one counts: a folder above the dataset may have this name, too.
+    above, found, below = f"{images}/".rpartition("/images/")
+    folders = [f"{above}/labels/{below}".rstrip("/"), images] if found else [images]
+    # Hosts, as of http://, are not asked.
+    if has_scheme(images) and images.partition("://")[0] not in ALLOWED_SCHEMES:
+        return {}
+    for folder in folders:
+        if names := list_label_names(storage.list_folder(folder)):
+            return {name.removesuffix(LIST_ENDING): storage.join(folder, name) for name in names}
+    return {}
+
+
+def list_label_names(names: Iterable[str]) -> list[str]:
+    """Returns the names of files that may be label files."""
+    return [name for name in names if name.endswith(LIST_ENDING) and not is_class_file(name)]
