@@ -1,0 +1,193 @@
+"""CSV with a row for each object: of the tutorials of TensorFlow, and of AutoML and Vertex AI.
+
+Rows of an image may be anywhere in the file, so all are read before its first image is complete.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+from darkroom.dataset.schema import Columns, Kind, Schema
+from darkroom.errors import DataError
+from darkroom.manifest.formats.base import (
+    Annotated,
+    AnnotationSource,
+    Fault,
+    find_hull,
+    place_in,
+)
+from darkroom.manifest.formats.places import find_images
+from darkroom.manifest.formats.splits import find_split_name, parse_split_name
+from darkroom.manifest.sources.base import BadRow
+from darkroom.manifest.sources.csv import CsvSource
+from darkroom.manifest.sources.forms import find_object_columns, split_header
+from darkroom.manifest.sources.text import TextFile
+from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+
+_SAMPLE_ROWS = 100
+# Of cells in the one text that an object is until its image is complete: it takes a fifth of the
+# memory of its cells. No cell has this character.
+_SEPARATOR = "\0"
+_NO_SIZE = ("", "0")
+_VERTICES = ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4")
+# Of shares of the image: they are rounded.
+_TOLERANCE = 1e-6
+
+# By the cells of an image: texts of its objects, and what is wrong with some.
+_Rows = dict[tuple[str, ...], list[str | Fault]]
+
+
+class _Layout(NamedTuple):
+    """The names of the columns of a CSV.
+
+    Attributes:
+        image: That of the path of the image.
+        split: That of the split; empty without one.
+        size: Those of width and height of the image; none without them.
+        label: That of the class.
+        box: Those of the numbers of the box.
+    """
+
+    image: str
+    split: str
+    size: tuple[str, ...]
+    label: str
+    box: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the image, and then those of the object, as AutoML has them in order."""
+        split = [(self.split, Kind.SPLIT)] if self.split else []
+        texts = [(name, Kind.STRING) for name in (*self.size, self.label, *self.box)]
+        return Schema((*split, (self.image, Kind.IMAGE), *texts))
+
+
+class _ObjectRows(AnnotationSource):
+    """Reads a CSV with a row for each object; see `Source`.
+
+    Rows that name one image, its split and its size are of that image. A row without class and box
+    has an image without objects. Rows of a path that differ in split or size contradict each other,
+    and so are rows of several images.
+    """
+
+    has_types = False
+
+    def __init__(self, path: str, layout: _Layout, options: ManifestOptions) -> None:
+        self._layout = layout
+        encoding = parse_source_encoding(options.source_encoding)
+        self._table = CsvSource(path, Columns(layout.schema), encoding)
+        # The split, if there is one, is before the image, and the size of the image after it.
+        self._image = int(bool(layout.split))
+        first = islice(self._table.rows(), _SAMPLE_ROWS)
+        names = [str(row.values[self._image]) for row in first if row.values]
+        # As of train_labels.csv; the names of folders around a list say nothing.
+        named = "" if layout.split else find_split_name(posixpath.basename(path))
+        self._named_split = parse_split_name(named)
+        base, self._spell = find_images(path, names, options.image_dir, named)
+        has_splits = bool(layout.split or self._named_split)
+        read_as = replace(self._table.read_as, form="CSV with a row for each object")
+        super().__init__(path, base, read_as, has_splits=has_splits)
+
+    def images(self) -> Iterator[Annotated]:
+        """Yields every image, in the order of their first rows, and then rows without an image."""
+        rows, alone = self._gather()
+        for cells, objects in rows.items():
+            split = cells[0] if self._layout.split else self._named_split
+            size = self._find_size(cells[self._image + 1 :])
+            value = place_in(*size, [*map(self._read_object, objects)])
+            yield Annotated(self._spell(cells[self._image]), split, value)
+        for fault in alone:
+            yield Annotated("", "", None, fault)
+
+    def _gather(self) -> tuple[_Rows, list[Fault]]:
+        """Returns the objects by the cells of their images, and the faults of rows without any."""
+        rows: _Rows = {}
+        alone: list[Fault] = []
+        end = self._image + 1 + len(self._layout.size)
+        for row in self._table.rows():
+            cells = ["" if cell is None else str(cell) for cell in row.values]
+            if isinstance(row, BadRow) and not cells:
+                alone.append((row.reason, row.detail))
+                continue
+            objects = rows.setdefault(tuple(cells[:end]), [])
+            if isinstance(row, BadRow):
+                objects.append((row.reason, row.detail))
+            elif any(map(str.strip, cells[end:])):
+                objects.append(_SEPARATOR.join((str(row.row), *cells[end:])))
+        return rows, alone
+
+    def _find_size(self, cells: Sequence[str]) -> tuple[Any, Any]:
+        """Returns width and height of the image in which boxes are; None where it has no size."""
+        known = [None if cell.strip() in _NO_SIZE else cell for cell in cells] or [None, None]
+        return known[0], known[1]
+
+    def _read_object(self, said: str | Fault) -> dict[str, Any]:
+        if isinstance(said, tuple):
+            return {"fault": said}
+        row, label, *box = said.split(_SEPARATOR)
+        found = {"id": f"in row {row}", "label": label, "box": box}
+        return {**found, **self._place(box)}
+
+    def _place(self, box: Sequence[str]) -> dict[str, Any]:
+        """Returns the corners of a box in place of its cells, or the fault of them."""
+        return {"box": [*box]}
+
+
+class TutorialSource(_ObjectRows):
+    """Reads the CSV of the tutorials of TensorFlow's Object Detection API.
+
+    Its header is `filename,width,height,class,xmin,ymin,xmax,ymax`, in any order.
+    """
+
+    def __init__(self, path: str, options: ManifestOptions) -> None:
+        lines = TextFile(path, parse_source_encoding(options.source_encoding)).lines()
+        header = split_header(next(filter(str.strip, lines), ""))
+        found = find_object_columns(header)
+        if found is None:
+            raise DataError(
+                f"{path} does not have the columns of boxes: {header!r:.200}.",
+                "Expected filename, class, xmin, ymin, xmax and ymax in its first line.",
+            )
+        super().__init__(path, _Layout(**found), options)
+
+
+class AutoMLSource(_ObjectRows):
+    """Reads the CSV with boxes of AutoML and Vertex AI, which has no header.
+
+    A row is `ml_use,uri,label,x1,y1,x2,y2,x3,y3,x4,y4`, in shares of the image. The second and the
+    fourth vertex may be empty.
+    """
+
+    def __init__(self, path: str, options: ManifestOptions) -> None:
+        layout = _Layout("image_uri", "ml_use", (), "label", _VERTICES)
+        super().__init__(path, layout, options)
+
+    def _find_size(self, cells: Sequence[str]) -> tuple[Any, Any]:
+        return 1, 1
+
+    def _place(self, box: Sequence[str]) -> dict[str, Any]:
+        points = [*zip(box[::2], box[1::2], strict=True)]
+        given = [point for point in points if any(map(str.strip, point))]
+        if given == [points[0], points[2]]:
+            return {"box": [*points[0], *points[2]]}
+        try:
+            vertices = [(float(x), float(y)) for x, y in given]
+            if not _is_upright(vertices):
+                raise ValueError("they are not those of an upright box, one after the other")
+            return {"box": find_hull(vertices)}
+        except ValueError as error:
+            return {"fault": ("bad_box", f"the vertices are {given!r:.200}: {error}")}
+
+
+def _is_upright(points: Sequence[tuple[float, float]]) -> bool:
+    """Tells whether points are the corners of an upright box, in their order around it."""
+    sides = zip(points, [*points[1:], *points[:1]], strict=True)
+    return len(points) == 4 and all(
+        math.isclose(x, next_x, abs_tol=_TOLERANCE) != math.isclose(y, next_y, abs_tol=_TOLERANCE)
+        for (x, y), (next_x, next_y) in sides
+    )
