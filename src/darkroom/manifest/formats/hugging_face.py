@@ -1,0 +1,123 @@
+"""Folders that `datasets` of Hugging Face loads as `imagefolder`: images, and lists of them.
+
+A list has the name `metadata` and a column `file_name`, relative to its folder. Splits are folders,
+each with its own list.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.splits import parse_split
+from darkroom.errors import DataError
+from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.csv import CsvSource
+from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.sources.jsonl import JsonlSource
+from darkroom.manifest.sources.parquet import ParquetSource
+from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.storage.uris import has_scheme
+
+_OBJECTS = "objects"
+_LISTS = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+
+
+class ImageFolderSource(Source):
+    """Reads such a folder, or one of its lists; see `Source`.
+
+    Raises:
+        DataError: It has no list, or its lists have other columns.
+    """
+
+    def __init__(self, path: str, options: ManifestOptions) -> None:
+        is_folder = storage.is_folder(path)
+        self.name = path
+        self.base = self.identity_base = path if is_folder else posixpath.dirname(path)
+        paths = _find_lists(path, storage.list_folder(path)) if is_folder else [path]
+        if not paths:
+            raise DataError(
+                f"{path} has no list of Hugging Face.", f"Expected one of {', '.join(_LISTS)}."
+            )
+        self._lists = [_open_list(each, options) for each in paths]
+        first = self._lists[0]
+        if odd := [
+            each for each in self._lists if {*each.schema.columns} != {*first.schema.columns}
+        ]:
+            raise DataError(
+                f"The columns of {odd[0].name} are {odd[0].schema.to_json()}, and those of "
+                f"{first.name} {first.schema.to_json()}.",
+                "Give the lists the same columns, or name those that all have with --columns "
+                "(columns= in Python).",
+            )
+        self._has_splits = first.schema.split is None and posixpath.dirname(paths[0]) != self.base
+        split = (("split", Kind.SPLIT),) if self._has_splits else ()
+        self.schema = Schema((*split, *first.schema.columns))
+        self.has_types = first.has_types
+        said = ("the folders of its lists are the splits",) if self._has_splits else ()
+        read_as = first.read_as
+        self.read_as = replace(read_as, files=len(paths), remarks=(*read_as.remarks, *said))
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Yields the rows of all lists, with their splits, and the paths of images from the top."""
+        numbers, columns = count(1), self._lists[0].schema.columns
+        image = [kind for _, kind in columns].index(Kind.IMAGE)
+        for each in self._lists:
+            folder = posixpath.dirname(each.name).removeprefix(self.base).lstrip("/")
+            places = [each.schema.columns.index(column) for column in columns]
+            for row in each.rows():
+                values = [row.values[place] for place in places] if row.values else []
+                if values:
+                    values[image] = _join(folder, values[image])
+                    values = [folder, *values] if self._has_splits else values
+                yield row._replace(row=next(numbers), values=values)
+
+
+def _join(folder: str, path: Any) -> Any:
+    """Returns a path below a folder from above it; absolute ones, and empty ones, stay."""
+    text = "" if path is None else str(path).strip()
+    is_absolute = text.startswith("/") or has_scheme(text)
+    return f"{folder}/{path}" if folder and text and not is_absolute else path
+
+
+def is_image_folder(path: str, names: Sequence[str]) -> bool:
+    """Tells whether a folder has lists, of which the first has objects."""
+    lists = _find_lists(path, names)
+    return bool(lists) and _has_objects(lists[0])
+
+
+def _find_lists(path: str, names: Sequence[str]) -> list[str]:
+    """Returns the list in a folder, or else those in its folders of splits."""
+    splits = [storage.join(path, name) for name in names if parse_split(name)]
+    return _pick(path, names) or [
+        found
+        for folder in filter(storage.is_folder, splits)
+        for found in _pick(folder, storage.list_folder(folder))
+    ]
+
+
+def _pick(folder: str, names: Sequence[str]) -> list[str]:
+    return [storage.join(folder, name) for name in _LISTS if name in names][:1]
+
+
+def _has_objects(path: str) -> bool:
+    """Tells whether a list has a column of objects."""
+    if path.endswith(".parquet"):
+        with storage.open_read(path) as file:
+            return _OBJECTS in pq.read_schema(file).names
+    found = read_evidence(path)
+    return _OBJECTS in (found.header if path.endswith(".csv") else found.keys)
+
+
+def _open_list(path: str, options: ManifestOptions) -> Source:
+    if path.endswith(".parquet"):
+        return ParquetSource(path, options.columns)
+    opened = CsvSource if path.endswith(".csv") else JsonlSource
+    return opened(path, options.columns, parse_source_encoding(options.source_encoding))
