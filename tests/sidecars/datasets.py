@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ KINDS: dict[str, tuple[dict[str, str], Row, dict[str, Any]]] = {
     "some numbers": (
         {"x": "target", "y": "target"},
         lambda n: [n / 2 if n % 3 else "", n if n % 3 else ""],
+        {},
+    ),
+    "boxes": (
+        {"objects": "objects"},
+        lambda n: [
+            json.dumps(
+                [{"label": ('a "b"', "c")[k], "box": [k, 1, 4 + k, 6]} for k in range(n % 3)]
+            )
+        ],
         {},
     ),
     "raw": ({"label": "string_label"}, lambda n: ["ab"[n % 2]], {"encoding": "raw"}),

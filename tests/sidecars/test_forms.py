@@ -87,6 +87,15 @@ EXPECTED = {
     "some numbers": {
         "image/target": ("Tensor", {"dtype": "float32", "encoding": "none", "shape": {}}, "-1")
     },
+    "boxes": {
+        "image/object/class/text": ("Text", {}, "-1"),
+        "image/object/bbox/xmin": (
+            "Tensor",
+            {"dtype": "float32", "encoding": "none", "shape": {}},
+            "-1",
+        ),
+        "image/object/annotated": ("Tensor", {"dtype": "int64", "encoding": "none", "shape": {}}),
+    },
     "raw": {
         "image/encoded": ("Text", {}),
         "image/class/label": ("ClassLabel", {"numClasses": "2"}),
@@ -114,6 +123,9 @@ def test_tfds_gets_the_labels(records, kind):
     if path.exists():
         assert path.read_bytes() == (records / "labels.txt").read_bytes()
     info = json.loads((records / "dataset_info.json").read_text())
+    if kind == "boxes":  # No single feature has them.
+        assert "supervisedKeys" not in info
+        return
     image, target = (each["featureKey"] for each in info["supervisedKeys"]["tuple"]["items"])
     assert image == "image/encoded"
     assert target == ("image/target" if "numbers" in kind else "image/class/label")
@@ -124,6 +136,17 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("described")
     made = make_dataset(folder / "labels", "labels", describe=("croissant", "huggingface"))
     return Path(made.output_dir)
+
+
+def test_the_object_detection_api_gets_the_classes_by_their_numbers_in_records(records, kind):
+    darkroom.describe(records, ["object_detection"])
+    text = (records / "label_map.pbtxt").read_text("utf-8")
+    if kind == "boxes":
+        first, second = (
+            'item {\n  id: 1\n  name: "a \\"b\\""\n}\n',
+            'item {\n  id: 2\n  name: "c"\n}\n',
+        )
+        assert text == first + second
 
 
 def test_croissant_describes_the_index(described):

@@ -8,7 +8,7 @@ from darkroom.errors import UsageError
 from darkroom.options.checks import check_known
 
 # These read the shards themselves, and none of them reads a compressed one.
-SHARD_READERS = ("tfds", "dali")
+SHARD_READERS = ("tfds", "dali", "object_detection")
 READERS = (*SHARD_READERS, "croissant", "huggingface")
 
 

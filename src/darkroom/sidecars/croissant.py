@@ -68,13 +68,18 @@ def build(described: Described) -> dict[str, bytes]:
                 "@type": "cr:RecordSet",
                 "@id": "records",
                 "key": {"@id": "records/key"},
-                "field": [_describe_column(field) for field in schema],
+                "field": [_describe_column(field) for field in schema if not _has_parts(field)],
             },
             *_list_names("splits", "cr:Split", list(dataset.splits)),
             *_list_names("labels", "sc:Enumeration", list(dataset.labels)),
         ],
     }
     return {_FILE: format_json(metadata)}
+
+
+def _has_parts(field: pa.Field) -> bool:
+    """Tells whether a column has objects, which `mlcroissant` does not read."""
+    return bool(pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type))
 
 
 def _describe_column(field: pa.Field) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.options.sidecars import check_readers
-from darkroom.sidecars import croissant, dali, huggingface, tfds
+from darkroom.sidecars import croissant, dali, huggingface, object_detection, tfds
 from darkroom.sidecars.described import Described
 
 
@@ -28,6 +28,7 @@ class Form(NamedTuple):
 FORMS: Mapping[str, Form] = {
     "tfds": Form(tfds.list_files, tfds.build),
     "dali": Form(dali.list_files, dali.build),
+    "object_detection": Form(object_detection.list_files, object_detection.build),
     "croissant": Form(croissant.list_files, croissant.build),
     "huggingface": Form(huggingface.list_files, huggingface.build),
 }

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from darkroom.dataset.commit import Dataset
@@ -19,7 +18,6 @@ from darkroom.dataset.layout import split_folder
 from darkroom.options.image import RAW_ENCODING
 from darkroom.sidecars.described import Described, format_json
 from darkroom.targets.kind import find_kind
-from darkroom.targets.labels.kind import LABELS_KNOWN
 
 _INFO, _FEATURES = "dataset_info.json", "features.json"
 # TFDS reads names from here for any feature with a number of classes.
@@ -46,7 +44,7 @@ def build(described: Described) -> dict[str, bytes]:
     return {
         _INFO: format_json(_describe_dataset(described)),
         _FEATURES: format_json(_wrap("FeaturesDict", features=features)),
-        **({_NAMES: format_labels(dataset.labels).encode()} if dataset.labels else {}),
+        **({_NAMES: format_labels(dataset.labels).encode()} if LABEL_NUMBER in features else {}),
     }
 
 
@@ -146,7 +144,5 @@ def _read_shapes(described: Described) -> tuple[list[int] | None, dict[str, int]
     shape = None if is_raw else [*size, 3 if channels == _ANY else channels]
     lists = {name: _ANY for name in dataset.features if name in incomplete}
     kind = find_kind(dataset.target.kind)
-    if pa.types.is_list(kind.column):
-        length = len(dataset.target.names) if is_annotated else 0
-        lists |= {name: length or _ANY for name in kind.features if name != LABELS_KNOWN}
-    return shape, lists
+    length = len(dataset.target.names) if is_annotated else 0
+    return shape, lists | dict.fromkeys(kind.lists, length or _ANY)
