@@ -44,7 +44,7 @@ class Rejects(Artifact):
         {uri}/rejects.parquet   for programs
         {uri}/rejects.jsonl     a manifest, to convert once the images are fixed
 
-    Custom property: `rejected` (int).
+    Custom properties: `rejected` (int), and where images have objects, `rejected_objects` (int).
     """
 
     TYPE_NAME = "darkroom.Rejects"

@@ -22,10 +22,10 @@ from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError
 from darkroom.evaluation.scores.serving import read_learned
-from darkroom.options.source import ONE_LABEL
 from darkroom.runtime.text import list_first
 from darkroom.storage import copies
 from darkroom.targets.learned import Learned
+from darkroom.targets.scoring import find_scoring
 
 BASELINE_KEY = "baseline"
 REASONS_PROPERTY = "reasons"
@@ -84,7 +84,7 @@ class Executor(tfx_executor.Executor):
 def _fit_config(exec_properties: Mapping[str, Any], learned: Learned | None) -> str:
     """Returns the metrics, as JSON, for what a model answers."""
     text: str = exec_properties[_CONFIG_KEY]
-    if learned is None or learned.kind == ONE_LABEL:
+    if learned is None or find_scoring(learned.kind).tfma_score:
         return text
     config = tfma.EvalConfig()
     proto_utils.json_to_proto(text, config)

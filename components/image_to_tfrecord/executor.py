@@ -13,7 +13,7 @@ from darkroom import storage
 from darkroom.components.manifest_gen.executor import (
     INDEX_PROPERTY,
     REJECTS_PROPERTY,
-    warn_of_rejects,
+    tell_rejects,
 )
 from darkroom.conversion.base import open_old_dataset
 from darkroom.conversion.beam.run import run_write
@@ -84,8 +84,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         # For the next run, which finds the Examples alone.
         examples.set_string_custom_property(INDEX_PROPERTY, folders.index)
         examples.set_string_custom_property(REJECTS_PROPERTY, folders.rejects)
-        rejects.set_int_custom_property("rejected", written.rejected)
-        warn_of_rejects(written.rejected, written.rows, rejects.uri)
+        if written.objects is not None:
+            examples.set_int_custom_property("objects", written.objects.written)
+        tell_rejects(rejects, written)
 
     def _convert(self, folders: Folders, options: RecordOptions, recheck: float) -> commit.Dataset:
         # Each execution has a new output.

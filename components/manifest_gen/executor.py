@@ -15,9 +15,11 @@ from darkroom import storage
 from darkroom.components.file_state import SOURCE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
 from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
+from darkroom.manifest.table import Manifest
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
 from darkroom.options.manifest import ManifestOptions
@@ -76,15 +78,14 @@ class Executor(base_executor.BaseExecutor):
                 manifest_artifact.uri,
                 rejects_artifact.uri,
                 options,
-                open_base(found, updates, scratch) if found else None,
+                open_base(found, updates, scratch, exec_properties[SOURCE_KEY]) if found else None,
             )
         for name in ("rows", "rejected", "deduplicated", "removed"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
         if manifest.read_as:
             lines = format_rows(list_read_as(manifest.read_as))
             manifest_artifact.set_string_custom_property("read_as", "\n".join(lines))
-        rejects_artifact.set_int_custom_property("rejected", manifest.rejected)
-        warn_of_rejects(manifest.rejected, manifest.rows, rejects_artifact.uri)
+        tell_rejects(rejects_artifact, manifest)
 
 
 def _find_base(
@@ -105,12 +106,19 @@ def _find_base(
     return None
 
 
-def warn_of_rejects(rejected: int, rows: int, folder: str) -> None:
-    """Logs how many rows were rejected, because a pipeline may have no gate that checks it."""
-    if rejected:
-        logging.warning(
-            "%d of %d rows were rejected; %s lists them.",
-            rejected,
-            rows,
-            storage.join(folder, REJECTS_LIST_FILE),
-        )
+def tell_rejects(artifact: Any, counted: Manifest | Dataset) -> None:
+    """Sets the properties of an artifact of rejects, and logs how many there are.
+
+    A pipeline may have no gate that checks it.
+    """
+    artifact.set_int_custom_property("rejected", counted.rejected)
+    told = [(counted.rejected, counted.rows, "rows")]
+    if (objects := counted.objects) is not None:
+        artifact.set_int_custom_property("rejected_objects", objects.rejected)
+        told.append((objects.rejected, objects.read, "objects"))
+    for rejected, total, what in told:
+        if rejected:
+            path = storage.join(artifact.uri, REJECTS_LIST_FILE)
+            logging.warning(
+                "%d of %d %s were rejected; %s lists them.", rejected, total, what, path
+            )

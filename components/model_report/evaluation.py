@@ -13,9 +13,8 @@ from darkroom import storage
 from darkroom.dataset import example
 from darkroom.errors import DataError, is_environment
 from darkroom.evaluation.report.result import Slice
-from darkroom.options.source import ONE_LABEL
 from darkroom.runtime.text import make_visible
-from darkroom.targets.checks import KINDS
+from darkroom.targets.kind import list_learned
 from darkroom.targets.scoring import find_scoring
 
 # TFMA's name of the accuracy; of a slice by label it is the recall.
@@ -44,10 +43,8 @@ class Evaluation:
 
 def list_scores() -> dict[str, str]:
     """Returns the name for people of each number that decides, by the name that TFMA has."""
-    scorings = {kind: find_scoring(kind) for kind in KINDS}
-    label = scorings.pop(ONE_LABEL)
-    names = {each.scalars[0]: each.score_name for each in scorings.values()}
-    return {ACCURACY_KEY: label.score_name, **names}
+    scorings = map(find_scoring, list_learned())
+    return {each.tfma_score or each.scalars[0]: each.score_name for each in scorings}
 
 
 def find_score(metrics: Mapping[str, float]) -> tuple[str, float | None]:

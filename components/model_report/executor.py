@@ -25,7 +25,6 @@ from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.options.source import ONE_LABEL
 from darkroom.targets.label.confusion import MATRIX_PROPERTY, make_matrix
 from darkroom.targets.scoring import find_scoring
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -122,7 +121,7 @@ def _write_page(
     found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("score", found.score)
-    if found.kind == ONE_LABEL:
+    if "accuracy" in find_scoring(found.kind).scalars:
         page.set_float_custom_property("accuracy", found.accuracy)
     shown = artifact_utils.get_single_instance(output_dict[HTML_KEY])
     shown.uri = storage.join(shown.uri, PAGE_FILE)

@@ -193,3 +193,22 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
         "rejects.jsonl",
         "rejects.parquet",
     ]
+
+
+def test_objects_are_counted_by_both_components(images: Path, new_artifact, beam_context):
+    boxes = [{"label": "cat", "box": [1, 2, 5, 6]}, {"label": "dog", "box": [0, 0, 9, 99]}]
+    lines = [
+        json.dumps({"image_uri": f"{number:02d}.jpg", "objects": boxes[: number % 3]})
+        for number in range(6)
+    ]
+    lines.append(json.dumps({"image_uri": "none.jpg", "objects": [{"label": "cat"}, boxes[0]]}))
+    source = images.with_name("boxes.jsonl")
+    source.write_text("\n".join(lines))
+    made = convert_source(str(source), new_artifact, beam_context)
+    # 0, 1 and 2 objects, twice, of which that of a dog is outside its image.
+    assert made["examples"].get_int_custom_property("objects") == 4
+    assert made["manifest_rejects"].get_int_custom_property("rejected_objects") == 1
+    assert made["rejects"].get_int_custom_property("rejected_objects") == 4
+    assert made["rejects"].get_int_custom_property("rejected") == 1
+    counts = read_dataset(made["examples"].uri).objects
+    assert (counts.read, counts.written, counts.rejected, counts.alone) == (8, 4, 4, 3)

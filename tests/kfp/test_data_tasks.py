@@ -97,6 +97,20 @@ def test_a_summary_says_which_decisions_were_applied(cluster, jpeg_set, converte
     assert "| Decisions: move" not in summary
 
 
+def test_a_summary_counts_objects(cluster, jpeg_set, tmp_path):
+    boxes = [{"label": "cat", "box": [0, 0, 4, 4]}, {"label": "dog", "box": [0, 0, 4, 999]}]
+    image = next(jpeg_set.csv.parent.rglob("*.jpg"))
+    path = tmp_path / "boxes.jsonl"
+    path.write_text(json.dumps({"image_uri": str(image), "objects": boxes}))
+    done = cluster.run("convert_images", data=str(path), max_rejects=1)
+    summary = cluster.find(done.artifacts["summary"]).read_text()
+    assert "| Objects in | 2 |\n| Objects written | 1 |\n| Objects merged | 0 |\n" in summary
+    assert "| Objects rejected: outside\\_image | 1 |\n" in summary
+    assert "is not inside the image" in summary
+    assert done.artifacts["dataset"].metadata["objects"] == 1
+    assert done.artifacts["rejects"].metadata["rejected_objects"] == 1
+
+
 def test_decisions_of_a_gallery_go_into_the_next_run_night_after_night(cluster, jpeg_set, tmp_path):
     path = tmp_path / "decisions.jsonl"
     path.touch()

@@ -78,6 +78,8 @@ def convert_images(execution: Execution) -> None:
     for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
         storage.copy_file(storage.join(result.data_dir, name), storage.join(rejects.path, name))
     rejects.describe({"rejected": result.num_rejected, **result.rejected})
+    if result.objects:
+        rejects.describe({"rejected_objects": result.objects.rejected})
     execution.outputs["summary"].write(pages.encode_summary(result).encode())
     execution.results = {
         "dataset_uri": named,
@@ -117,6 +119,7 @@ def _describe_dataset(result: ConversionResult) -> dict[str, Any]:
         "labels": len(result.labels),
         "shards": result.shards,
         "bytes": sum(shard.bytes for shard in commit.shards),
+        **({"objects": result.objects.written} if result.objects else {}),
         **{f"{split}_records": count for split, count in result.splits.items()},
     }
 

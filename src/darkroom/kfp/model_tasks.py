@@ -21,7 +21,6 @@ from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.serving import ERROR_KEY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
-from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.runtime.functions import describe_failure, load_function
@@ -207,5 +206,6 @@ def _list_scores(found: Evaluation) -> dict[str, float]:
 
 def _list_results(found: Evaluation) -> dict[str, float]:
     # KFP fails a task that leaves out a number, or gives one that is not finite.
-    accuracy = found.accuracy if found.kind == ONE_LABEL else NO_ACCURACY
+    has_accuracy = "accuracy" in find_scoring(found.kind).scalars
+    accuracy = found.accuracy if has_accuracy else NO_ACCURACY
     return {"score": found.score, "accuracy": accuracy}

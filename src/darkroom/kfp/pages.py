@@ -59,6 +59,7 @@ def encode_summary(result: ConversionResult) -> str:
         ("Excluded", result.excluded),
         *((f"Decisions: {name}", count) for name, count in decided.items() if count),
         *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
+        *_count_objects(result),
     ]
     title = f"{format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}"
     read_as = result.read_as.to_rows() if result.read_as else []
@@ -72,6 +73,19 @@ def encode_summary(result: ConversionResult) -> str:
     return Page(title, parts).to_markdown()
 
 
+def _count_objects(result: ConversionResult) -> list[tuple[str, int]]:
+    """Returns the numbers of objects; none for targets without objects."""
+    if result.objects is None:
+        return []
+    lost = result.rejected_objects.items()
+    return [
+        ("Objects in", result.objects.read),
+        ("Objects written", result.objects.written),
+        ("Objects merged", result.objects.merged),
+        *((f"Objects rejected: {reason}", count) for reason, count in lost),
+    ]
+
+
 def _list_classes(result: ConversionResult) -> Table:
     rows: list[list[Cell]] = [
         [name, *(counts.get(name, 0) for counts in result.classes.values())]
@@ -82,6 +96,6 @@ def _list_classes(result: ConversionResult) -> Table:
 
 def _list_rejects(result: ConversionResult) -> Table:
     path = storage.join(result.data_dir, layout.REJECTS_FILE)
-    found = read_first_rejects(path, _MAX_REJECTS) if result.num_rejected else []
+    found = read_first_rejects(path, _MAX_REJECTS) if result.has_rejects else []
     rows = [[f"{each.row}", each.reason, each.detail, each.uri] for each in found]
     return Table("", ("row", "reason", "because", "image"), rows)
