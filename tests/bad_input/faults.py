@@ -6,7 +6,7 @@ A test, in whatever folder below tests/, says which row of the catalogue it cove
     def test_a_missing_file_is_rejected(...): ...
 
 Marks may be stacked, and may be in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers run
-from 1 to 94, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
+from 1 to 112, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
 the module: this script reads the source of the tests and does not import them.
 
     python tests/bad_input/faults.py            writes the page
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "bad-input.md"
-NUMBERS = range(1, 95)
+NUMBERS = range(1, 113)
 
 _SECTIONS = {
     "CSV and other lists": range(1, 27),
@@ -35,9 +35,17 @@ _SECTIONS = {
     "Decisions": range(76, 79),
     "Groups, features and the gallery": range(79, 85),
     "What a source is read as": range(85, 95),
+    "Annotations of boxes": range(95, 113),
 }
 # Where an input of a number is, if the input does not say so.
 _PLACES = {
+    106: "a list of objects",
+    107: "Vertex AI",
+    108: "a CSV with a row for each object",
+    109: "AutoML",
+    110: "Label Studio",
+    111: "YOLO",
+    112: "Pascal VOC",
     69: "a cell with several labels",
     71: "a column for each label",
     72: "a column of numbers",

@@ -18,7 +18,7 @@ from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import check_form
-from darkroom.manifest.sources import open_sources
+from darkroom.manifest.opening import open_sources
 
 pytestmark = pytest.mark.slow
 

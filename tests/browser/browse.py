@@ -2,8 +2,8 @@
 
     python browse.py PAGE CHROMIUM FOLDER
 
-Beside PAGE is several.html, of images with several labels. Writes what it saw to FOLDER/seen.json,
-and the file of decisions to FOLDER/saved.json.
+Beside PAGE are several.html, of images with several labels, and boxes.html. Writes what it saw to
+FOLDER/seen.json, and the file of decisions to FOLDER/saved.json.
 """
 
 import json
@@ -61,10 +61,28 @@ def main() -> None:
         page = browser.new_page()
         page.goto(Path(path).with_name("several.html").as_uri())
         seen["several"] = page.locator(".row h2").all_inner_texts()
+        look_at_boxes(page, Path(path).with_name("boxes.html"), seen)
         for name, rights in (("framed", ""), ("same origin", " allow-same-origin")):
             seen[name] = copy_in_frame(browser.new_page(), Path(path), f"allow-scripts{rights}")
         browser.close()
     (folder / "seen.json").write_text(json.dumps(seen))
+
+
+def look_at_boxes(page: Page, path: Path, seen: dict[str, object]) -> None:
+    """Chooses images by their objects, and enlarges one."""
+    page.goto(path.as_uri())
+    seen["axe"]["boxes"] = find_faults(page)
+    seen["relabel"] = page.get_by_label("New label").count()
+    page.locator("[aria-label^='Objects'] .bin").last.click()
+    seen["most objects"] = read_count(page)
+    tile = page.locator("button.tile")
+    seen["drawn"] = tile.locator("rect").count()
+    tile.focus()
+    page.keyboard.press("e")
+    seen["classes"] = page.locator("dialog text").all_text_contents()
+    seen["shown"] = [tile.locator("text").first.is_visible()]
+    seen["shown"].append(page.locator("dialog text").first.is_visible())
+    page.keyboard.press("Escape")
 
 
 def copy_in_frame(page: Page, path: Path, sandbox: str) -> dict[str, object]:

@@ -80,6 +80,15 @@ def write_several(folder: Path) -> None:
     write_gallery(folder / "several", folder / "several.html")
 
 
+def write_boxes(folder: Path) -> None:
+    """Writes a gallery of three images with no, one and two objects."""
+    objects = [{"label": "dog", "box": [2, 3, 40, 50]}, {"label": "cat", "box": [9, 9, 30, 60]}]
+    lines = [{"image_uri": f"{n}.png", "objects": objects[:n]} for n in range(3)]
+    (folder / "boxes.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    darkroom.convert(folder / "boxes.jsonl", folder / "boxes")
+    write_gallery(folder / "boxes", folder / "boxes.html")
+
+
 @pytest.fixture(scope="module")
 def folder(
     checked: darkroom.ValidationResult, images: Path, tmp_path_factory: pytest.TempPathFactory
@@ -99,6 +108,7 @@ def folder(
     report = replace(checked.report, findings=(*checked.findings, group))
     (folder / "gallery.html").write_text(encode_gallery(report, records, str(predictions)))
     write_several(folder)
+    write_boxes(folder)
     python = make_environment("browser", ["playwright", "axe-playwright-python"]) / "python"
     script = Path(__file__).with_name("browse.py")
     done = subprocess.run(
@@ -134,7 +144,7 @@ def test_nothing_is_requested_and_no_text_runs(seen: dict[str, Any], folder: Pat
 
 
 def test_it_is_usable_with_a_screen_reader_and_on_a_phone(seen: dict[str, Any]):
-    assert len(seen["axe"]) == 8
+    assert len(seen["axe"]) == 9
     assert {name: faults for name, faults in seen["axe"].items() if faults} == {}
     assert set(seen["wider"].values()) == {0}
     # What it says covers no button of the bar.
@@ -233,3 +243,13 @@ def test_decisions_let_the_next_run_pass_the_gate(
     result.check()
     assert {each.check for each in result.findings} <= {"quality"}
     assert result.report.written == checked.report.written - 8
+
+
+def test_boxes_are_drawn_and_named_where_they_are_large(seen: dict[str, Any]):
+    assert seen["most objects"] == "1 of 3 images"
+    # Each has a dark line below the colored one.
+    assert seen["drawn"] == 4
+    assert seen["classes"] == ["dog", "cat"]
+    assert seen["shown"] == [False, True]
+    # An image with objects has no label that a decision could change.
+    assert seen["relabel"] == 0

@@ -43,7 +43,11 @@ def python(reader: str) -> Path:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def records(
+    request: pytest.FixtureRequest, reader: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    if request.param == "boxes" and reader != "tfds":
+        pytest.skip("it reads no objects")
     folder = tmp_path_factory.mktemp("described") / "images"
     made = make_dataset(folder, request.param, describe=tuple(READERS))
     return Path(made.output_dir)
@@ -63,11 +67,19 @@ def test_everything_is_read_once(reader, python, records, tmp_path):
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     names = ["sha256", "label", "split"]
     index = read_index(str(records / "index"), names).to_pylist()
-    expected = [[row[name] for name in names] for row in index]
+    expected = [[row["sha256"], spell(row["label"]), row["split"]] for row in index]
     # DALI has a number, of no meaning, where a record has none.
     unknown = {sha256 for sha256, label, _ in expected if label is None and reader == "dali"}
     rows = [[row[0], None if row[0] in unknown else row[1], row[2]] for row in rows]
     assert count(rows) == count(expected)
+
+
+def spell(label: Any) -> Any:
+    """Objects are lists of their class and corners."""
+    if not isinstance(label, list) or not label or not isinstance(label[0], dict):
+        return label
+    names = ("label", "xmin", "ymin", "xmax", "ymax")
+    return [[each[name] for name in names] for each in label]
 
 
 def count(rows: list[list[Any]]) -> Counter[str]:
