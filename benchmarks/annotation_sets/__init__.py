@@ -1,0 +1,1 @@
+"""Sets of annotations, read and made in plain ways; see `benchmarks/annotations.py`."""
