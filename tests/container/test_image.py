@@ -186,5 +186,5 @@ def test_the_whole_pipeline_runs_without_a_network_or_a_shell(run: Run, work: Pa
     assert "Permission denied" in run("-c", code, python=True, options=shells).stderr
     done = run("demo", "--root", "demo", options=(*shells, *mount(work)))
     assert done.returncode == 0, done.stderr
-    assert "Passed with 3 warnings." in done.stdout
+    assert re.search(r"Gate +Passed with [0-9] warnings\.", done.stdout)
     assert [*work.glob("demo/**/saved_model.pb")]
