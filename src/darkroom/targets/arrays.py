@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Array = npt.NDArray[Any]
 
@@ -56,3 +58,17 @@ class ArrayTargets:
     def take(self, rows: Array) -> Array:
         """Returns what some records are labelled with, [B, ...]."""
         return self._make_array([self._numbers[row].as_py() for row in rows.tolist()], self._size)
+
+
+def join_images(lists: pa.ListArray, values: pa.Array) -> pa.ListArray:
+    """Returns values as lists, one for each image.
+
+    Args:
+        lists: Lists of the same lengths; null where that of the values is.
+        values: The values of all lists, in their order.
+    """
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    # An offset that is null makes its list null.
+    is_null = np.append(lists.is_null().to_numpy(zero_copy_only=False), False)
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32(), mask=is_null), values)

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from darkroom.errors import RejectError
-from darkroom.targets.arrays import Objects
+from darkroom.targets.arrays import Objects, join_images
 from darkroom.targets.boxes.arrays import BoxTargets, find_wrong_boxes, follow_boxes
 from darkroom.targets.boxes.frame import Box, Frame, find_frame
-from darkroom.targets.boxes.measures import COUNT, SIDE, join_images, measure_objects
+from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
 from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
 from darkroom.targets.description import Filter, Shape
 from darkroom.targets.form import NONE_OF_THESE, ORIENTATIONS, REJECT_EMPTY, UPRIGHT, Form
@@ -185,11 +185,7 @@ class BoxesKind(Kind):
         objects = _take_field(values, "objects") if pa.types.is_struct(values.type) else values
         names = _take_field(objects.flatten(), "label")
         numbers = pc.index_in(names, label_map).cast(pa.int64())
-        lengths = pc.fill_null(pc.list_value_length(objects), 0).to_numpy(zero_copy_only=False)
-        ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        # An offset that is null makes its list null.
-        is_null = np.append(objects.is_null().to_numpy(zero_copy_only=False), False)
-        return values, pa.ListArray.from_arrays(pa.array(ends, pa.int32(), mask=is_null), numbers)
+        return values, join_images(objects, numbers)
 
     def count(self, value: Any) -> int:
         """Returns the number of objects, also where they are JSON or cannot be used."""
@@ -456,8 +452,6 @@ def _parse_number(value: Any, what: str) -> float:
 
 def _parse_flag(each: Mapping[str, Any], name: str) -> bool:
     value = each.get(name)
-    if value is False or value is None:
-        return False
     try:
         return _FLAGS[value]
     except (KeyError, TypeError):

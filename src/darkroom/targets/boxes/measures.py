@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from darkroom.targets.arrays import join_images
+
 COUNT = "image/object/count"
 AREA_SHARE = "image/object/bbox/area"
 SIDE = "image/object/bbox/side"
@@ -49,17 +51,3 @@ def _measure(objects: pa.StructArray, low: str, high: str) -> np.ndarray[Any, An
     first, last = (each.astype(np.float64) for each in ends)
     length: np.ndarray[Any, Any] = last - first
     return length
-
-
-def join_images(labels: pa.ListArray, values: pa.Array) -> pa.ListArray:
-    """Returns a value of each object as lists, one for each image.
-
-    Args:
-        labels: The objects of the images.
-        values: A value of each of them, in their order.
-    """
-    lengths = pc.fill_null(pc.list_value_length(labels), 0).to_numpy(zero_copy_only=False)
-    ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    # An offset that is null makes its list null.
-    is_null = np.append(labels.is_null().to_numpy(zero_copy_only=False), False)
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32(), mask=is_null), values)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
+from darkroom.targets.arrays import join_images
 from darkroom.targets.form import NONE_OF_THESE, REJECT_EMPTY, Form
 from darkroom.targets.kind import Kind, Parsed
 from darkroom.targets.label.kind import parse_label
@@ -62,12 +63,7 @@ class LabelsKind(Kind):
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
         images = np.repeat(np.arange(len(values)), lengths)
         ordered = pa.array(numbers[np.lexsort((numbers, images))], pa.int64())
-        ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        # An offset that is null makes its list null.
-        is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), False)
-        offsets = pa.array(ends, pa.int32(), mask=is_null)
-        names = pa.ListArray.from_arrays(offsets, label_map.take(ordered))
-        return names, pa.ListArray.from_arrays(offsets, ordered)
+        return join_images(values, label_map.take(ordered)), join_images(values, ordered)
 
     def encode(self, value: Sequence[str] | None, numbers: Sequence[int] | None) -> dict[str, Any]:
         """Returns numbers and texts, and whether they are known."""
