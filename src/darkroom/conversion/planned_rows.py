@@ -93,7 +93,8 @@ def write_planned_rows(
     Objects that were lost are planned again, but for those that are corrected.
     """
     lost: defaultdict[str, list[Any]] = defaultdict(list)
-    for each in rejects.read_rejects(storage.join(folders.rejects, REJECTS_FILE)):
+    file = storage.join(folders.rejects, REJECTS_FILE)
+    for each in rejects.read_rejects(file) if has_objects else ():
         is_lost = each.stage == rejects.OBJECT_STAGE
         if is_lost and tuple(getattr(each, name) for name in _CORRECTED) not in corrected:
             lost[each.id] += json.loads(each.label or "{}")["objects"]
