@@ -29,7 +29,7 @@ from darkroom.version import hash_code
 
 # The id is in the key; the order follows from the key and the seed.
 _TEXTS = ("key", "uri", "split", "declared")
-_OTHERS = ("label", "size", "mtime", "extra")
+_OTHERS = ("size", "mtime", "extra")
 
 
 class Fingerprint:
@@ -60,7 +60,7 @@ class Fingerprint:
         """
         columns = chunk.columns
         parts = ["\0".join(columns[name]) for name in _TEXTS]  # a NUL is rejected on reading
-        parts += [_spell(columns[name]) for name in _OTHERS]
+        parts += [_spell_labels(columns["label"]), *(repr(columns[name]) for name in _OTHERS)]
         # A column of spans is in `extra`, too; numbers in the names of lists are not.
         parts += [repr(columns["span"])] * any(columns["span"])
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
@@ -71,8 +71,8 @@ class Fingerprint:
         return self._digest.hexdigest()
 
 
-def _spell(values: Sequence[Any]) -> str:
-    """Returns a text of values: of objects JSON, as that of Python takes longer than all else."""
+def _spell_labels(values: Sequence[Any]) -> str:
+    """Returns a text of labels: of objects JSON, as that of Python takes longer than all else."""
     has_objects = any(isinstance(value, dict) and "objects" in value for value in values)
     return msgspec.json.encode(values).decode() if has_objects else repr(values)
 
