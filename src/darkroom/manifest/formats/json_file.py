@@ -23,7 +23,7 @@ from darkroom.manifest.sources.jsonl import DECODER
 
 _BLOCK_ELEMENTS = 1024
 _BOM = b"\xef\xbb\xbf"
-# Python writes these, and JSON has no such numbers.
+# Python writes NaN and Infinity, which JSON does not have.
 _NOT_JSON = re.compile(rb"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 _KEY = re.compile(rb'[\s{,]*"(?:[^"\\]|\\.)*"\s*:\s*')
 _END = re.compile(rb"\s*\}\s*|\s*\{\s*\}\s*")
