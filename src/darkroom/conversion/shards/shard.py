@@ -36,7 +36,7 @@ from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
-from darkroom.manifest.table import list_rows, read_manifest_tables
+from darkroom.manifest.table import list_rows, list_values, read_manifest_tables
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
 from darkroom.storage.parquet import KeptTables
@@ -289,7 +289,7 @@ def _link_shard(
         listed = dict(zip(rows.column_names, rows.columns, strict=True))
         if kind.listed is not None:
             listed["listed"] = listed.pop("label")
-            counts = map(kind.count, listed["listed"].to_pylist())
+            counts = map(kind.count, list_values(listed["listed"]))
             objects = astuple(add_objects(ObjectCounts(count, most=count) for count in counts))
         columns |= listed
         columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}
