@@ -160,7 +160,7 @@ def test_a_box_that_is_missing_is_that_of_the_mask(write):
         {"id": 1, "image_id": 10, "category_id": 1, "segmentation": outline},
         {"id": 2, "image_id": 10, "category_id": 1, "segmentation": runs, "bbox": None},
         {"id": 3, "image_id": 10, "category_id": 1, "segmentation": runs, "bbox": []},
-        {**CAT, "segmentation": runs, "keypoints": [1, 2, 2]},
+        {**CAT, "segmentation": runs, "keypoints": [1, 2, 2], "score": 0.9},
     ]
     source = open_one(write(make_coco(objects)))
     found = [each for row in source.rows() for each in row.values[-1]["objects"]]
@@ -169,6 +169,7 @@ def test_a_box_that_is_missing_is_that_of_the_mask(write):
     assert source.read_as.remarks == (
         "polygons or RLE, not stored: 4",
         "keypoints, not stored: 1",
+        "scores of a model, not stored: are these its predictions?: 1",
         "boxes around polygons or RLE, where no other is there: 3",
     )
 

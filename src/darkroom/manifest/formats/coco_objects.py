@@ -23,6 +23,8 @@ _BLOCK_IMAGES = 1024
 _NULL = 4
 _NAN = float("nan")
 _MASKS, _KEYPOINTS = "polygons or RLE, not stored", "keypoints, not stored"
+_SCORES = "scores of a model, not stored: are these its predictions?"
+_NO_SCORE = (b"", b"null")
 _FROM_MASKS = "boxes around polygons or RLE, where no other is there"
 
 
@@ -38,6 +40,7 @@ class Annotation(msgspec.Struct, gc=False):
     # Text is a number that is none, as NaN.
     area: float | str | None = None
     keypoints: msgspec.Raw = msgspec.Raw(b"")
+    score: msgspec.Raw = msgspec.Raw(b"")
 
 
 class CocoObjects:
@@ -48,7 +51,7 @@ class CocoObjects:
         num_images: Number of images.
         categories: The places of classes by their ids.
         names: The names of classes.
-        counts: Takes how many objects have masks, keypoints, and a box from a mask alone.
+        counts: Takes how many objects have masks, keypoints, scores, a box from a mask alone.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class CocoObjects:
         found = elements.good
         self._counts[_MASKS] += sum([len(each.segmentation) > _NULL for each in found])
         self._counts[_KEYPOINTS] += sum([len(each.keypoints) > _NULL for each in found])
+        self._counts[_SCORES] += sum([bytes(each.score) not in _NO_SCORE for each in found])
         classes = [self._categories.get(each.category_id) for each in found]
         boxes = [each.bbox or () for each in found]
         if None in classes or {*map(len, boxes)} != {4}:
