@@ -56,7 +56,7 @@ def test_each_change_is_counted_and_shown(worlds):
         "added": "Images that are new: 1 (train 1; green 1).",
         "removed": "Images that have left: 1 (train 1; red 1).",
         "moved": "Images that are in another split: 1 (train 1; red 1).",
-        "relabelled": "Images with another label: 1 (train 1; blue 1).",
+        "relabelled": "Images that are labelled otherwise: 1 (train 1; blue 1).",
         "redrawn": "Images with other pixels: 1 (train 1; red 1).",
     }
     names = {check: found[check].rows[0]["uri"][-6:] for check in told}

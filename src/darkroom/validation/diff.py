@@ -63,7 +63,7 @@ CHANGES = {
     "added": ("Images that are new", "new"),
     "removed": ("Images that have left", "old"),
     "moved": ("Images that are in another split", "new"),
-    "relabelled": ("Images with another label", "new"),
+    "relabelled": ("Images that are labelled otherwise", "new"),
     "redrawn": ("Images with other pixels", "new"),
     "encoded": ("Images with the same pixels in other bytes", "new"),
 }
