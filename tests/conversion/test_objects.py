@@ -83,18 +83,21 @@ def test_a_dataframe_with_objects_becomes_records(folder):
 
 def test_objects_add_up(folder):
     outside, nameless = {**CAT, "box": [0, 0, 90, 9]}, {**DOG, "label": ""}
-    objects = [[CAT, CAT, DOG], [outside, DOG], [nameless], [CAT, DOG], [CAT], [], [DOG, DOG, CAT]]
+    cut = {**CAT, "box": [0, 0, 80.5, 60]}
+    objects = [[CAT, CAT, DOG], [outside, DOG], [nameless], [CAT, cut], [CAT], [], [DOG, DOG, CAT]]
     result = convert(folder, objects)
     # The last image is missing.
     assert (result.written, result.rejected) == (6, {"missing": 1})
     assert result.rejected_objects == {"empty_label": 1, "missing": 3, "outside_image": 1}
-    counts = {"written": 6, "rejected": 5, "merged": 1, "deduplicated": 0, "alone": 2, "most": 2}
+    counts = {"written": 6, "rejected": 5, "merged": 1, "deduplicated": 0}
+    counts |= {"alone": 2, "cut": 1, "most": 2}
     assert result.to_dict()["objects"] == counts
     commit = json.loads((folder / "out/dataset.json").read_text())
     assert commit["objects"] == counts
     assert sum(map(len, objects)) == result.objects.read == 12
     lines = [line.split(None, 2) for line in result.to_text().splitlines()]
     assert ["Objects", "in", "12"] in lines
+    assert ["Objects", "out", "6  (1 cut at the edge of the image)"] in lines
 
 
 def test_each_lost_object_has_a_line_that_convert_reads(folder):

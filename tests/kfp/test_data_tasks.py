@@ -104,7 +104,7 @@ def test_a_summary_counts_objects(cluster, jpeg_set, tmp_path):
     path.write_text(json.dumps({"image_uri": str(image), "objects": boxes}))
     done = cluster.run("convert_images", data=str(path), max_rejects=1)
     summary = cluster.find(done.artifacts["summary"]).read_text()
-    assert "| Objects in | 2 |\n| Objects written | 1 |\n| Objects merged | 0 |\n" in summary
+    assert "| Objects in | 2 |\n| Objects written | 1 |\n| Objects cut" in summary
     assert "| Objects rejected: outside\\_image | 1 |\n" in summary
     assert "is not inside the image" in summary
     assert done.artifacts["dataset"].metadata["objects"] == 1

@@ -178,9 +178,10 @@ class ConversionResult(Result):
             return {}
         found = self.objects
         reasons = ", ".join(f"{name} {count:,}" for name, count in self.rejected_objects.items())
+        cut = f"  ({found.cut:,} cut at the edge of the image)" if found.cut else ""
         return {
             "Objects in": f"{found.read:,}",
-            "Objects out": f"{found.written:,}",
+            "Objects out": f"{found.written:,}{cut}",
             "Lost": f"{found.rejected:,}" + (f"  ({reasons})" if reasons else ""),
             "Merged": f"{found.merged:,}" if found.merged else "",
             "Left out": f"{found.deduplicated:,}" if found.deduplicated else "",

@@ -19,6 +19,7 @@ class ObjectCounts:
         deduplicated: Those of images that are excluded.
         merged: Those that equal another one of their image, which is written.
         alone: How many of the rejected ones were rejected alone: each has a line of the rejects.
+        cut: How many of the written ones were cut at the edge of their image, before merging.
         most: The most objects that a record has, to which readers pad the others.
     """
 
@@ -27,6 +28,7 @@ class ObjectCounts:
     deduplicated: Count = 0
     merged: Count = 0
     alone: Count = 0
+    cut: Count = 0
     most: Count = 0
 
     @property

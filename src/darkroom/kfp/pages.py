@@ -81,6 +81,7 @@ def _count_objects(result: ConversionResult) -> list[tuple[str, int]]:
     return [
         ("Objects in", result.objects.read),
         ("Objects written", result.objects.written),
+        ("Objects cut at the edge of the image", result.objects.cut),
         ("Objects merged", result.objects.merged),
         *((f"Objects rejected: {reason}", count) for reason, count in lost),
     ]

@@ -57,6 +57,7 @@ class Placed(NamedTuple):
         listed: The same as the list says it, for kinds that are listed otherwise.
         lost: Its objects that are not in the image.
         merged: How many of its objects equal others of it, and are left out.
+        cut: How many were cut at the edge of the image, by less than what loses them.
     """
 
     value: Any
@@ -64,6 +65,7 @@ class Placed(NamedTuple):
     listed: Any = None
     lost: Sequence[Lost] = ()
     merged: int = 0
+    cut: int = 0
 
 
 class Kind(Protocol):

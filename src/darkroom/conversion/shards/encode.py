@@ -264,7 +264,7 @@ def _make_reject(row: ManifestRow, label: Any, *why: str) -> Reject:
 def _count_objects(placed: Placed) -> ObjectCounts:
     """Returns the numbers of the objects of a record."""
     written, alone = len(placed.value or ()), len(placed.lost)
-    return ObjectCounts(written, alone, merged=placed.merged, alone=alone, most=written)
+    return ObjectCounts(written, alone, 0, placed.merged, alone, placed.cut, written)
 
 
 def _frame_example(

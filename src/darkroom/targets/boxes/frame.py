@@ -14,7 +14,7 @@ from darkroom.targets.form import STORED, UPRIGHT
 from darkroom.targets.geometry import Matrix, Placement, scale
 
 # Of the edge of an image: tools round corners by up to a pixel, and shares have six decimals.
-_MOST_OUTSIDE_PIXELS = 1.01
+_MOST_OUTSIDE_PIXELS, _LEAST_OUTSIDE_PIXELS = 1.01, 0.01
 
 Box = tuple[float, float, float, float]
 
@@ -41,14 +41,18 @@ class Frame(NamedTuple):
         """Area of the image in the units of the list."""
         return self.width * self.height
 
-    def place(self, boxes: Iterable[Sequence[float]]) -> list[Box | None]:
-        """Returns boxes in shares of the stored image; None for those outside by over a pixel.
+    def place(self, boxes: Iterable[Sequence[float]]) -> tuple[list[Box | None], int]:
+        """Returns boxes in shares of the stored image, and how many were cut at its edge.
 
         Args:
             boxes: (xmin, ymin, xmax, ymax) of the list, each.
+
+        Returns:
+            None for those outside by over a pixel. What decimals cut is not counted.
         """
         xx, xy, x0, yx, yy, y0 = self.matrix
         found: list[Box | None] = []
+        cut = 0
         for xmin, ymin, xmax, ymax in boxes:
             left, right = xx * xmin + xy * ymin + x0, xx * xmax + xy * ymax + x0
             top, bottom = yx * xmin + yy * ymin + y0, yx * xmax + yy * ymax + y0
@@ -56,19 +60,14 @@ class Frame(NamedTuple):
                 left, right = right, left
             if top > bottom:
                 top, bottom = bottom, top
-            is_inside = left >= 0 and top >= 0 and right <= 1 and bottom <= 1
-            box = left, top, right, bottom
-            found.append(box if is_inside else self._cut(*box))
-        return found
-
-    def _cut(self, left: float, top: float, right: float, bottom: float) -> Box | None:
-        """Returns the part of a box inside the image; None if too much of it is not."""
-        height, width = self.source_size
-        outside = max(-left, right - 1) * width, max(-top, bottom - 1) * height
-        is_inside = left < 1 and right > 0 and top < 1 and bottom > 0
-        if not is_inside or max(outside) > _MOST_OUTSIDE_PIXELS:
-            return None
-        return max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
+            box: Box | None = (left, top, right, bottom)
+            if left < 0 or top < 0 or right > 1 or bottom > 1:
+                height, width = self.source_size
+                outside = max(max(-left, right - 1) * width, max(-top, bottom - 1) * height)
+                box = _cut(left, top, right, bottom) if outside <= _MOST_OUTSIDE_PIXELS else None
+                cut += box is not None and outside > _LEAST_OUTSIDE_PIXELS
+            found.append(box)
+        return found, cut
 
 
 def find_frame(
@@ -106,6 +105,13 @@ def find_frame(
         matrix = to_pixels.then(turned).then(scale(1 / image.size[1], 1 / image.size[0]))
     factor = image.size[0] * image.size[1] / (units[0] * units[1])
     return Frame(units[1], units[0], matrix, upright, factor)
+
+
+def _cut(left: float, top: float, right: float, bottom: float) -> Box | None:
+    """Returns the part of a box inside the image; None if it is beside the image."""
+    if left >= 1 or right <= 0 or top >= 1 or bottom <= 0:
+        return None
+    return max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
 
 
 def _choose(

@@ -205,11 +205,12 @@ class BoxesKind(Kind):
             return Placed([], [], value)  # whichever way up the image is
         frame = find_frame(value["width"], value["height"], value["orientation"], image)
         objects = value["objects"]
-        boxes = frame.place([each["box"] for each in objects])
+        boxes, cut = frame.place([each["box"] for each in objects])
         inside = [box for box in boxes if box is not None]
         if len({*inside}) < len(objects):
-            return _place_some(value, numbers, boxes, frame)
-        return Placed([*map(_make_object, objects, inside, repeat(frame))], numbers, value)
+            return _place_some(value, numbers, boxes, frame)._replace(cut=cut)
+        placed = [*map(_make_object, objects, inside, repeat(frame))]
+        return Placed(placed, numbers, value, cut=cut)
 
     def encode(self, value: Any, numbers: Any) -> dict[str, Any]:
         """Returns a list for each property of the objects, and whether they are known."""
