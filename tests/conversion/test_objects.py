@@ -143,6 +143,20 @@ def test_lost_objects_are_counted_until_they_are_corrected(folder):
     assert (result.objects.written, result.rejected_objects) == (4, {"outside_image": 1})
 
 
+def test_an_image_of_another_size_is_corrected_in_its_line(folder):
+    lost = {**CAT, "box": [0, 0, 90, 9]}
+    convert(folder, [[DOG], {"width": 8, "height": 6, "objects": [CAT, lost]}])
+    (line,) = map(json.loads, (folder / "out/rejects.jsonl").read_text().splitlines())
+    assert (line["reason"], len(line["objects"]["objects"])) == ("other_size", 2)
+    line["objects"] |= {"width": 80, "height": 60}
+    (folder / "fixed.jsonl").write_text(json.dumps(line))
+    result = darkroom.convert(
+        folder / "fixed.jsonl", folder / "out", update=True, append=True, max_rejects=1
+    )
+    assert (result.rows, result.written, result.deduplicated, result.rejected) == (2, 2, 0, {})
+    assert (result.objects.written, result.rejected_objects) == (2, {"outside_image": 1})
+
+
 def test_rows_of_one_image_are_joined(folder):
     frame = make_frame(folder, [[CAT], [DOG]])
     frame["image_uri"] = f"{folder}/0.png"
