@@ -308,7 +308,7 @@ def _list_examples():
             yield found, dict(zip(names, words[1::2], strict=True))
 
 
-@pytest.mark.parametrize(("lines", "options"), _list_examples())
+@pytest.mark.parametrize(("lines", "options"), [*_list_examples()])
 def test_each_example_of_the_guide_is_a_source(plan, photos, lines, options):
     given = {name: tuple(v.split(",")) if "columns" in name else v for name, v in options.items()}
     is_row = lines[0].startswith("a.jpg")
