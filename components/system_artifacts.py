@@ -33,9 +33,9 @@ class Metrics(Artifact):
 
 
 class ClassificationMetrics(Artifact):
-    """A confusion matrix, in the custom property `confusionMatrix`.
+    """A confusion matrix in the custom property `confusionMatrix`, a ROC curve beside it.
 
-    {uri}/confusion_matrix.json   the same
+    {uri}/confusion_matrix.json   the matrix
     """
 
     TYPE_NAME = "system.ClassificationMetrics"

@@ -43,7 +43,8 @@ class ModelReport(base_component.BaseComponent):
         `eval_accuracy`, or by TFMA's names if Evaluator scored several splits; the numbers of
         records; and `passed`, 1 or 0: whether the model passed Evaluator's bounds.
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix: of the same
-        scoring as the page, without a page of the split that Evaluator scored.
+        scoring as the page, without a page of the split that Evaluator scored. With a page, and
+        for two labels, also the ROC curve of the second.
       - `page`: `ModelPage`, how good the model is; with model and examples.
       - `model_html`: `system.HTML`, its page where Kubeflow's and Vertex's UI find it.
     """

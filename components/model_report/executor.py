@@ -23,7 +23,7 @@ from darkroom.components.model_report.evaluation import (
 )
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
-from darkroom.evaluation.report.result import Evaluation, Slice
+from darkroom.evaluation.report.result import Evaluation, Slice, describe_split
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.targets.label.confusion import MATRIX_PROPERTY, make_matrix
 from darkroom.targets.scoring import find_scoring
@@ -89,7 +89,8 @@ class Executor(base_executor.BaseExecutor):
             found = _write_page(input_dict, output_dict, bounds, evaluation.slices)
             numbers |= found.list_scalars()
             # Of the same scoring as the page.
-            shown = find_scoring(found.kind).list_properties(found.metrics)
+            where = describe_split(found.split)
+            shown = find_scoring(found.kind).list_properties(found.metrics, where)
         elif evaluation.confusions:
             matrix = make_matrix(evaluation.confusions, report.labels)
             shown = {MATRIX_PROPERTY: matrix.encode()}
@@ -99,10 +100,11 @@ class Executor(base_executor.BaseExecutor):
         for name, value in finite.items():
             metrics.set_float_custom_property(name, value)
         _write_json(finite, metrics.uri, METRICS_FILE)
-        for name, value in shown.items():
+        if shown:
             drawn = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
-            drawn.set_json_value_custom_property(name, value)
-            _write_json(value, drawn.uri, MATRIX_FILE)
+            for name, value in shown.items():
+                drawn.set_json_value_custom_property(name, value)
+            _write_json(shown[MATRIX_PROPERTY], drawn.uri, MATRIX_FILE)
 
 
 def _write_page(

@@ -231,7 +231,9 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     assert outputs["metrics"][0].get_float_custom_property("eval_accuracy") == accuracy
     assert outputs["metrics"][0].get_float_custom_property("eval_macro_recall") == 1 / 3
     assert outputs["metrics"][0].get_float_custom_property("passed") == 0
-    matrix = outputs["classification_metrics"][0].get_json_value_custom_property("confusionMatrix")
+    drawn = outputs["classification_metrics"][0]
+    assert drawn.get_json_value_custom_property("display_name") == "model on the eval split"
+    matrix = drawn.get_json_value_custom_property("confusionMatrix")
     shown = found["evaluation"]["matrix"]
     assert [each["row"] for each in matrix["rows"]] == shown["rows"]
     assert [each["displayName"] for each in matrix["annotationSpecs"]] == labels

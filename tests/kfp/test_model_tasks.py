@@ -75,10 +75,11 @@ def test_an_evaluation_hands_over_numbers_matrix_and_page(cluster, given):
         "passed": 0.0,
     }
     assert done.artifacts["confusion_matrix"].metadata == {
+        "display_name": "model on the test split",
         "confusionMatrix": {
             "annotationSpecs": [{"displayName": name} for name in ("blue", "green", "red")],
             "rows": [{"row": [0.0, 2.0, 0.0]}, {"row": [0.0, 3.0, 0.0]}, {"row": [0.0, 0.0, 4.0]}],
-        }
+        },
     }
     page = cluster.find(done.artifacts["evaluation_page"]).read_text()
     assert "Confusion" in page

@@ -8,9 +8,11 @@ import pytest
 from darkroom.targets.label.metrics import (
     Bin,
     ClassScore,
+    RocPoint,
     find_wilson_interval,
     measure,
     measure_calibration,
+    measure_roc,
 )
 
 # Ten records of three labels: four of a, six of b, none of c.
@@ -45,6 +47,30 @@ def test_numbers_worked_out_by_hand():
     assert found.macro_f1 == pytest.approx((3 / 4 + 8 / 11) / 2)
     assert (found.majority_label, found.majority_accuracy) == ("b", 0.6)
     assert found.top5_accuracy is None
+
+
+def test_a_roc_curve_worked_out_by_hand():
+    second = np.array([0.9, 0.8, 0.8, 0.3, 0.1])
+    scores = np.stack([1 - second, second], axis=1)
+    found = measure(scores, np.array([1, 0, 1, 1, 0]), ["a", "b"])
+    # Records with one score are said together.
+    assert [*found.roc] == [
+        RocPoint(1.0, 0.0, 0.0),
+        RocPoint(0.9, 0.0, pytest.approx(1 / 3)),
+        RocPoint(0.8, 0.5, pytest.approx(2 / 3)),
+        RocPoint(0.3, 0.5, 1.0),
+        RocPoint(0.1, 1.0, 1.0),
+    ]
+    assert measure(scores, np.array([1] * 5), ["a", "b"]).roc == ()
+    assert measure(SCORES, TRUTH, LABELS).roc == ()
+
+
+def test_a_roc_curve_of_many_records_has_few_points_and_both_ends():
+    random = np.random.default_rng(0)
+    found = measure_roc(random.random(5_000), random.random(5_000) < 0.5)
+    assert len(found) == 101
+    assert (found[0], found[-1].false_positive_rate, found[-1].recall) == (RocPoint(1, 0, 0), 1, 1)
+    assert [*found] == sorted(found, key=lambda point: -point.threshold)
 
 
 def test_the_label_is_among_five():

@@ -368,7 +368,8 @@ EVALUATE_CLASSIFIER = Interface(
         Artifact(
             "confusion_matrix",
             MATRIX,
-            "The confusion matrix, of at most fifty rows; empty unless images have one label.",
+            "The confusion matrix, of at most fifty rows, and of two labels the ROC curve of the "
+            "second; empty unless images have one label.",
         ),
         _name_page("evaluation"),
     ),

@@ -162,7 +162,8 @@ def evaluate_classifier(execution: Execution) -> None:
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     scores = _list_scores(found) | {"passed": float(not found.missed)}
     execution.outputs["evaluation_metrics"].write_facts(scores)
-    properties = find_scoring(found.kind).list_properties(found.metrics)
+    where = describe_split(found.split)
+    properties = find_scoring(found.kind).list_properties(found.metrics, where)
     execution.outputs["confusion_matrix"].write_facts(properties)
     execution.results = {"passed": not found.missed, **_list_results(found)}
     execution.write_output()

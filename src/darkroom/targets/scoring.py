@@ -119,8 +119,13 @@ class Scoring(Protocol):
         """Returns the numbers that a UI shows, by name."""
         return {name: getattr(metrics, name) for name in self.scalars}
 
-    def list_properties(self, metrics: Any) -> Mapping[str, Any]:
-        """Returns what the UI of Kubeflow draws besides, by the names that it knows."""
+    def list_properties(self, metrics: Any, where: str) -> Mapping[str, Any]:
+        """Returns what the UI of Kubeflow draws besides, by the names that it knows.
+
+        Args:
+            metrics: The numbers.
+            where: The split that they are of, as part of a sentence.
+        """
         return {}
 
     def list_recalls(self, metrics: Any) -> Mapping[str, float | None]:

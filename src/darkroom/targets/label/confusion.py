@@ -9,8 +9,9 @@ from typing import Any
 
 from darkroom.errors import DataError
 
-# The name that KFP's UI looks for among the metadata.
-MATRIX_PROPERTY = "confusionMatrix"
+# What KFP's UI looks for among the metadata: two drawings, and the words above them.
+MATRIX_PROPERTY, ROC_PROPERTY = "confusionMatrix", "confidenceMetrics"
+TITLE_PROPERTY = "display_name"
 MAX_CLASSES = 50
 OTHER_CLASSES = "(all others)"
 

@@ -19,6 +19,7 @@ from darkroom.targets.scoring import Floats, Ints
 TOP = 5
 NUM_BINS = 15
 MAX_CONFUSIONS = 100
+_MAX_ROC_POINTS = 101
 # The quantile of a normal distribution for an interval of 95 %.
 _Z95 = 1.959963984540054
 
@@ -75,6 +76,21 @@ class Confusion:
 
 
 @dataclass(frozen=True)
+class RocPoint:
+    """How two labels are told apart where the second one is said from a score on.
+
+    Attributes:
+        threshold: The least score of the second label with which it is said.
+        false_positive_rate: Share of the records of the first label of which it is said.
+        recall: Share of its own records of which it is said.
+    """
+
+    threshold: float
+    false_positive_rate: float
+    recall: float
+
+
+@dataclass(frozen=True)
 class LabelMetrics:
     """How good a classifier is.
 
@@ -95,6 +111,8 @@ class LabelMetrics:
         matrix: The whole confusion matrix, of fifty rows at most.
         confusions: The pairs of labels that are taken for each other, most records first; at most
             a hundred.
+        roc: The receiver operating characteristic of two labels, from high thresholds to low ones,
+            at most 101 points; empty for more labels, and where one has no record.
     """
 
     records: int
@@ -110,6 +128,7 @@ class LabelMetrics:
     bins: tuple[Bin, ...]
     matrix: ConfusionMatrix
     confusions: tuple[Confusion, ...] = ()
+    roc: tuple[RocPoint, ...] = ()
 
 
 def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> LabelMetrics:
@@ -156,6 +175,7 @@ def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> LabelMetrics:
         bins=bins,
         matrix=make_matrix(cells, labels),
         confusions=tuple(mistakes[:MAX_CONFUSIONS]),
+        roc=measure_roc(scores[:, 1], truth == 1) if len(labels) == 2 else (),
     )
 
 
@@ -200,6 +220,26 @@ def measure_calibration(confidence: Floats, is_right: npt.NDArray[np.bool_]) -> 
             share = float(is_right[inside].mean())
             found.append(Bin(count, float(confidence[inside].mean()), share))
     return tuple(found)
+
+
+def measure_roc(scores: Floats, is_second: npt.NDArray[np.bool_]) -> tuple[RocPoint, ...]:
+    """Returns how two labels are told apart at each threshold, from none said to all.
+
+    Args:
+        scores: [N], the probability of the second label.
+        is_second: [N], whether a record has it.
+    """
+    if is_second.all() or not is_second.any():
+        return ()
+    order = np.argsort(-scores, kind="stable")
+    found = scores[order]
+    # Records with one score are said together.
+    lasts = np.flatnonzero(np.append(found[1:] != found[:-1], True))
+    if len(lasts) >= _MAX_ROC_POINTS:
+        lasts = lasts[np.linspace(0, len(lasts) - 1, _MAX_ROC_POINTS - 1).round().astype(int)]
+    said = [np.cumsum(each[order])[lasts] / each.sum() for each in (~is_second, is_second)]
+    points = zip(found[lasts].tolist(), *(each.tolist() for each in said), strict=True)
+    return (RocPoint(1.0, 0.0, 0.0), *(RocPoint(*point) for point in points))
 
 
 def count_class(

@@ -9,7 +9,7 @@ from typing import Any
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import list_first, make_visible
 from darkroom.targets.description import Summary, View
-from darkroom.targets.label.confusion import MATRIX_PROPERTY
+from darkroom.targets.label.confusion import MATRIX_PROPERTY, ROC_PROPERTY, TITLE_PROPERTY
 from darkroom.targets.label.metrics import MAX_CONFUSIONS, ClassScore, LabelMetrics, measure
 from darkroom.targets.label.probabilities import make_probabilities
 from darkroom.targets.label.view import make_view
@@ -70,9 +70,21 @@ class LabelScoring(Scoring):
         """Compares the most likely labels with the true ones."""
         return measure(answers, truth, learned.names)
 
-    def list_properties(self, metrics: LabelMetrics) -> Mapping[str, Any]:
-        """Returns the confusion matrix."""
-        return {MATRIX_PROPERTY: metrics.matrix.encode()}
+    def list_properties(self, metrics: LabelMetrics, where: str) -> Mapping[str, Any]:
+        """Returns the confusion matrix, of two labels the ROC curve, and what they are of."""
+        curve = [
+            {
+                "confidenceThreshold": point.threshold,
+                "falsePositiveRate": point.false_positive_rate,
+                "recall": point.recall,
+            }
+            for point in metrics.roc
+        ]
+        return {
+            TITLE_PROPERTY: f"model on {where}",
+            MATRIX_PROPERTY: metrics.matrix.encode(),
+            **({ROC_PROPERTY: curve} if curve else {}),
+        }
 
     def list_recalls(self, metrics: LabelMetrics) -> Mapping[str, float | None]:
         """Returns the recall of each class."""
