@@ -96,6 +96,17 @@ def test_a_copy_of_a_test_image_under_another_name_is_in_train(worlds, tmp_path)
     assert found["test_to_train"].rows[0]["uri"].endswith("other.jpg")
 
 
+def test_a_test_image_that_had_a_twin_in_train_has_not_moved(tmp_path):
+    for number in range(2):
+        draw(tmp_path, number)
+    (tmp_path / "twin.jpg").write_bytes((tmp_path / "00.jpg").read_bytes())
+    rows = "image_uri,label,split\n00.jpg,red,TEST\ntwin.jpg,red,TRAIN\n"
+    for name, last in (("old", ""), ("new", "01.jpg,red,TRAIN\n")):
+        (tmp_path / f"{name}.csv").write_text(rows + last)
+        darkroom.convert(tmp_path / f"{name}.csv", tmp_path / name)
+    assert {*find(darkroom.diff(tmp_path / "old", tmp_path / "new"))} == {"added"}
+
+
 def test_the_same_pixels_in_other_bytes_are_encoded_again(worlds, tmp_path):
     old, _ = worlds
     options = ConversionOptions(encoding="raw")
