@@ -82,9 +82,10 @@ def _fetch_twins(
 
 
 # All records with content that occurs more than once. Usually this table is small.
-_CREATE_TWINS = "CREATE TEMP TABLE IF NOT EXISTS twins AS" + select_twins(
-    "row, uri, split, label, said, coalesce(pixels, sha256) AS content"
-)
+_TWINS = select_twins("row, uri, split, label, said, coalesce(pixels, sha256) AS content")
+_CREATE_TWINS = f"""
+CREATE TEMP TABLE IF NOT EXISTS twins AS FROM ({_TWINS}) ANTI JOIN ignored_twins USING (row)
+"""
 # The listed groups are chosen first, and only they are joined with their records: records of all
 # groups would not fit into memory. A record without a label conflicts with no other, because min,
 # max and <> leave nulls out.

@@ -1,8 +1,8 @@
 """Hides what people decided to ignore, in one place for all checks that look at images.
 
 Such a check reads the view `matched`, which lacks ignored images. Of an ignored pair with the same
-pixels it has only one, which stands for both; near pairs are hidden in their table. The records
-themselves stay, for everything that is counted.
+pixels, the table `ignored_twins` has one: whoever compares equal pixels leaves it out. Near pairs
+are hidden in their table. The records themselves stay, for everything that is counted.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ SELECT row, unnest(string_split(ignored, ' ')) AS key FROM records WHERE ignored
 CREATE TEMP TABLE ignored_pairs AS
 SELECT least(ignored.row, records.row) AS one, greatest(ignored.row, records.row) AS other
 FROM ignored JOIN records USING (key) GROUP BY ALL;
-CREATE TEMP TABLE hidden AS
-SELECT row FROM ignored WHERE key = '*'
-UNION SELECT other FROM ignored_pairs
+CREATE TEMP TABLE hidden AS SELECT row FROM ignored WHERE key = '*';
+CREATE TEMP TABLE ignored_twins AS
+SELECT DISTINCT other AS row FROM ignored_pairs
     JOIN all_matched AS a ON a.row = one JOIN all_matched AS b ON b.row = other
 WHERE coalesce(a.pixels, a.sha256) = coalesce(b.pixels, b.sha256);
 """
@@ -40,7 +40,8 @@ SELECT (SELECT count(*) FROM ignored_pairs) + (SELECT count(*) FROM ignored WHER
 def hide_ignored(connection: duckdb.DuckDBPyConnection) -> None:
     """Creates the view `matched` of the rows of `all_matched` that are shown.
 
-    The tables `ignored_pairs` and `hidden` have what is not: pairs of rows, and rows.
+    The tables `ignored_pairs`, `ignored_twins` and `hidden` have what is not: pairs of rows, one
+    row of each of those with equal pixels, and rows.
     """
     connection.execute(_CREATE_TABLES)
     connection.execute(_CREATE_REST if fetch_hidden(connection) else _CREATE_MATCHED)
