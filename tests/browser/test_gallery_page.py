@@ -102,9 +102,10 @@ def folder(
         "drawings/sun/0001.jpg,tree,0.7\ndrawings/boat/0007.jpg,house,0.75\n"
     )
     records = Records(checked.directory, f"{checked.directory}/index")
-    # The demo has no groups: two near copies are one here, of which the left one should move.
+    # The demo has no groups: two near copies are one here, of which the kept one should move.
     [pair, *_] = next(each.rows for each in checked.findings if each.check == "near_leakage")
-    group = Finding("group_leakage", "fail", 1, "One.", rows=({**pair, "move_to": "eval"},))
+    pair = {**pair, "row": pair["other_row"], "other_row": pair["row"], "move_to": "test"}
+    group = Finding("group_leakage", "fail", 1, "One.", rows=(pair,))
     report = replace(checked.report, findings=(*checked.findings, group))
     (folder / "gallery.html").write_text(encode_gallery(report, records, str(predictions)))
     write_several(folder)
@@ -191,7 +192,7 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     assert seen["named"] == f"1 of {total} images"
     # Escape empties the box, and leaves it: then keys are those of the page.
     assert seen["left"] == [0, f"{total} selected"]
-    assert seen["moved left"] == ["to eval", "drop"]
+    assert seen["moved left"] == ["to test", "drop"]
 
 
 @pytest.mark.parametrize("name", ["framed", "same origin"])
@@ -230,7 +231,12 @@ def test_decisions_let_the_next_run_pass_the_gate(
     decisions = [json.loads(line) for line in lines]
     assert seen["reopened"] == f"{len(decisions)} decisions"
     found = {(each["action"], shorten(each["uri"])): each for each in decisions}
-    assert {path for action, path in found if action == "drop"} == set().union(*PLANTED.values())
+    # Of each pair, the image of eval is kept; of two in train, the first.
+    pairs = [row for each in checked.findings if each.check in PLANTED for row in each.rows]
+    dropped = {
+        shorten(row["uri" if row["other_split"] == "eval" else "other_uri"]) for row in pairs
+    }
+    assert {path for action, path in found if action == "drop"} == dropped
     assert found["move", BOAT]["split"] == "eval"
     # What a finding suggests comes before what the model says.
     right = [path for path in WRONG if ("relabel", path) in found]

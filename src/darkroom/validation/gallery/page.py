@@ -145,6 +145,7 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
     """Returns `items` and `lines` of a finding.
 
     A row of a finding names its record by `row`, and that of a pair the second one by `other_row`.
+    Of a pair, the image that is held out comes first, unless the finding would move one of them.
     """
     items, lines = [], []
     numbers = [(row.get("row", -1), row.get("other_row", -1)) for row in finding.rows]
@@ -155,5 +156,8 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
             lines.append(format_row(row))
             continue
         places = [place for place in pair if place >= 0]
+        if "move_to" not in row:
+            # `SPLITS` ends with test.
+            places.sort(key=lambda place: -int(rows.group[place] % len(SPLITS)))
         items.append({"places": places, "facts": list_facts(row)})
     return {"items": items, "lines": lines}

@@ -69,5 +69,6 @@ export function makePairs(items) {
     }));
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
   const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
-  return [h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes), list, more];
+  const rule = h("p", { class: "facts" }, "Left is the image that is held out of training: keep it, and scores can still be compared.");
+  return [h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes), rule, list, more];
 }
