@@ -108,6 +108,19 @@ def test_the_graph_is_small_and_each_name_is_in_it_once(tmp_path):
     assert sorted(compared) == ["evaluation_metrics", "training_metrics"]
 
 
+def test_a_registry_adds_a_task_that_waits_for_the_evaluation(tmp_path):
+    spec = compile_pipeline(tmp_path, registry="vertex://shop/europe-west4", data="gs://b/l.csv")
+    task = spec["root"]["dag"]["tasks"]["register-model"]
+    assert task["dependentTasks"] == ["evaluate-classifier", "train-classifier"]
+    given = task["inputs"]["parameters"]
+    assert {name: each["runtimeValue"]["constant"] for name, each in given.items()} == {
+        "registry": "vertex://shop/europe-west4", "model_name": "darkroom-images",
+        "run": "{{$.pipeline_job_uuid}}",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="registry is 'shop', expected the address"):
+        compile_pipeline(tmp_path, registry="shop")
+
+
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_conversion_is_cached_only_when_asked_for(tmp_path, cached):
     tasks = compile_pipeline(tmp_path, cached=cached)["root"]["dag"]["tasks"]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import kfp_server_api
 from google.protobuf import json_format
@@ -105,6 +105,9 @@ class Server:
         return {**self.runs[run_id], "state": state, "run_details": {"task_details": tasks}}
 
 
+_Server = TypeVar("_Server", bound=Server)
+
+
 def parse_model(data: Any, model: str) -> dict[str, Any]:
     """Returns a body that is what a model of kfp_server_api holds; raises ValueError if not."""
     parsed = _CLIENT.deserialize(SimpleNamespace(data=json.dumps(data)), model)
@@ -115,13 +118,14 @@ def parse_model(data: Any, model: str) -> dict[str, Any]:
 
 
 @contextmanager
-def serve(certificate: str | None = None) -> Iterator[Server]:
+def serve(certificate: str | None = None, kind: type[_Server] = Server) -> Iterator[_Server]:
     """Runs a server on loopback for as long as the block does.
 
     Args:
         certificate: PEM file of a certificate for `localhost` with its key, for https.
+        kind: What answers.
     """
-    state = Server()
+    state = kind()
 
     class Handler(BaseHTTPRequestHandler):
         def _handle(self) -> None:
@@ -141,6 +145,8 @@ def serve(certificate: str | None = None) -> Iterator[Server]:
                 return 401, json.dumps({"code": 16, "message": f"bad {authorization}"})
             try:
                 return 200, json.dumps(state.answer(self.command, path, query, body))
+            except FileExistsError:
+                return 409, json.dumps({"code": "Conflict", "message": "already exists"})
             except LookupError:
                 return 404, json.dumps({"code": 5, "message": "Not Found"})
             except (ValueError, AssertionError, json_format.ParseError) as error:

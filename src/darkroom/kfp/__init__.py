@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     evaluate_classifier: Any
     find_duplicates: Any
     inspect_dataset: Any
+    register_model: Any
     train_classifier: Any
     train_with_function: Any
     validate_dataset: Any
@@ -41,6 +42,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "inspect_dataset",
         "make_component",
         "make_pipeline",
+        "register_model",
         "train_classifier",
         "train_with_function",
         "validate_dataset",

@@ -34,7 +34,7 @@ from darkroom.options.conversion import (
 from darkroom.options.diff import DiffFields, DiffOptions
 from darkroom.options.fields import check_fields
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.pipeline import PipelineFields
+from darkroom.options.pipeline import PipelineFields, check_registry
 from darkroom.options.source import SourceFields
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
@@ -377,6 +377,23 @@ EVALUATE_CLASSIFIER = Interface(
     needs_tensorflow=True,
     checks=(_check_bounds,),
 )
+REGISTER_MODEL = Interface(
+    "register_model",
+    "Registers a model in the model registry of Kubeflow or Vertex, with what it was made from.",
+    (
+        Parameter(
+            "registry", str, "Address of the registry: https://HOST, or vertex://PROJECT/REGION."
+        ),
+        Parameter("model_name", str, "Name of the model in the registry."),
+        Parameter("run", str, "Id of the run, as dsl.PIPELINE_JOB_ID_PLACEHOLDER.", ""),
+    ),
+    inputs=(
+        Artifact("model", MODEL, "The model that train_classifier made."),
+        Artifact("page", HTML, "The page of train_classifier or evaluate_classifier."),
+    ),
+    results=(Parameter("version", str, "Name of the version, from the hash of the model."),),
+    checks=(check_registry,),
+)
 
 INTERFACES: Mapping[str, Interface] = {
     each.name: each
@@ -392,6 +409,7 @@ INTERFACES: Mapping[str, Interface] = {
         TRAIN_CLASSIFIER,
         TRAIN_WITH_FUNCTION,
         EVALUATE_CLASSIFIER,
+        REGISTER_MODEL,
     )
 }
 

@@ -21,6 +21,7 @@ from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.serving import ERROR_KEY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
+from darkroom.kfp.registry import register
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.runtime.functions import describe_failure, load_function
@@ -173,6 +174,16 @@ def evaluate_classifier(execution: Execution) -> None:
             f"{'; '.join(found.missed)}.",
             "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
         )
+
+
+def register_model(execution: Execution) -> None:
+    """Registers a model, with what is known of it."""
+    asked, model = execution.parameters, execution.inputs["model"]
+    page = execution.inputs["page"].remote
+    name, given = asked["model_name"], {"page": page, "run": asked["run"]}
+    version = register(asked["registry"], name, model.path, uri=model.remote, **given)
+    execution.results = {"version": version}
+    execution.write_output()
 
 
 def _describe_bounds(asked: Mapping[str, Any]) -> str:

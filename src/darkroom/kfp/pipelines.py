@@ -17,10 +17,11 @@ from darkroom.kfp.components import (
     make_quietly,
     warn_of_moving_images,
 )
-from darkroom.kfp.interface import REQUIRED, Parameter
+from darkroom.kfp.interface import REQUIRED, Interface, Parameter
 from darkroom.kfp.interfaces import (
     CONVERT_IMAGES,
     EVALUATE_CLASSIFIER,
+    REGISTER_MODEL,
     TRAIN_CLASSIFIER,
     VALIDATE_DATASET,
     VALIDATION_GATE,
@@ -31,8 +32,9 @@ from darkroom.options.pipeline import RUN_PARAMETERS
 
 PIPELINE_NAME = "darkroom-images"
 # Options that the pipeline decides itself.
-_OWN = frozenset({"dataset_uri", "fail", "overwrite"})
+_OWN = frozenset({"dataset_uri", "fail", "overwrite", "run"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
+_NO_REGISTRY = {"registry": "", "model_name": PIPELINE_NAME}
 # Options that people change between runs. Nothing is pushed here.
 _INPUTS = tuple(name for name in RUN_PARAMETERS if name != "push_to")
 
@@ -49,7 +51,7 @@ def make_pipeline(
     """Returns a pipeline: conversion, checks, a gate, training, evaluation.
 
     When the dataset does not pass its checks, the report is kept, the gate fails, and nothing is
-    trained.
+    trained. With a `registry`, a model that passes its evaluation is registered, as `model_name`.
 
     Args:
         image: Container image of the components; see `make_component`.
@@ -69,10 +71,12 @@ def make_pipeline(
     check_credentials(options, SECRETS_HINT)  # before a message shows a value
     # Lists of options are tuples, which KFP does not know.
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+    options = _NO_REGISTRY | options
     check_known(options, sorted(known), "The pipeline has no option")
     for name, value in options.items():
         known[name].parse(value)
-    for stage in _STAGES:
+    stages = (*_STAGES, REGISTER_MODEL) if options["registry"] else _STAGES
+    for stage in stages:
         check_constants(stage, _pick(options, stage.parameters))
     if cached:
         parameters = (*parameters, "source_fingerprint")
@@ -84,7 +88,7 @@ def make_pipeline(
     inputs = _choose_inputs(parameters, known, options)
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}
-    components = _Components(image, core_image)
+    components = _Components(image, core_image, stages)
 
     def pipeline(*values: Any) -> None:
         given = dict(zip((each.name for each in inputs), values, strict=True))
@@ -104,20 +108,22 @@ def make_pipeline(
 class _Components:
     """The components with their images; a warning of an image comes once."""
 
-    def __init__(self, image: str | None, core_image: str | None) -> None:
+    def __init__(
+        self, image: str | None, core_image: str | None, stages: Sequence[Interface]
+    ) -> None:
         images = {}
-        for each in (*_STAGES, VALIDATION_GATE):
+        for each in (VALIDATION_GATE, *stages):
             named = image if each.needs_tensorflow else core_image or image
             images[each.name] = find_image(each) if named is None else named
         made = [make_quietly(name, found) for name, found in images.items()]
-        self.convert, self.validate, self.train, self.evaluate, self.gate = made
+        self.gate, self.convert, self.validate, self.train, self.evaluate, *self.register = made
         warn_of_moving_images(images.values())
 
 
 def _list_parameters() -> dict[str, Parameter]:
     """Returns the options of the pipeline by name; two stages share the seed, and judge rejects."""
     found: dict[str, Parameter] = {}
-    for stage in _STAGES:
+    for stage in (*_STAGES, REGISTER_MODEL):
         for each in stage.parameters:
             if each.name not in _OWN:
                 found.setdefault(each.name, each)
@@ -181,7 +187,13 @@ def _connect(
     trained = components.train(dataset=dataset, **train).after(gate)
     model = trained.outputs["trained_model"]
     evaluated = components.evaluate(model=model, dataset=dataset, **evaluate)
-    return [converted, judged, gate, trained, evaluated]
+    # Its page is there when the model is good enough.
+    given = {"model": model, "page": evaluated.outputs["evaluation_page"]}
+    given |= _pick(values, REGISTER_MODEL.parameters)
+    registered = [
+        register(**given, run=dsl.PIPELINE_JOB_ID_PLACEHOLDER) for register in components.register
+    ]
+    return [converted, judged, gate, trained, evaluated, *registered]
 
 
 def _pick(values: Mapping[str, Any], parameters: tuple[Parameter, ...]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ TASKS: Mapping[str, Callable[[Execution], None]] = {
     "train_classifier": model_tasks.train_classifier,
     "train_with_function": model_tasks.train_with_function,
     "evaluate_classifier": model_tasks.evaluate_classifier,
+    "register_model": model_tasks.register_model,
 }
 
 

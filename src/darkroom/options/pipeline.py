@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from darkroom.errors import UsageError
 from darkroom.options.fields import describe, document, option
 from darkroom.options.source import DATA_HELP
 
@@ -29,6 +31,21 @@ RUN_PARAMETERS = (
     "min_accuracy",
     "push_to",
 )
+VERTEX_REGISTRY = "vertex://"
+_REGISTRY = re.compile(rf"https?://[^\s?#]+|{VERTEX_REGISTRY}[^/\s]+/[^/\s]+/?")
+
+
+def check_registry(registry: str | None = None) -> None:
+    """Checks the address of a model registry; None is none, or not known yet.
+
+    Raises:
+        UsageError: There is no such kind of registry.
+    """
+    if registry is not None and not _REGISTRY.fullmatch(registry):
+        raise UsageError(
+            f"registry is {registry!r}, expected the address of a model registry.",
+            "Give http:// or https:// for Kubeflow's, and vertex://PROJECT/REGION for Vertex's.",
+        )
 
 
 @document

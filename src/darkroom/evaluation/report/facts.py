@@ -126,6 +126,17 @@ def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:
         return Facts()
 
 
+def read_evaluation(folder: str) -> Evaluation:
+    """Reads the numbers in `evaluation.json`.
+
+    Raises:
+        OSError: The folder has no such file, or it cannot be read.
+        ValueError: It is of another program.
+    """
+    kept = storage.read_json(storage.join(folder, EVALUATION_FILE), _Kept)
+    return Evaluation.from_dict(kept.evaluation)
+
+
 def _name_fields(facts: Facts) -> dict[str, Any]:
     names = {field: name for name, field in _FIELDS.items()}
     return {names.get(field, field): value for field, value in asdict(facts).items()}

@@ -1,0 +1,106 @@
+"""The task that registers a model, against registries on loopback."""
+
+import json
+
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.options.pipeline import check_registry
+
+pytest.importorskip("kfp_server_api", reason="needs the extra [kfp]")
+pytest.importorskip("google.auth", reason="needs the extra [gcp]")
+
+import google.auth
+from google.auth.credentials import AnonymousCredentials
+
+from darkroom.kfp import registry as registering
+from darkroom.storage.stores import retries
+
+from ..pipelines.kubeflow_server import serve
+from .registries import FACTS, VERSION, Registry, write_evaluation
+from .tasks import Artifact
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(registering, "_POLL_SECONDS", 0.0)
+    with serve(kind=Registry) as server:
+        yield server
+
+
+@pytest.fixture
+def run(cluster):
+    given = {key: Artifact(f"minio://mlpipeline/run-1/{key}") for key in ("model", "page")}
+    write_evaluation(cluster.find(given["model"]))
+    cluster.find(given["page"]).write_text("page")
+    values = {"model_name": "pets", "run": "7"}
+    return lambda address: cluster.run("register_model", given, registry=address, **values)
+
+
+def check_facts(facts):
+    assert facts.items() >= {**FACTS, "page": "s3://mlpipeline/run-1/page", "run": "7"}.items()
+
+
+@pytest.mark.parametrize("interface", ["v1alpha3", "v1"])
+def test_a_version_in_kubeflow_names_what_it_was_made_from(registry, run, interface):
+    registry.interface = interface
+    assert run(registry.url).parameters == {"version": VERSION}
+    made = dict(registry.made)
+    model, version, artifact = made
+    assert (model, version) == (("model", "", "pets"), ("version", "1", VERSION))
+    kinds = {"MetadataStringValue": "string_value", "MetadataDoubleValue": "double_value"}
+    stored = made[version]["customProperties"].items()
+    check_facts({name: each[kinds[each["metadataType"]]] for name, each in stored})
+    assert made[artifact]["uri"] == "s3://mlpipeline/run-1/model"
+    # A retry finds it, and makes what an ended attempt did not.
+    del registry.made[artifact]
+    assert run(registry.url + "/").code == 0
+    assert registry.made == made
+
+
+def test_a_version_in_vertex_names_what_it_was_made_from(registry, run, monkeypatch):
+    monkeypatch.setattr(google.auth, "default", lambda **_: (AnonymousCredentials(), None))
+    monkeypatch.setattr(registering, "_VERTEX", f"{registry.url}/vertex")
+    address = "vertex://shop/europe-west4"
+    assert run(address).parameters == run(address).parameters == {"version": VERSION}
+    [first] = registry.uploads
+    assert first["modelId"] == "pets"
+    check_facts(json.loads(first["model"]["versionDescription"]))
+    # Another version of a model that is there.
+    registry.known = {each for each in registry.known if "@" not in each}
+    run(address)
+    assert registry.uploads[1]["parentModel"] == "projects/shop/locations/europe-west4/models/pets"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        ((403, "RBAC: access denied"), "access", "answers 403: RBAC: access denied."),
+        ((401, '{"error": {"message": "No."}}'), "access", "answers 401: No."),
+        ((422, '{"message": "too odd"}'), "usage", "answers 422: too odd."),
+        ((200, "<html>Log in</html>"), "usage", "answers 200: <html>Log in</html>."),
+        ((503, "busy"), "transient", "failed 6 times in"),
+        ((404, "page not found"), "usage", "There is no model registry at http://"),
+    ],
+)
+def test_an_error_is_one_sentence(registry, run, failure, code, said):
+    registry.failure = failure
+    found = run(registry.url).error
+    assert (found["code"], said in found["message"]) == (code, True), found
+
+
+def test_a_token_is_sent_and_a_registry_that_is_away_is_said(registry, run, monkeypatch, tmp_path):
+    registry.token = "secret"
+    (tmp_path / "token").write_text("secret\n")
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(tmp_path / "token"))
+    assert run(registry.url).code == 0
+    found = run("http://127.0.0.1:1").error
+    assert (found["code"], found["exit_code"]) == ("transient", 3)
+    assert found["message"].endswith("[Errno 111] Connection refused.")
+
+
+@pytest.mark.parametrize("address", ["", "registry:8080", "vertex://shop", "s3://registry"])
+def test_a_wrong_address_is_refused(address):
+    with pytest.raises(UsageError, match="expected the address of a model registry"):
+        check_registry(address)
