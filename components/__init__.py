@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from darkroom.components.image_validator.component import ImageValidator
     from darkroom.components.import_schema_gen.component import ImportSchemaGen
     from darkroom.components.manifest_gen.component import ManifestGen
+    from darkroom.components.model_registrar.component import ModelRegistrar
     from darkroom.components.model_report.component import ModelReport
     from darkroom.components.pusher.component import Pusher
     from darkroom.components.trainer.component import Trainer
@@ -46,6 +47,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
         "ImportSchemaGen",
         "ManifestGen",
         "ModelPage",
+        "ModelRegistrar",
         "ModelReport",
         "Pusher",
         "RecordIndex",
@@ -66,6 +68,7 @@ _HOMES = {
     "ImportSchemaGen": "darkroom.components.import_schema_gen.component",
     "ManifestGen": "darkroom.components.manifest_gen.component",
     "ModelPage": "darkroom.components.artifacts",
+    "ModelRegistrar": "darkroom.components.model_registrar.component",
     "ModelReport": "darkroom.components.model_report.component",
     "Pusher": "darkroom.components.pusher.component",
     "RecordIndex": "darkroom.components.artifacts",

@@ -16,7 +16,7 @@ from darkroom.options.conversion import ConversionFields, EmbedFields, RecordOpt
 from darkroom.options.fields import check_fields, document, list_options, option
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.pipeline import FINGERPRINTS, ClusterFields, PipelineFields
+from darkroom.options.pipeline import FINGERPRINTS, ClusterFields, PipelineFields, check_registry
 from darkroom.options.source import SourceFields
 from darkroom.options.targets import KUBEFLOW, VERTEX_BUCKETS, KubeflowFields, VertexOptions
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
@@ -125,6 +125,7 @@ class PipelineConfig(
                 "compiled in.",
                 f"Leave it out, and darkroom submit takes it; or give it a value: {idle[0]}.",
             )
+        check_registry(self.registry)
         for options in ("conversion", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.

@@ -20,11 +20,12 @@ from darkroom.components import (
     ImageValidator,
     ImportSchemaGen,
     ManifestGen,
+    ModelRegistrar,
     ModelReport,
     Pusher,
     ValidationGate,
 )
-from darkroom.components.state_driver import StateDriver
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.components.trainer.component import DescribingTrainer
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import UsageError
@@ -101,6 +102,16 @@ def create_pipeline(
     )
     of_data = [manifest_gen, image_to_tfrecord, *checks, image_validator, gate]
     of_model = [trainer, *resolvers, evaluator, model_report, pusher]
+    if config.registry:
+        registrar = ModelRegistrar(
+            pusher.outputs["pushed_model"],
+            model_report.outputs["page"],
+            registry=config.registry,
+            model_name=config.model_name or config.name,
+            # A service puts the id of the run in its place.
+            run=storage.absolute(config.root) if beam_args is None else TAKEN_BY_EACH_RUN,
+        )
+        of_model.append(registrar)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,

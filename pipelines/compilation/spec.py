@@ -67,6 +67,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         # The cache does not know the folder where it pushes; and whoever runs the file may name
         # such a folder.
         "Pusher": False,
+        "ModelRegistrar": False,
         "ManifestGen": bool(config.source_fingerprint),
         "Trainer": reads_no_weights or bool(config.model_fingerprint),
     }

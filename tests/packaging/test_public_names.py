@@ -54,6 +54,7 @@ COMPONENTS = {
     *(
         "DatasetDiff",
         "Evaluator",
+        "ModelRegistrar",
         "ModelReport",
         "Pusher",
         "Trainer",

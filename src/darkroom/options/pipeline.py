@@ -201,6 +201,21 @@ class PipelineFields(ClusterFields):
         runtime=True,
         more="A compiled pipeline pushes only into its artifact unless a folder is given.",
     )
+    registry: str | None = option(
+        None,
+        "Model registry for pushed models, as https://HOST or vertex://PROJECT/REGION.",
+        group="model",
+        metavar="URL",
+        more="Kubeflow's or Vertex's. A version names the dataset, the scores, the page and the "
+        "run.",
+    )
+    model_name: str | None = option(
+        None,
+        "Name of the model in the registry.",
+        group="model",
+        metavar="NAME",
+        shown="that of the pipeline",
+    )
     checkpoint_dir: str | None = option(
         None,
         "Folder for checkpoints, so that a killed training resumes.",

@@ -160,6 +160,16 @@ def test_weights_that_only_a_run_names_are_read_again_in_each_run():
     assert cache.run(spec, weights, run_id="4") == {"Pusher"}  # it is never cached
 
 
+def test_a_registry_adds_a_node_that_is_never_cached_and_knows_its_run():
+    config = _config(registry="http://registry:8080", name="pets")
+    tasks = compile_pipeline(config, "kubeflow")["root"]["dag"]["tasks"]
+    given = tasks["ModelRegistrar"]["inputs"]["parameters"]
+    assert {name: each["runtimeValue"]["constant"] for name, each in given.items()} == {
+        "registry": "http://registry:8080", "model_name": "pets", "run": "{{$.pipeline_job_uuid}}"
+    }  # fmt: skip
+    assert not _is_cached(config, "ModelRegistrar")
+
+
 def test_vertex_knows_every_accelerator_that_we_name():
     known = {each.name for each in AcceleratorType}
     assert set(resources._ON_VERTEX.values()) <= known
