@@ -57,6 +57,7 @@ def test_a_version_in_kubeflow_names_what_it_was_made_from(registry, run, interf
     del registry.made[artifact]
     assert run(registry.url + "/").code == 0
     assert registry.made == made
+    assert [method for method, _, _ in registry.requests].count("POST") == 4
 
 
 def test_a_version_in_vertex_names_what_it_was_made_from(registry, run, monkeypatch):
