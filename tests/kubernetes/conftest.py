@@ -113,7 +113,7 @@ def _make_torch_template(job: dict[str, Any], objects: list[dict[str, Any]]) -> 
 
 # What each overlay is tried with besides what it has.
 CHOSEN = {
-    "gke": ("serving",),
+    "gke": ("serving", "nightly", "registry"),
     "kfp-store": ("serving", "trainer"),
     "s3": ("serving",),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from darkroom import __version__
 from darkroom.cli.parser import build_parser
 from darkroom.training.devices.cluster import Cluster, read_cluster
 
@@ -39,6 +40,26 @@ def test_every_file_belongs_to_an_overlay_and_every_name_is_a_file():
     assert [path.name for path in sorted(overlays)] == ["gke", "kfp-store", "s3"]
     named = set().union(*map(_list_files, overlays))
     assert named == {path for path in FOLDER.rglob("*") if path.is_file()}
+
+
+def test_every_job_has_a_deadline_and_is_deleted_a_week_after_its_end(objects):
+    jobs = {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "Job"}
+    assert {name: each["activeDeadlineSeconds"] for name, each in jobs.items()} == {
+        "darkroom-submit": 2 * 3600,
+        "darkroom-convert": 48 * 3600,
+        "darkroom-training": 168 * 3600,
+    }
+    assert {each["ttlSecondsAfterFinished"] for each in jobs.values()} == {7 * 24 * 3600}
+
+
+def test_a_drain_takes_one_server_at_a_time_and_is_never_stopped(objects, pods):
+    budgets = [each for each in objects if each["kind"] == "PodDisruptionBudget"]
+    assert {each["spec"]["maxUnavailable"] for each in budgets} == {1}
+    names = [_count_matches(each["spec"]["selector"]["matchLabels"], pods) for each in budgets]
+    assert [list(map(str, each)) for each in names] == [
+        ["StatefulSet/darkroom-input"],
+        ["InferenceService/darkroom"],
+    ]
 
 
 # Pods
@@ -143,10 +164,16 @@ def test_images_are_ours_by_one_name_or_have_a_version(pods):
     assert images == {
         "darkroom": 6,
         "registry.example.com/my-training:1": 1,
-        "tensorflow/serving:2.20.0": 1,
+        "tensorflow/serving": 1,
     }
-    wiring = yaml.safe_load((FOLDER / "components/wiring/kustomization.yaml").read_text())
-    assert [each["name"] for each in wiring["images"]] == ["darkroom"]
+    tags = {}
+    for path in FOLDER.rglob("kustomization.yaml"):
+        for each in yaml.safe_load(path.read_text()).get("images", []):
+            tags[path.parent.name] = each["name"], each["newTag"]
+    assert tags == {
+        "wiring": ("darkroom", __version__),
+        "serving": ("tensorflow/serving", "2.20.0"),
+    }
 
 
 # Services

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -12,9 +16,10 @@ import pytest
 import yaml
 
 from darkroom import __version__
+from darkroom.cli.parser import build_parser
 from darkroom.pipelines.config import make_config
 
-from .conftest import CHOSEN, render, render_with_choices
+from .conftest import CHOSEN, FOLDER, render, render_with_choices
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,6 +82,7 @@ def test_a_cluster_without_operators_takes_every_overlay_as_it_is(plain):
             "apps",
             "batch",
             "networking.k8s.io",
+            "policy",
             "rbac.authorization.k8s.io",
         }
         assert not OF_OPERATORS & {each["kind"] for each in objects}
@@ -101,7 +107,7 @@ def _list_labels(value: Any) -> list[dict[str, str]]:
 def test_policies_select_our_own_pods_and_no_other_one_of_the_namespace(rendered, overlay):
     ours = "app.kubernetes.io/instance"
     labels = [found for each in rendered[overlay] for found in _list_labels(each)]
-    assert len(labels) == (7 if overlay == "kfp-store" else 6)
+    assert len(labels) == (6 if overlay == "s3" else 7)
     assert {each[ours] for each in labels} == {"darkroom"}
     policies = [each for each in rendered[overlay] if each["kind"] == "NetworkPolicy"]
     for policy in policies:
@@ -198,6 +204,62 @@ def test_overlays_have_no_secrets(rendered):
         assert "Secret" not in {each["kind"] for each in objects}
         settings = _find(objects, "ConfigMap", "darkroom")["data"]
         assert not re.search("SECRET|ACCESS_KEY|TOKEN|PASSWORD", " ".join(settings))
+
+
+def test_the_nightly_update_runs_in_the_pod_of_the_conversion(rendered):
+    nightly = _find(rendered["gke"], "CronJob", "darkroom-nightly")["spec"]
+    assert nightly["concurrencyPolicy"] == "Forbid"
+    pod = nightly["jobTemplate"]["spec"]["template"]
+    job = _find(rendered["gke"], "Job", "darkroom-convert")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    (converter,) = job["spec"]["containers"]
+    same = {**converter, "command": ["sh", "-ec"], "args": container["args"]}
+    assert pod == {**job, "spec": {**job["spec"], "containers": [same]}}
+    convert, validate = (shlex.split(line)[3:] for line in container["args"][0].splitlines())
+    parsed = build_parser().parse_args(convert)
+    assert (parsed.source, parsed.output_dir, parsed.update) == ("$DATA", "/data/records", True)
+    parsed = build_parser().parse_args(validate)
+    assert (parsed.directory, parsed.report_dir) == ("/data/records", "/data/report")
+
+
+def test_every_account_pulls_from_a_private_registry_where_that_is_chosen(rendered):
+    secrets = {
+        overlay: [
+            each.get("imagePullSecrets") for each in objects if each["kind"] == "ServiceAccount"
+        ]
+        for overlay, objects in rendered.items()
+    }
+    assert secrets == {
+        "gke": [[{"name": "darkroom-registry"}]] * 3,
+        "kfp-store": [None] * 3,
+        "s3": [None] * 3,
+    }
+
+
+DOCKER = """#!/bin/sh
+[ "$1 $2 $3 $4 $5" = "buildx imagetools inspect --format {{.Manifest.Digest}}" ] || exit 9
+echo "sha256:$(printf %s "$6" | sha256sum | cut -c 1-64)"
+"""
+
+
+def test_tags_are_pinned_and_pinned_again(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)
+    folder = tmp_path / "kubernetes"
+    render_with_choices("gke", ["serving"], folder)
+    command = [sys.executable, FOLDER.parent / "tools" / "pin_images.py", folder]
+    texts = []
+    for _ in range(2):
+        subprocess.run(command, check=True)
+        texts.append(render("gke", folder))
+    names = [f"registry.example.com/darkroom:{__version__}", "tensorflow/serving:2.20.0"]
+    assert set(re.findall(r"image: (.*)", texts[0])) == {
+        f"{name}@sha256:{hashlib.sha256(name.encode()).hexdigest()}" for name in names
+    }
+    assert texts[0] == texts[1]
 
 
 def test_the_train_job_is_only_in_the_overlay_with_kubeflow(rendered):
