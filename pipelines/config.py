@@ -18,7 +18,13 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import FINGERPRINTS, ClusterFields, PipelineFields, check_registry
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import KUBEFLOW, VERTEX_BUCKETS, KubeflowFields, VertexOptions
+from darkroom.options.targets import (
+    KUBEFLOW,
+    VERTEX_BUCKETS,
+    CompiledFields,
+    KubeflowFields,
+    VertexOptions,
+)
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.resources import Resources, parse_resources
@@ -46,7 +52,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class ClusterConfig(ClusterFields):
+class ClusterConfig(ClusterFields, CompiledFields):
     """The options of a cluster for a pipeline: its folders, and the resources of its tasks."""
 
     resources: Mapping[str, Resources] = option(

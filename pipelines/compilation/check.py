@@ -19,6 +19,7 @@ from darkroom.options.compiled.containers import (
     SCHEMES,
     STORES,
     advise,
+    check_digest,
     check_place,
     check_replaced,
     explain_idle_accelerator,
@@ -40,6 +41,7 @@ _OWN_BUCKET = "mlpipeline"
 _SHARED_KEYS, _OPEN = (2, 15), ("artifacts", "private-artifacts", "private", "shared")
 _NO_RETRIES = (2, 17)
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
+_BEAM_IMAGE = "--sdk_container_image="
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 # The folders that Kubeflow mounts, and those of the image.
 _NEEDED_FOLDERS = (
@@ -95,6 +97,8 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
             f"image is {config.image!r}, expected the container image of the tasks.",
             'Give image = "REGISTRY/NAME@sha256:DIGEST", built as in docs/guides/container.md.',
         )
+    if config.require_digest:
+        check_digest("image", config.image)
     for name in ("secret_env", "volumes", "image_pull_secrets"):
         if target == VERTEX and getattr(config, name):
             raise UsageError(
@@ -131,6 +135,22 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
             )
     if config.kfp is not None:
         parse_version(config.kfp)
+
+
+def check_digests(spec: Mapping[str, Any]) -> None:
+    """Checks that a pipeline spec names all images by their digests: of tasks, of Beam's workers.
+
+    Raises:
+        UsageError: It does not.
+    """
+    for name, executor in sorted(spec["deploymentSpec"]["executors"].items()):
+        if container := executor.get("container"):
+            task = name.removesuffix("_executor")
+            check_digest(f"The image of {task}", container["image"])
+            for argument in container.get("args", ()):
+                if str(argument).startswith(_BEAM_IMAGE):
+                    image = argument.removeprefix(_BEAM_IMAGE)
+                    check_digest(f"{_BEAM_IMAGE[:-1]} of {task}", image)
 
 
 def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from tfx.orchestration.pipeline import Pipeline
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
-from darkroom.pipelines.compilation.check import make_secrets
+from darkroom.pipelines.compilation.check import check_digests, make_secrets
 from darkroom.pipelines.config import ClusterConfig
 from darkroom.pipelines.resources import (
     check_components,
@@ -29,6 +29,13 @@ from darkroom.pipelines.resources import (
 )
 
 ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
+# They open nothing but artifacts, which Kubeflow copies for them, and get no keys of a store.
+_KEYLESS = {
+    "darkroom.components.model_report.executor.Executor",
+    "darkroom.components.validation_gate.executor.Executor",
+    "tfx.components.example_validator.executor.Executor",
+    "tfx.components.schema_gen.executor.Executor",
+}
 _BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
 # Linux takes 128 KiB as one argument or variable. Argo 3.5, with Kubeflow Pipelines 2.5, gives a
 # container its template in a variable, in which the task's input is twice; other things need some.
@@ -108,9 +115,11 @@ def finish_documents(
         target: `kubeflow` or `vertex`.
 
     Raises:
-        UsageError: The options of all tasks are too long.
+        UsageError: The options of all tasks are too long, or an image is not named as it must be.
     """
     spec = job["pipelineSpec"]
+    if config.require_digest:
+        check_digests(spec)
     length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
     if target == KUBEFLOW and length > _LONGEST_ROOT:
         raise _build_length_error("The options of all tasks", length, _LONGEST_ROOT)
@@ -195,8 +204,6 @@ def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[s
         there is nothing.
     """
     shared: dict[str, Any] = {}
-    if config.secret_env:
-        shared["secretAsEnv"] = make_secrets(config.secret_env)
     if config.volumes:
         shared["pvcMount"] = [
             {"constant": claim, "mountPath": folder}
@@ -204,12 +211,20 @@ def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[s
         ]
     if config.image_pull_secrets:
         shared["imagePullSecret"] = [{"secretName": name} for name in config.image_pull_secrets]
+    secrets = make_secrets(config.secret_env)
+    found = spec["deploymentSpec"]["executors"]
+    # There Kubeflow's launcher copies artifacts with the keys of the task.
+    copies_with_keys = config.root.startswith("s3://") or any(
+        "importer" in each for each in found.values()
+    )
     executors = {}
     for node in spec["root"]["dag"]["tasks"]:
-        if "container" not in spec["deploymentSpec"]["executors"][f"{node}_executor"]:
+        if (container := found[f"{node}_executor"].get("container")) is None:
             continue
         given = find_resources(config.resources, node)
         options = dict(shared)
+        if secrets and (copies_with_keys or _KEYLESS.isdisjoint(container.get("args", ()))):
+            options["secretAsEnv"] = secrets
         if not given.runs_as_root:
             # Older versions of Kubeflow do not know the security context, and leave it out.
             options["securityContext"] = {"runAsNonRoot": True}

@@ -17,6 +17,7 @@ from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.check import (
     check_config,
+    check_digests,
     check_paths,
     list_warnings,
     merge_checked_options,
@@ -107,8 +108,10 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
             f"Compile it first: darkroom compile --pipeline {path} -o FILE.",
         )
     values = {name: value for name, value in values.items() if name != "cache"}
-    root = values.pop("root", None)
+    root, pinned = values.pop("root", None), values.pop("require_digest", False)
     run = PreparedRun(read_documents(path), root)
+    if pinned:
+        check_digests(run.spec)
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
     check_replaced({**values, "root": root}, target)

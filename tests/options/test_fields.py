@@ -246,7 +246,7 @@ def _help(command: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("validate", ["data", "checks"]),
         ("train", ["data", "model", "training"]),
         ("run", list(GROUPS)),
-        ("compile", ["run"]),
+        ("compile", ["run", "cluster"]),
         ("submit", ["run", "cluster"]),
     ],
 )

@@ -159,7 +159,7 @@ def test_every_field_has_a_flag_except_tables_and_fields_of_a_cluster():
         "model_fingerprint",
         "checkpoint_dir",
         "image_pull_secrets",
-        *("name", "image", "kfp", "parameters"),  # they count in a cluster alone
+        *("name", "image", "kfp", "parameters", "require_digest"),  # they count in a cluster alone
         *("env", "secret_env", "volumes", "resources", "vertex"),  # tables of a file
     }
 

@@ -13,6 +13,19 @@ VERTEX_BUCKETS = "/gcs"
 
 @document
 @dataclass(frozen=True, kw_only=True)
+class CompiledFields:
+    """The options of a compiled pipeline that have a flag."""
+
+    require_digest: bool = option(
+        False,
+        "Refuse a container image that is not named by its digest.",
+        group="cluster",
+        more="With a compiled file, `darkroom submit` looks at the images in it.",
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
 class SubmissionFields:
     """The options of a run on every service."""
 

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).parent / "golden"
 FILES = {"kubeflow": "kubeflow.yaml", "vertex": "vertex.json"}
 IMAGE = "registry.example.com/ml/darkroom:1.0"
+PINNED = f"{IMAGE}@sha256:{'0' * 64}"
 
 
 def _example(target: str) -> PipelineConfig:
@@ -208,6 +209,13 @@ def test_a_value_that_a_table_leaves_open_is_that_of_default():
     assert pods["ImageValidator_executor"] == ends
 
 
+def test_all_tasks_have_the_keys_where_kubeflow_copies_artifacts_with_those():
+    config = _config(root="s3://artifacts/run", secret_env={"AWS_ACCESS_KEY_ID": "keys/id"})
+    platform = make_platform_spec(config, compile_pipeline(config, "kubeflow"))
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values()
+    assert {each["secretAsEnv"][0]["secretName"] for each in executors} == {"keys"}
+
+
 def test_a_request_of_default_is_not_inherited_under_a_limit_of_the_component():
     """250 thousandths of a core would put a task of 6 cores on a small node."""
     default = {"cpu_request": 0.25, "memory_gb_request": 1, "retries": 2}
@@ -240,6 +248,16 @@ def test_a_text_that_a_newer_yaml_takes_for_a_number_is_quoted(text: str):
     [
         ("kubeflow", {"image": ""}, "expected the container image"),
         ("kubeflow", {"image": "a b"}, "expected the container image"),
+        (
+            "kubeflow",
+            {"image": "a:1@sha256:00ff", "require_digest": True},
+            "image is 'a:1@sha256:00ff', and require_digest wants one",
+        ),
+        (
+            "kubeflow",
+            {"image": PINNED, "require_digest": True, "beam_args": ("--sdk_container_image=a:1",)},
+            "--sdk_container_image of Evaluator is 'a:1', and require_digest",
+        ),
         ("kubeflow", {"root": "runs/first"}, "kubeflow cannot keep artifacts"),
         ("vertex", {"root": "s3://bucket/run"}, "vertex cannot keep artifacts"),
         ("kubeflow", {"root": "minio://b/../../data"}, "kubeflow cannot keep artifacts"),
@@ -295,6 +313,7 @@ def test_options_that_cannot_work_on_the_target_are_rejected(
         ("vertex", {"allowed_roots": ("/gcs/photos", "gs://photos/more")}),
         ("kubeflow", {"root": "s3://bucket/run", "push_to": "s3://bucket/models"}),
         ("kubeflow", {"image": "localhost:5000/darkroom:1.0-py3@sha256:00ff"}),
+        ("kubeflow", {"image": PINNED, "require_digest": True}),
     ],
 )
 def test_options_that_work_on_the_target_are_accepted(target: str, options: dict[str, Any]):

@@ -238,6 +238,7 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
             "data seems to contain a credential",
         ),
         (["--set=weights=/mnt/w.h5"], "--set parameters=weights,batch_size,data,"),
+        (["--require-digest"], "The image of Evaluator is "),
         (["--set=image=other:2"], "image is part of the compiled file"),
         (["--set=num_shards=2"], "or give one of batch_size, data, "),
         (["--set=root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),

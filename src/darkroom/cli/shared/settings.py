@@ -9,7 +9,7 @@ from typing import Any
 from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, choose_form
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
-from darkroom.options.targets import TARGETS
+from darkroom.options.targets import TARGETS, CompiledFields
 from darkroom.runtime.text import suggest
 from darkroom.withdrawn import explain_option
 
@@ -36,6 +36,7 @@ def add_target_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     flags.add(
         "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
     )
+    flags.add_options(CompiledFields)
     return flags
 
 

@@ -25,6 +25,7 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 # their arguments.
 _REPLACED = re.compile(r"\$[$(]")
 _WHO = {KUBEFLOW: ("Kubernetes replaces", "would"), VERTEX: ("Vertex may replace", "could")}
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 # The names of Kubernetes and Vertex for the GPUs that need CUDA.
 _NVIDIA = ("nvidia.com/", "NVIDIA_")
 _HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
@@ -90,6 +91,23 @@ def check_replaced(values: Mapping[str, Any], target: str) -> None:
                     f"the task {would} get another text.",
                     "Use a text without $$ and $(.",
                 )
+
+
+def check_digest(place: str, image: str) -> None:
+    """Checks that an image is named by its digest.
+
+    Args:
+        place: The option or the task that names it, for the message.
+        image: The name.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if not _DIGEST.search(image):
+        raise UsageError(
+            f"{place} is {image!r}, and require_digest wants one that is named by its digest.",
+            "Give REGISTRY/NAME@sha256:DIGEST: `docker buildx imagetools inspect NAME` prints it.",
+        )
 
 
 def explain_moving_image(image: str) -> str | None:
