@@ -44,11 +44,12 @@ def test_a_component_has_the_types_of_its_interface(name, tmp_path):
     found = spec["components"][f"comp-{label}"]
     parameters = found["inputDefinitions"].get("parameters", {})
     assert {key: each["parameterType"] for key, each in parameters.items()} == {
-        each.name: TYPES[each.kind] for each in interface.parameters
+        each.name: "TASK_FINAL_STATUS" if each.is_status else TYPES[each.kind]
+        for each in interface.parameters
     }
     for each in interface.parameters:
         assert parameters[each.name].get("isOptional", False) != each.is_required
-        if not each.is_required:
+        if not each.is_required and not each.is_status:
             assert parameters[each.name]["defaultValue"] == each.default
         assert parameters[each.name]["description"].split() == each.help.split()
     artifacts = found["inputDefinitions"].get("artifacts", {})

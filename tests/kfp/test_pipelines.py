@@ -121,6 +121,33 @@ def test_a_registry_adds_a_task_that_waits_for_the_evaluation(tmp_path):
         compile_pipeline(tmp_path, registry="shop")
 
 
+def test_a_webhook_is_told_by_the_gate_and_by_a_task_that_runs_at_the_end(tmp_path):
+    named = []
+    spec = compile_pipeline(tmp_path, "a:1", notify="", configure=lambda t: named.append(t.name))
+    tasks = spec["root"]["dag"]["tasks"]
+    assert tasks.keys() == {"exit-handler-1", "notify"}
+    last = tasks["notify"]
+    assert last["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
+    assert last["dependentTasks"] == ["exit-handler-1"]
+    assert not last["cachingOptions"].get("enableCache")
+    given = last["inputs"]["parameters"]
+    assert given.pop("status") == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
+    values = {name: each["runtimeValue"]["constant"] for name, each in given.items()}
+    assert values == {
+        "url": "",
+        "pipeline": "darkroom-images",
+        "run": "{{$.pipeline_job_name}}",
+        "run_id": "{{$.pipeline_job_uuid}}",
+    }
+    inner = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
+    assert inner["validation-gate"]["inputs"]["parameters"] == given
+    assert {*named} == {*inner, "notify"}
+    with pytest.raises(UsageError, match="is not http://HOST or https://HOST"):
+        compile_pipeline(tmp_path, notify="ftp://example.com/hook")
+    with pytest.raises(UsageError, match="seems to contain a credential: Slack webhook"):
+        compile_pipeline(tmp_path, notify="https://hooks.slack.com/services/T01/B01/abcdef")
+
+
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_conversion_is_cached_only_when_asked_for(tmp_path, cached):
     tasks = compile_pipeline(tmp_path, cached=cached)["root"]["dag"]["tasks"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     evaluate_classifier: Any
     find_duplicates: Any
     inspect_dataset: Any
+    notify: Any
     register_model: Any
     train_classifier: Any
     train_with_function: Any
@@ -42,6 +43,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "inspect_dataset",
         "make_component",
         "make_pipeline",
+        "notify",
         "register_model",
         "train_classifier",
         "train_with_function",

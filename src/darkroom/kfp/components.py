@@ -194,7 +194,12 @@ def _make_signature(interface: Interface) -> inspect.Signature:
         kind: Any = dsl.Input[getattr(dsl, each.kind)]
         # kfp looks for this form of a type with None.
         parts.append(take(each, Optional[kind], None) if each.optional else take(each, kind))  # noqa: UP045
-    parts += [take(each, each.kind, each.default) for each in interface.parameters]
+    parts += [
+        take(each, dsl.PipelineTaskFinalStatus)
+        if each.is_status
+        else take(each, each.kind, each.default)
+        for each in interface.parameters
+    ]
     parts += [take(each, dsl.Output[getattr(dsl, each.kind)]) for each in interface.outputs]
     parts += [take(each, dsl.OutputPath(each.kind)) for each in interface.results]
     return inspect.Signature(parts)

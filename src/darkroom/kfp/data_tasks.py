@@ -24,13 +24,14 @@ from darkroom.dataset.commit import read_dataset, read_output
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.named import name_dataset
 from darkroom.dataset.pointer import find_output
-from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.kfp import pages
+from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
+from darkroom.kfp import pages, webhook
 from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
-from darkroom.kfp.places import name_place
+from darkroom.kfp.places import name_place, name_uris
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
+from darkroom.runtime import progress
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.diff import CHANGES, diff
 from darkroom.validation.gallery.encode import encode_gallery
@@ -41,6 +42,9 @@ from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON, write_report
 from darkroom.validation.validate import ValidationResult, validate
 
+# What Kubeflow calls the states; where a pod was lost, its records go on saying that a task runs.
+_UNKNOWN = "UNKNOWN"
+_STATES = {"COMPLETE": "SUCCEEDED", "RUNNING": _UNKNOWN}
 STATISTICS_FILE = "statistics.json"
 # The name that TFX's components look for.
 TFDV_FILE = "FeatureStats.pb"
@@ -181,7 +185,22 @@ def validation_gate(execution: Execution) -> None:
     execution.write_output()
     if not report.blessed:
         name = "diff" if report.title == DIFF_TITLE else "validation"
-        raise GateError(format_table(report), _PAGE_HINT.format(name))
+        stop = GateError(format_table(report), _PAGE_HINT.format(name))
+        if webhook.find_url(execution.parameters):
+            try:
+                webhook.tell(execution.parameters, "STOPPED", name_uris(stop.message))
+            except DarkroomError as error:  # it must not take the place of the findings
+                progress.note(f"Warning: {error.message}")
+        raise stop
+
+
+def notify(execution: Execution) -> None:
+    """Tells a webhook how a run ended. Only Vertex gives a reason."""
+    status = execution.parameters["status"]
+    state = str(status.get("state", ""))
+    reason = str((status.get("error") or {}).get("message", ""))
+    webhook.tell(execution.parameters, _STATES.get(state, state or _UNKNOWN), name_uris(reason))
+    execution.write_output()
 
 
 def _count_rows(report: DatasetReport) -> dict[str, float]:

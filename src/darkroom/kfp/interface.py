@@ -52,6 +52,7 @@ class Parameter:
         zero_counts: Whether 0 has a meaning, so that -1 stands for None.
         runtime: Whether a pipeline takes it for each run.
         has_numbers: Whether a list is one of numbers, and not of texts.
+        is_status: Whether the service gives it to the task that runs at the end.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Parameter:
     zero_counts: bool = False
     runtime: bool = False
     has_numbers: bool = False
+    is_status: bool = False
 
     @property
     def is_required(self) -> bool:
@@ -88,6 +90,8 @@ class Parameter:
         elif self.has_numbers and isinstance(value, list):
             value = list(map(_read_number, value))
         elif self.kind is dict:
+            if self.is_status and isinstance(value, str):  # Vertex may give the text
+                value = json.loads(value)
             value = _restore(value, [_restore(each) for each in put_in])
         return self.parse(value)
 

@@ -23,6 +23,7 @@ from darkroom.kfp.interface import (
     Parameter,
     take_options,
 )
+from darkroom.kfp.webhook import check_url
 from darkroom.options.checks import check_choice
 from darkroom.options.conversion import (
     ConversionFields,
@@ -237,15 +238,43 @@ DIFF_DATASETS = Interface(
     results=(_PASSED,),
     checks=(DiffOptions,),
 )
+_TOLD = (
+    Parameter(
+        "url",
+        str,
+        "URL of a webhook that is told; if empty, that in the environment variable "
+        "DARKROOM_WEBHOOK of the task.",
+        "",
+    ),
+    Parameter("pipeline", str, "Name of the pipeline, for the webhook.", ""),
+    Parameter("run", str, "Name of the run, for the webhook.", ""),
+    Parameter("run_id", str, "Id of the run, for the webhook.", ""),
+)
 VALIDATION_GATE = Interface(
     "validation_gate",
-    "Stops a run whose dataset did not pass its checks. It has no outputs, so the report is kept.",
-    (),
+    "Stops a run whose dataset did not pass its checks, and tells a webhook why if it has one. It "
+    "has no outputs, so the report is kept.",
+    _TOLD,
     inputs=(
         Artifact(
             "report", ARTIFACT, "The report of validate_dataset or diff_datasets with fail=False."
         ),
     ),
+)
+NOTIFY = Interface(
+    "notify",
+    "Tells a webhook how a run ended, as the exit task of dsl.ExitHandler.",
+    (
+        *_TOLD,
+        Parameter(
+            "status",
+            dict,
+            "How the tasks of the handler ended, as the service says.",
+            {},
+            is_status=True,
+        ),
+    ),
+    checks=(check_url,),
 )
 DATASET_STATISTICS = Interface(
     "dataset_statistics",
@@ -402,6 +431,7 @@ INTERFACES: Mapping[str, Interface] = {
         VALIDATE_DATASET,
         DIFF_DATASETS,
         VALIDATION_GATE,
+        NOTIFY,
         DATASET_STATISTICS,
         VERIFY_DATASET,
         FIND_DUPLICATES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from darkroom.kfp.interface import REQUIRED, Interface, Parameter
 from darkroom.kfp.interfaces import (
     CONVERT_IMAGES,
     EVALUATE_CLASSIFIER,
+    NOTIFY,
     REGISTER_MODEL,
     TRAIN_CLASSIFIER,
     VALIDATE_DATASET,
@@ -35,6 +37,12 @@ PIPELINE_NAME = "darkroom-images"
 _OWN = frozenset({"dataset_uri", "fail", "overwrite", "run"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
 _NO_REGISTRY = {"registry": "", "model_name": PIPELINE_NAME}
+# What a webhook is told of a run.
+_NAMES = {
+    "pipeline": PIPELINE_NAME,
+    "run": dsl.PIPELINE_JOB_NAME_PLACEHOLDER,
+    "run_id": dsl.PIPELINE_JOB_ID_PLACEHOLDER,
+}
 # Options that people change between runs. Nothing is pushed here.
 _INPUTS = tuple(name for name in RUN_PARAMETERS if name != "push_to")
 
@@ -45,6 +53,7 @@ def make_pipeline(
     core_image: str | None = None,
     cached: bool = False,
     configure: Callable[[dsl.PipelineTask], object] | None = None,
+    notify: str | None = None,
     parameters: Sequence[str] = _INPUTS,
     **options: Any,
 ) -> Any:
@@ -59,6 +68,9 @@ def make_pipeline(
         cached: Whether the conversion is taken from the cache; an update never is. KFP compares
             parameters and not files, so each run then needs a `source_fingerprint`.
         configure: Called with each task, which it may change: resources, environment, Secrets.
+        notify: URL of a webhook that is told how each run ends, and why the gate stops one. The
+            empty text takes the environment variable DARKROOM_WEBHOOK of `notify` and
+            `validation-gate`, which `configure` gives them from a Secret.
         parameters: Which options are inputs of the pipeline, so that each run can change them.
             `data` is one, too, where it is not given here, and `source_fingerprint` with `cached`.
         **options: Parameters of the components, by name. Of an input, this is the default.
@@ -89,10 +101,16 @@ def make_pipeline(
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}
     components = _Components(image, core_image, stages)
+    told = {} if notify is None else {"url": notify, **_NAMES}
 
     def pipeline(*values: Any) -> None:
         given = dict(zip((each.name for each in inputs), values, strict=True))
-        tasks = _connect(components, {**constants, **given}, cached)
+        handler, tasks = contextlib.nullcontext(), []
+        if told:
+            tasks = [components.notify(**told).set_caching_options(False)]
+            handler = dsl.ExitHandler(tasks[0], name="all")
+        with handler:
+            tasks += _connect(components, {**constants, **given}, cached, told)
         for task in tasks:
             if configure is not None:
                 configure(task)
@@ -112,11 +130,12 @@ class _Components:
         self, image: str | None, core_image: str | None, stages: Sequence[Interface]
     ) -> None:
         images = {}
-        for each in (VALIDATION_GATE, *stages):
+        for each in (VALIDATION_GATE, NOTIFY, *stages):
             named = image if each.needs_tensorflow else core_image or image
             images[each.name] = find_image(each) if named is None else named
         made = [make_quietly(name, found) for name, found in images.items()]
-        self.gate, self.convert, self.validate, self.train, self.evaluate, *self.register = made
+        self.gate, self.notify, *made = made
+        self.convert, self.validate, self.train, self.evaluate, *self.register = made
         warn_of_moving_images(images.values())
 
 
@@ -173,7 +192,7 @@ def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Par
 
 
 def _connect(
-    components: _Components, values: Mapping[str, Any], cached: bool
+    components: _Components, values: Mapping[str, Any], cached: bool, told: Mapping[str, str]
 ) -> list[dsl.PipelineTask]:
     """Makes the tasks, and returns them."""
     convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
@@ -183,7 +202,7 @@ def _connect(
     dataset = converted.outputs["dataset"]
     judged = components.validate(dataset=dataset, **validate, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
-    gate = components.gate(report=judged.outputs["validation_report"])
+    gate = components.gate(report=judged.outputs["validation_report"], **told)
     trained = components.train(dataset=dataset, **train).after(gate)
     model = trained.outputs["trained_model"]
     evaluated = components.evaluate(model=model, dataset=dataset, **evaluate)

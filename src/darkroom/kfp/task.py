@@ -26,6 +26,7 @@ TASKS: Mapping[str, Callable[[Execution], None]] = {
     "validate_dataset": data_tasks.validate_dataset,
     "diff_datasets": data_tasks.diff_datasets,
     "validation_gate": data_tasks.validation_gate,
+    "notify": data_tasks.notify,
     "dataset_statistics": data_tasks.dataset_statistics,
     "verify_dataset": data_tasks.verify_dataset,
     "find_duplicates": data_tasks.find_duplicates,
