@@ -156,14 +156,14 @@ lock: ## Write constraints/ again, with uv; UPGRADE=1 takes the newest versions
 		--python-platform x86_64-manylinux_2_39 -o constraints/tfx-1.21-py311.txt
 	echo 'tfx==1.16.*' | $(COMPILE) - --all-extras --python-version 3.10 \
 		--python-platform x86_64-manylinux_2_28 -o constraints/tfx-1.16-py310.txt
-	printf 'tfx==1.21.*\npip\n' | $(COMPILE) - --extra tfx --extra gcp --extra aws --extra pretrained \
-		--extra reader --python-version 3.11 --python-platform x86_64-manylinux_2_39 \
+	printf 'tfx==1.21.*\npip\n' | $(COMPILE) - --extra tfx --extra dataflow --extra gcp --extra aws \
+		--extra pretrained --extra reader --python-version 3.11 --python-platform x86_64-manylinux_2_39 \
 		-c constraints/tfx-1.21-py311.txt -o constraints/image.txt
 	echo 'tensorflow[and-cuda]' | $(COMPILE_TOOL) - --python-version 3.11 \
 		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/cuda.txt
-	printf 'boto3\ngoogle-cloud-storage\n' | $(COMPILE) - --python-version 3.11 \
+	$(COMPILE) --extra beam --extra gcp --extra aws --python-version 3.11 \
 		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/image-core.txt
-	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt
+	$(COMPILE) --extra dev --extra beam --universal --python-version 3.10 -o constraints/core.txt
 	$(COMPILE_TOOL) --group docs --universal --python-version 3.11 -o constraints/docs.txt
 	echo uv | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/uv.txt
 	echo ziglang | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/ziglang.txt

@@ -241,10 +241,10 @@ install_locked() {
 install_newest() {
   case $kind in
     tf) packages= extras="[tf]" ;;
-    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp,reader]" ;;
+    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[beam,tf,pretrained,kfp,reader]" ;;
     bare) packages=ipykernel extras= ;;
     torch) packages="albumentations datasets grain hypothesis jax keras lightning pytest scikit-learn torch torchvision" extras="[reader]" ;;
-    kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras= ;;
+    kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras="[beam]" ;;
   esac
   make_venv "newest packages"
   if [ -n "$uv" ]; then

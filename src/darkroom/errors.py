@@ -174,6 +174,7 @@ _INSTALL_HINT = (
 _TFX_VERSIONS = ((3, 10), (3, 11))
 
 _EXTRAS = {
+    "apache_beam": "beam",
     "cv2": "reader",
     "tensorflow": "tf",
     "keras": "tf",

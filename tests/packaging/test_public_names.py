@@ -68,7 +68,7 @@ WITHOUT_EXTRAS = """
 import sys
 class NoExtras:
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in ("tensorflow", "keras", "tfx", "ml_metadata"):
+        if name.partition(".")[0] in ("tensorflow", "keras", "tfx", "ml_metadata", "apache_beam"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, NoExtras())
 """
@@ -194,7 +194,9 @@ def fetch_name(): darkroom.components.ManifestGen
 def import_name(): from darkroom import ImageManifest
 def ask_model(): darkroom.predict({model!r}, {image!r})
 def open_records(): load("records", image_size=(8, 8))
-for fail in (fetch_name, import_name, ask_model, open_records):
+def use_flink(): darkroom.convert({image!r}, "records", runner="FlinkRunner")
+def set_option(): darkroom.convert({image!r}, "records", beam_options={{"direct_num_workers": 2}})
+for fail in (fetch_name, import_name, ask_model, open_records, use_flink, set_option):
     try:
         fail()
     except darkroom.DarkroomError as error:
@@ -204,9 +206,10 @@ for fail in (fetch_name, import_name, ask_model, open_records):
     assert first == "False None"
     tf = "3 The module tensorflow needs the extra 'tf', which is not installed."
     names = [error.partition(" ")[0] for error in errors]
-    assert names == ["MissingNameError", *["MissingExtraError"] * 3]
+    assert names == ["MissingNameError", *["MissingExtraError"] * 5]
     assert all("needs the extra 'tfx', which is not installed." in error for error in errors[:2])
-    assert [error.partition(" ")[2] for error in errors[2:]] == [tf, tf]
+    beam = "3 The module apache_beam needs the extra 'beam', which is not installed."
+    assert [error.partition(" ")[2] for error in errors[2:]] == [tf, tf, beam, beam]
 
 
 def test_an_unknown_name_is_an_ordinary_attribute_error():

@@ -46,6 +46,7 @@ def test_names_are_listed_by_folder_by_tree_and_by_pattern(store):
     assert list(storage.walk_files(f"{root}/d")) == ["1.csv", "2.csv", "e/3.csv"]
     assert storage.match_pattern(f"{root}/d/*.csv") == [f"{root}/d/1.csv", f"{root}/d/2.csv"]
     assert storage.match_pattern(f"{root}/**3.csv") == [f"{root}/d/e/3.csv"]
+    assert storage.match_pattern(f"{root}/d/[!2-9].cs?") == [f"{root}/d/1.csv"]
     storage.write_bytes(f"{root}/d[e]/3.csv", b"x")
     assert storage.match_pattern(f"{root}/d[e]/*.csv") == [f"{root}/d[e]/3.csv"]
     assert storage.match_pattern(f"{root}/d[e]/3.csv") == [f"{root}/d[e]/3.csv"]

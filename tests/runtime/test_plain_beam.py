@@ -92,7 +92,7 @@ def test_a_beam_without_labels_works(monkeypatch):
 
 
 def test_beam_is_imported_silently_and_later_messages_are_shown():
-    # Google's libraries are hidden, as without [gcp]: then Beam logs that they are missing.
+    # Google's libraries are hidden, as without [dataflow]: then Beam logs that they are missing.
     script = f"""
 {HIDE_CLIENTS}
 import contextlib, logging

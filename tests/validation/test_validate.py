@@ -251,7 +251,11 @@ def test_a_schema_that_does_not_exist_is_an_error_before_tfdv_is_loaded(
 def test_without_tfdv_a_schema_says_which_extra_is_missing(
     records: Path, tmp_path: Path, monkeypatch, capsys
 ):
-    monkeypatch.setitem(sys.modules, "tensorflow_data_validation", None)
+    # Nor Beam, which `tfx` brings.
+    for name in ("darkroom.validation.anomalies", "darkroom.validation.statistics"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("tensorflow_data_validation", "apache_beam", "darkroom.runtime.plain_beam"):
+        monkeypatch.setitem(sys.modules, name, None)
     schema = tmp_path / "schema.pbtxt"
     schema.touch()
     with pytest.raises(MissingExtraError, match="needs the extra 'tfx'"):

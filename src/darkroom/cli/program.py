@@ -117,7 +117,7 @@ def _quiet_libraries(is_quiet: bool) -> None:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     # urllib3 logs every retry; a final failure raises anyway. kfp resets the parent logger's level.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    # Without the extra [gcp], Beam logs on every import that Google's libraries are absent.
+    # Without the extra [dataflow], Beam logs on every import that Google's libraries are absent.
     logging.getLogger().addFilter(lambda record: "apitools not found" not in record.getMessage())
     # Google's client libraries announce the end of Python 3.10 on every import.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")

@@ -15,18 +15,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from darkroom.errors import find_missing_extra
+
 __all__ = ["apply_transform", "beam"]
 
 
 @contextmanager
 def _quiet_import() -> Iterator[None]:
-    """Keeps Google's libraries quiet: that they are missing, as without `[gcp]`, or Python old."""
+    """Keeps Google's libraries quiet: that some are missing, or that Python is old.
+
+    Raises:
+        MissingExtraError: Beam is not installed.
+    """
     root = logging.getLogger()
     root.addFilter(_is_worth_logging)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
             yield
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
     finally:
         root.removeFilter(_is_worth_logging)
 

@@ -13,6 +13,10 @@ from darkroom.storage.files import NotAFileError, find_reason
 from darkroom.storage.requests import check_length, request, split_path
 from darkroom.storage.stores import MAX_DELETED, Download, Object, Page, Store, TooLongError
 
+# Of a pattern: `**`, a set as `[a-z]` or `[!a]`, or one character.
+_PARTS = re.compile(r"\*\*|\[(?:!.|[^!])[^]]*\]|.", re.DOTALL)
+_WILD = {"**": ".*", "*": r"[^/\\]*", "?": "."}
+
 
 def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
     """Reads a whole object with one request; None when it is longer than the limit.
@@ -139,11 +143,9 @@ def match(literal: str, wild: str) -> list[str]:
 
     `*` ends at a `/`, `**` does not.
     """
-    from darkroom.runtime.plain_beam import beam
-
     scheme, bucket, start = split_path(literal)
-    expression = beam.io.filesystem.FileSystem.translate_pattern(wild)
-    is_match = re.compile(expression).match
+    expression = "".join(map(_translate, _PARTS.findall(wild)))
+    is_match = re.compile(expression, re.DOTALL).fullmatch
     prefix = start + re.split(r"[*?\[]", wild, maxsplit=1)[0]
     return [
         f"{scheme}://{bucket}/{found.name}"
@@ -151,6 +153,13 @@ def match(literal: str, wild: str) -> list[str]:
         for found in page.objects
         if found.name.startswith(start) and is_match(found.name[len(start) :])
     ]
+
+
+def _translate(part: str) -> str:
+    if len(part) > len("**"):
+        inside = part[1:-1].replace("\\", r"\\").replace("^", r"\^")
+        return f"[^{inside[1:]}]" if inside[0] == "!" else f"[{inside}]"
+    return _WILD.get(part) or re.escape(part)
 
 
 def list_objects(folder: str, first: str) -> Iterator[list[Object]]:

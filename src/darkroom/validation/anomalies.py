@@ -12,7 +12,6 @@ from darkroom.dataset.index import find_index_files
 from darkroom.errors import UsageError
 from darkroom.runtime import streams
 from darkroom.validation.report.findings import Anomaly
-from darkroom.validation.statistics import list_splits, write_statistics
 
 
 def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
@@ -34,6 +33,8 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
     """
     with streams.quiet_tensorflow():
         import tensorflow_data_validation as tfdv
+    from darkroom.validation.statistics import list_splits, write_statistics  # needs Beam
+
     schema = read_schema(schema_path)
     files = find_index_files(index_dir)
     found: list[Anomaly] = []

@@ -15,7 +15,7 @@ from .test_dataflow import REMOTE, gcp, make_job, plan  # noqa: F401  a fixture
 def test_the_sdk_accepts_options_graph_and_what_is_staged(tmp_path, monkeypatch):
     # With the clients of Cloud Storage alone, Beam has no Dataflow.
     apiclient = "apache_beam.runners.dataflow.internal.apiclient"
-    pytest.importorskip(apiclient, reason="needs the extra [gcp]", exc_type=ImportError)
+    pytest.importorskip(apiclient, reason="needs the extra [dataflow]", exc_type=ImportError)
     monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(5, "1"))
     _, transform = plan(tmp_path, REMOTE[:20])
     options = {"num_workers": 3, "machine_type": "n2-standard-4", "job_name": "darkroom-0123abcd"}

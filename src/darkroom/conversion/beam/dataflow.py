@@ -18,7 +18,12 @@ from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
-from darkroom.errors import StorageError, UsageError, build_missing_extra_error
+from darkroom.errors import (
+    MissingExtraError,
+    StorageError,
+    UsageError,
+    build_missing_extra_error,
+)
 from darkroom.runtime.process import call_in_time, explain_end
 from darkroom.storage.parquet import read_batches
 from darkroom.version import PACKAGE_FOLDER, __version__
@@ -213,8 +218,8 @@ def check_extra() -> None:
         )  # before Beam itself, which would warn
         importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
         importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
-    except ImportError as error:
-        raise build_missing_extra_error("Dataflow", "gcp") from error
+    except (ImportError, MissingExtraError) as error:
+        raise build_missing_extra_error("Dataflow", "dataflow") from error
 
 
 def write_source_package(folder: str) -> str:
