@@ -64,7 +64,7 @@ test: ## Run all tests (minutes); the last lines say what took how long
 test-fast: ## Run the quick tests, without TensorFlow: after each change
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE) and not heavy'
 
-test-core: ## Run the quick tests where neither tfx nor TensorFlow is installed (PYTHON=3.10 to 3.13)
+test-core: ## Run the quick tests where neither tfx nor TensorFlow is installed (PYTHON=3.10 to 3.14)
 	@$(IN_CORE) -m pytest -m '$(CORE)'
 
 test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.13)

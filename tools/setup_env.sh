@@ -113,14 +113,14 @@ choose_core() {
     use_asked_python
   else
     # The last one is fetched where there is none.
-    for version in 3.10 3.11 3.12 3.13; do
+    for version in 3.10 3.11 3.12 3.14 3.13; do
       if python=$(find_python "$version"); then break; fi
     done
   fi
   case $version in
-    3.10 | 3.11 | 3.12 | 3.13)
+    3.10 | 3.11 | 3.12 | 3.13 | 3.14)
       name=core-$version needed_by="this environment" lock=constraints/core.txt ;;
-    *) die "the core needs Python 3.10 to 3.13, and PYTHON=$asked is $version" ;;
+    *) die "the core needs Python 3.10 to 3.14, and PYTHON=$asked is $version" ;;
   esac
 }
 

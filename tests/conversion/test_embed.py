@@ -24,6 +24,8 @@ from darkroom.options import ConversionOptions
 from ..pictures import encode
 from ..trees import read_files
 
+pytest.importorskip("cv2")
+
 SIZE = (6, 8)
 # Of the third one, not all bytes are there.
 COLORS = [(250, 10 * n, 30) for n in range(8)]
@@ -81,6 +83,7 @@ def asked(monkeypatch) -> list[int]:
         return network
 
     monkeypatch.setattr("darkroom.conversion.embed.open_network", open_network)
+    monkeypatch.setattr("darkroom.conversion.embed.check_pretrained", lambda: None)
     return counts
 
 

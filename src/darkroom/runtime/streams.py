@@ -7,7 +7,6 @@ logging and absl follow.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
 import os
@@ -168,6 +167,8 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
+    import ctypes  # opens a file, which may not get the number of a closed stream
+
     # C writes to a file only when its own buffers are full.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)

@@ -298,7 +298,7 @@ def test_a_bad_task_rejects_its_image_and_no_other(read):
         ),
         ('{"data": {"image": "a.jpg"}, "annotations": []}', "is not an array of JSON"),
         ('[{"data": 1, "data": 2, "annotations": []}]', "the key 'data' occurs twice"),
-        ('[{"data": 1, "annotations": ' + "[" * 100_000, "is nested too deeply"),
+        ('[{"data": 1, "annotations": ' + "[" * 1_000_000, "is nested too deeply"),
         ('[{"data": 1, "annotations": ' + "9" * 5_000 + "}]", "value 1: it cannot be read"),
     ],
 )

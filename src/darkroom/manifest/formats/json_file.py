@@ -191,7 +191,7 @@ def _parse(
             found.good.append(parse(part))
         except ValueError as error:  # noqa: PERF203  each element by itself
             value: Any = None
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 value = msgspec.json.decode(part)
             found.bad.append((value if isinstance(value, dict) else {}, f"{error}"))
     return found
