@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from darkroom.version import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 JOBS: dict[str, Any] = WORKFLOW["jobs"]
+RELEASE = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
 TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -28,9 +31,9 @@ def test_each_job_runs_targets_of_the_makefile_and_nothing_else(job: str) -> Non
     assert {word for words in commands for word in words[1:2]} <= TARGETS
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: str) -> None:
-    actions = [step for step in JOBS[job]["steps"] if "uses" in step]
+@pytest.mark.parametrize("job", [*JOBS.values(), *RELEASE["jobs"].values()])
+def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: dict[str, Any]) -> None:
+    actions = [step for step in job["steps"] if "uses" in step]
     assert [
         step["uses"] for step in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"])
     ] == []
@@ -41,6 +44,19 @@ def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: str) -> N
 def test_the_token_may_only_read() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert [job for job in JOBS.values() if "permissions" in job] == []
+
+
+def test_only_what_was_checked_under_its_tag_is_published() -> None:
+    check, publish = RELEASE["jobs"]["check"], RELEASE["jobs"]["publish"]
+    assert (RELEASE["permissions"], check.get("permissions")) == ({"contents": "read"}, None)
+    assert (publish["needs"], publish["environment"]) == ("check", "pypi")
+    assert publish["permissions"] == {"contents": "read", "id-token": "write"}
+    compare, make = [step["run"] for step in check["steps"] if "run" in step]
+    assert make.startswith("make release-check ")
+    for tag, is_right in ((f"v{__version__}", True), ("v0.0.1", False), (__version__, False)):
+        environment = {"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(["sh", "-c", compare], cwd=ROOT, env=environment, check=False)
+        assert (done.returncode == 0) == is_right
 
 
 def test_the_core_runs_on_every_python_that_the_package_supports() -> None:
