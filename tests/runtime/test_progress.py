@@ -76,6 +76,15 @@ def test_plain_lines_show_steps_and_counts(plain):
             id="a detail is shown as long as the step runs",
         ),
         pytest.param(
+            [(2, 10, 5_000, "images"), (48, 3_000, 5_000, "images"), (10, 5_000, 5_000, "images")],
+            [
+                "A 10/5,000 images 5.0/s, 16 min 38 s left",
+                "A 3,000/5,000 images 60/s, 33 s left",
+                *("A 5,000/5,000 images 83/s", "A done in 1 min 0 s, 5,000 images 83/s"),
+            ],
+            id="the time that is left is worth a word from ten seconds on",
+        ),
+        pytest.param(
             [(0, 7, 107, "MB"), (2, 107, 107, "MB")],
             ["A 107/107 MB, 54 MB/s", "A done in 2.0 s, 107 MB, 54 MB/s"],
             id="a speed has the measure of its amount",
@@ -265,7 +274,7 @@ def test_a_cell_has_one_line_that_is_updated():
     assert len(screen.shown) == 56  # of 106 reports
     texts, pages = zip(*screen.shown, strict=True)
     assert texts[0] == "Converting <b> …"
-    assert "Converting <b> █████░░░░░░░░░░░░░░░ 51/200 rows 8.0/s" in texts
+    assert "Converting <b> █████░░░░░░░░░░░░░░░ 51/200 rows 8.0/s, 19 s left" in texts
     assert texts[-3] == "Cached in <U+202E><i>"
     assert texts[-1] == "Report failed after 0.0 s\nCached in <U+202E><i>"
     assert any('<progress max="1" value="0.2550"></progress>' in page for page in pages)

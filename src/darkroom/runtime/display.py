@@ -17,6 +17,8 @@ PLAIN_INTERVAL_SECONDS = 2.0
 RICH_INTERVAL_SECONDS = 0.1
 # A lower rate would be shown as 0.0.
 _LEAST_RATE = 0.05
+# Less time is not worth a word.
+_LEAST_SECONDS_LEFT = 10.0
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Step:
         self.before, self.detail = before, detail
 
     def format_amount(self, now: float, *, final: bool = False) -> str:
-        """Returns how much is done and how fast, or at the end the remark, if there is one."""
+        """Returns how much is done, how fast, and the time left; at the end the remark, if any."""
         if final and self.remark:
             return self.remark
         if not self.done:
@@ -66,6 +68,9 @@ class Step:
         speed = f"{comma} {rate:,.{0 if rate >= 10 else 1}f}{measure}/s"
         shown = speed if rate >= _LEAST_RATE else ""
         detail = f", {self.detail}" if self.detail and not final else ""
+        left = ((self.total or 0) - self.done) / rate if shown and not final else 0.0
+        if left >= _LEAST_SECONDS_LEFT:
+            shown += f", {f'{left:.0f} s' if left < 60 else format_seconds(left)} left"
         new = new if shown else new.rstrip(",")
         return f"{amount} {unit}".rstrip() + new + shown + detail
 
