@@ -83,11 +83,11 @@ class WarmPython:
     """What can be run; `connect` makes a connection to the server."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(self._path))
+        connection.connect(str(self.path))
         return connection
 
     def start(

@@ -67,8 +67,9 @@ def list_blocks(language: str) -> list[tuple[str, str]]:
 
 def _commands(program: str) -> list[str]:
     lines = [
-        line.partition(" #")[0].strip()
-        for _, text in list_blocks("bash")
+        line.partition(" #")[0].strip().removeprefix("$ ")
+        for language in ("bash", "console")
+        for _, text in list_blocks(language)
         for line in text.replace("\\\n", " ").splitlines()
     ]
     return sorted({line for line in lines if line.startswith(program + " ")})
@@ -141,7 +142,7 @@ def test_every_python_block_is_python_and_imports_what_exists(page: str, text: s
             module = import_module(node.module or "")
             names = {each.name for each in node.names}
             assert {name for name in names if not hasattr(module, name)} == set()
-            assert names <= set(_PUBLIC[node.module or ""] or module.__all__)
+            assert names <= {*_PUBLIC[node.module or ""], *getattr(module, "__all__", [])}
 
 
 @pytest.mark.parametrize(("page", "text"), list_blocks("toml"))

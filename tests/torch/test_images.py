@@ -15,6 +15,7 @@ from PIL import Image
 
 import darkroom
 
+from ..docs.blocks import list_pages, run_page, write_given
 from ..kfp.tasks import Cluster
 from ..targets.conftest import FLAGS, LABELS, datasets, listed  # noqa: F401
 from .conftest import DARKEST, EVALUATED, TRAINED
@@ -22,6 +23,7 @@ from .conftest import DARKEST, EVALUATED, TRAINED
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[2]
+RUNNER = "make test-torch"
 
 
 def expect(kind: str, number: int, names) -> list[float] | int:
@@ -152,17 +154,11 @@ def test_grain_takes_the_images_as_a_source(records):
     assert len({number for *_, columns in batches for number in columns["number"]}) == TRAINED
 
 
-def test_the_code_of_the_guide_runs(records, tmp_path):
-    text = (ROOT / "docs/guides/readers.md").read_text("utf-8")
-    (tmp_path / "records").symlink_to(records)
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
-    assert len(blocks) > 4
-    script = tmp_path / "guide.py"
-    script.write_text("\n".join(blocks))
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("page", list_pages(RUNNER))
+def test_the_code_of_the_guides_runs(page, tmp_path, monkeypatch):
+    write_given(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_page(page, {RUNNER}, {"darkroom": darkroom, "__name__": "page"}, {}, {})
 
 
 @pytest.fixture(scope="module")
