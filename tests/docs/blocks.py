@@ -16,6 +16,7 @@ import doctest
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -39,7 +40,9 @@ _BLOCK = re.compile(
 _COMMENT = re.compile(r"<!--\s*(not run: |run by |before: )(.*?)\s*-->", re.S)
 # What trains, and would for minutes, does so on small images, in one epoch; nothing is downloaded.
 _SMALLER = {
-    r"(darkroom (?:train|run) --data \S+)": r"\1 --epochs 1 --image-size 16x16",
+    r"darkroom (train|run) (--data (records|images))": (
+        r"darkroom \1 --epochs 1 --image-size 16x16 \2"
+    ),
     r"\(224, 224\)|\(96, 96\)": "(16, 16)",
     r"image_size=(224|96|320)": "image_size=16",
     r"batch_size=\d+": "batch_size=4",
@@ -86,9 +89,10 @@ def run_page(
 
     The Python blocks add to the names. Texts are replaced by patterns in each block.
     """
-    printed = ""
+    printed: str | None = ""
     for block in read_blocks(page):
         if block.why_not or block.runner not in runners:
+            printed = None if block.language == "bash" else printed
             continue
         before, text = block.before, block.text
         for pattern, other in (_SMALLER | replaced).items():
@@ -107,7 +111,7 @@ def run_page(
             printed = done.stdout
             where = f"{page}, line {block.line}"
             assert done.returncode == 0, f"{where}\n{text}\n{printed}\n{done.stderr}"
-        else:
+        elif printed is not None:
             difference = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
             same = doctest.OutputChecker().check_output(text, printed, difference)
             assert same, f"{page}, line {block.line} says:\n{text}\nThis was printed:\n{printed}"
@@ -128,6 +132,8 @@ def write_given(folder: Path) -> None:
         csv.writer(file).writerows(rows)
     convert(folder / "images.csv", folder / "records")
     _write_boxes(folder)
+    for path in Path(__file__).with_name("given").iterdir():
+        shutil.copy(path, folder)
     for name in ("benchmarks", "docs", "examples", "kubernetes"):
         (folder / name).symlink_to(ROOT / name)
 
