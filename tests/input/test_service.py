@@ -34,6 +34,7 @@ from darkroom.input.service import (
 )
 from darkroom.options.input import InputOptions
 
+from ..docs.blocks import run_page, write_given
 from ..warm_python import WarmProcess, WarmPython
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
@@ -361,3 +362,13 @@ def test_a_folder_of_the_user_is_not_taken_for_a_journal(tmp_path, name):
         pass
     assert stop.value.hint == "Choose another folder with --work-dir."
     assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_the_code_of_the_guide_runs(cluster, tmp_path, monkeypatch):
+    write_given(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    place = {"grpc://input-0:5050": cluster.address, '"records': f'"{tmp_path}/records'}
+    names: dict = {}
+    run_page("docs/guides/data-service.md", {"tests/input/test_service.py"}, names, "", place)
+    assert next(iter(names["batches"]))[0].shape == (12, 16, 16, 3)

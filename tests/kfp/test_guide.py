@@ -146,12 +146,6 @@ def test_components_are_loaded_from_the_url_of_their_files(served, folder):
     assert ("python3", "-m", "darkroom.kfp.task", "convert_images") in commands
 
 
-def test_a_training_of_ones_own_is_compiled(folder):
-    [code] = read_blocks("A training of your own")
-    exec(code, {})
-    assert read_executors(folder / "own.yaml").keys() == {"exec-train-with-function"}
-
-
 def test_the_state_that_a_cached_run_is_given_knows_the_lists_of_its_pipeline(folder):
     [code] = read_blocks("The cache")
     code = code.replace("s3://photos", str(folder))

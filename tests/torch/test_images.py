@@ -158,7 +158,7 @@ def test_grain_takes_the_images_as_a_source(records):
 def test_the_code_of_the_guides_runs(page, tmp_path, monkeypatch):
     write_given(tmp_path)
     monkeypatch.chdir(tmp_path)
-    run_page(page, {RUNNER}, {"darkroom": darkroom, "__name__": "page"}, {}, {})
+    run_page(page, {RUNNER}, {"darkroom": darkroom})
 
 
 @pytest.fixture(scope="module")
