@@ -81,7 +81,7 @@ def _assert_same(one, two):
             np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_devices_give_what_one_gives(dataset, tmp_path, warm_python):
     # One layer of weights is traced quickly.
     values = {"model": "own_models:tiny", "learning_rate": 0.1, "balance": "weights"}
