@@ -382,7 +382,7 @@ def test_another_output_takes_from_a_base(tmp_path, world, count_reads):
     before = read_shards(old)
     world.add(1)
     count_reads.clear()
-    convert(world.write_list(), new, base=str(old))
+    convert(world.write_list(), new, base=old)
     assert count_reads == ["40.png"]
     assert read_shards(old) == before
     check_like_from_nothing(new, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -220,6 +221,8 @@ class ConversionOptions(SourceFields, ConversionFields, UpdateFields, EmbedField
             )
         readers = check_readers(self.describe, compressed=self.compression == "gzip")
         object.__setattr__(self, "describe", readers)
+        if isinstance(self.base, os.PathLike):
+            object.__setattr__(self, "base", os.fspath(self.base))
         _ = self.manifest, self.records, self.updates
 
     @property
