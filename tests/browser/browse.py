@@ -140,6 +140,13 @@ def decide(page: Page, seen: dict[str, object]) -> None:
         open_finding(page, title)
         seen.setdefault("finding", read_count(page))
         pairs = page.locator(".pair")
+        if "first key" not in seen:
+            page.keyboard.press("1")
+            seen["first key"] = [
+                page.locator("#status").text_content(),
+                page.locator(".pair .gone").count(),
+                pairs.first.evaluate("node => node.contains(document.activeElement)"),
+            ]
         seen.setdefault("first pair", pairs.first.inner_text())
         pairs.first.locator("[data-action=left]").click()
         seen.setdefault("after keep left", page.locator(".pair .gone").all_inner_texts())

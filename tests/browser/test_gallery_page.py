@@ -223,6 +223,8 @@ def test_in_a_frame_decisions_are_copied_and_nothing_is_said_to_be_saved(
 def test_decisions_let_the_next_run_pass_the_gate(
     seen: dict[str, Any], folder: Path, images: Path, checked: darkroom.ValidationResult
 ):
+    # A key decides nothing about a pair that is perhaps not seen.
+    assert seen["first key"] == ["Now keys are about this pair.", 0, True]
     assert "drop" in seen["after keep left"][0]
     options = ConversionOptions(embed=True, decisions=folder / "saved.json")
     made = darkroom.convert(images, folder / "decided", options=options)

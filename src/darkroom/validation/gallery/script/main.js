@@ -2,7 +2,7 @@
 
 import { count, facts, labelNames, labelsOfSet, measures, points, setOf, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
-import { countOf, fill, format, h, showInSteps } from "./dom.js";
+import { countOf, fill, format, h, say, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
@@ -94,15 +94,26 @@ function actByKey(event) {
 function pressButton(key, item) {
   const named = `[aria-keyshortcuts="${CSS.escape(key)}"]`, own = item?.querySelector(named);
   const button = own ?? document.querySelector(`.modes ${named}, #bar ${named}`);
+  // Never one that is perhaps not seen: the first key shows it, the next one decides.
+  if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
   button?.click();
   if (own?.dataset.action) item.nextElementSibling?.querySelector("[data-action]").focus();
   return button;
 }
 
+// Shows the first pair that is not decided, or the first image.
+function focusFirst(what) {
+  const first = document.querySelector(".pair:not(.decided) [data-action=left], .tile");
+  if (first && what) say(what);
+  first?.closest("li").scrollIntoView({ block: "center" });
+  first?.focus({ preventScroll: true });
+  return first;
+}
+
 // Left and right go to the one before and the next one, up and down to those in the same column.
 function moveFocus(event) {
   const each = ".tile, [data-action=left]", from = event.target.closest("li")?.querySelector(each);
-  if (!from) return;
+  if (!from) return event.target.closest("body, .findings button") === event.target && focusFirst() && event.preventDefault();
   const all = [...document.querySelectorAll(each)], at = all.indexOf(from);
   const isBack = event.key === "ArrowUp" || event.key === "ArrowLeft";
   const rest = isBack ? all.slice(0, at).reverse() : all.slice(at + 1);

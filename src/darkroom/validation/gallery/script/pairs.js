@@ -37,7 +37,8 @@ function makePair(item, number, total) {
   const split = item.facts["move to"];
   if (split) buttons.push(keyButton(`Left to ${split}`, "t", () => decide("move", [[split, [left]]])));
   buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
-  const card = h("li", { class: "pair", "data-pair": item.places.join(" ") },
+  const focus = (event) => event.target.closest("button") ?? card.querySelector("[data-action=left]").focus({ preventScroll: true });
+  const card = h("li", { class: "pair", "data-pair": item.places.join(" "), onclick: focus },
     h("figure", {}, h("div", { class: "stage" }, item.places.map((place) => picture(tileAt.get(place)))), sides),
     h("p", { class: "facts" }, `pair ${number} of ${total}`, Object.entries(item.facts).map(describeFact)),
     h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons));
