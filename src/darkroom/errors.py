@@ -168,9 +168,7 @@ class OutputError(DarkroomError):
 STORAGE_HINT = "Check the path, the permissions and the space on disk."
 DEFECT_HINT = "This is a bug in darkroom: please report it with the lines above."
 
-_INSTALL_HINT = (
-    "pip install 'darkroom-data[{extra}]', or in a checkout make setup for all extras{more}."
-)
+_INSTALL_HINT = "pip install 'darkroom-data[{extra}]', or in a checkout {other}."
 _TFX_VERSIONS = ((3, 10), (3, 11))
 
 _EXTRAS = {
@@ -179,6 +177,7 @@ _EXTRAS = {
     "tensorflow": "tf",
     "keras": "tf",
     "kfp": "kfp",
+    "requests": "kfp",
     "tfx": "tfx",
     "ml_metadata": "tfx",
     "tensorflow_data_validation": "tfx",
@@ -206,9 +205,10 @@ def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
 def describe_install(extra: str, python: tuple[int, int] = sys.version_info[:2]) -> str:
     """Returns how to install an extra for a version of Python."""
     if extra != "tfx":
-        return _INSTALL_HINT.format(extra=extra, more="")
+        return _INSTALL_HINT.format(extra=extra, other=f"pip install '.[{extra}]'")
     if python in _TFX_VERSIONS:
-        return _INSTALL_HINT.format(extra=extra, more="; TFX exists for Python 3.10 and 3.11")
+        other = "make setup; TFX exists for Python 3.10 and 3.11"
+        return _INSTALL_HINT.format(extra=extra, other=other)
     return (
         f"TFX exists for Python 3.10 and 3.11, and this is Python {python[0]}.{python[1]}. In a "
         "checkout of darkroom, make setup gets one of them and installs TFX for it in a separate "

@@ -232,7 +232,7 @@ def test_a_missing_public_name_raises_our_error():
     [
         ("tfx", (3, 10), True, "TFX exists for Python 3.10 and 3.11"),
         ("tfx", (3, 12), False, "this is Python 3.12"),
-        ("tf", (3, 13), True, "make setup"),
+        ("tf", (3, 13), True, "in a checkout pip install '.[tf]'"),
     ],
 )
 def test_the_hint_for_a_missing_extra_fits_this_python(extra, python, pip, words):

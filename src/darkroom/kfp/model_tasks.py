@@ -21,7 +21,6 @@ from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.serving import ERROR_KEY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
-from darkroom.kfp.registry import register
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.runtime.functions import describe_failure, load_function
@@ -181,6 +180,9 @@ def register_model(execution: Execution) -> None:
     asked, model = execution.parameters, execution.inputs["model"]
     page = execution.inputs["page"].remote
     name, given = asked["model_name"], {"page": page, "run": asked["run"]}
+    # Other tasks run where requests is not installed.
+    from darkroom.kfp.registry import register
+
     version = register(asked["registry"], name, model.path, uri=model.remote, **given)
     execution.results = {"version": version}
     execution.write_output()
