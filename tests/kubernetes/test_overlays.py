@@ -215,11 +215,39 @@ def test_the_nightly_update_runs_in_the_pod_of_the_conversion(rendered):
     (converter,) = job["spec"]["containers"]
     same = {**converter, "command": ["sh", "-ec"], "args": container["args"]}
     assert pod == {**job, "spec": {**job["spec"], "containers": [same]}}
-    convert, validate = (shlex.split(line)[3:] for line in container["args"][0].splitlines())
-    parsed = build_parser().parse_args(convert)
-    assert (parsed.source, parsed.output_dir, parsed.update) == ("$DATA", "/data/records", True)
-    parsed = build_parser().parse_args(validate)
-    assert (parsed.directory, parsed.report_dir) == ("/data/records", "/data/report")
+
+
+# It writes the list into the dataset, and passes what is not bad.
+DARKROOM = """#!/bin/sh
+echo "$@" >> "$LOG"
+[ "$3" = convert ] && mkdir -p "$LOG.d/next" && echo "$4" > "$LOG.d/next/made" || [ "$DATA" != bad ]
+"""
+
+
+def test_only_a_dataset_that_passes_replaces_that_of_the_night_before(rendered, tmp_path):
+    nightly = _find(rendered["gke"], "CronJob", "darkroom-nightly")["spec"]
+    (container,) = nightly["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    data, log = tmp_path / "log.d", tmp_path / "log"
+    data.mkdir()
+    (tmp_path / "python").write_text(DARKROOM)
+    (tmp_path / "python").chmod(0o755)
+    found = []
+    for source in ("first", "second", "bad", "third"):
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(log), "DATA": source}
+        script = container["args"][0].replace("/data/", f"{data}/")
+        done = subprocess.run([*container["command"], script], env=environment, check=False)
+        made = {path.parent.name: path.read_text().strip() for path in data.glob("*/made")}
+        found.append((done.returncode, made))
+    assert found == [
+        (0, {"records": "first"}),
+        (0, {"records": "second", "last": "first"}),
+        (1, {"records": "second", "last": "first", "next": "bad"}),
+        (0, {"records": "third", "last": "second"}),
+    ]
+    commands = [shlex.split(line)[2:] for line in log.read_text().splitlines()]
+    parsed = [build_parser().parse_args(each) for each in commands[:3]]
+    assert [vars(each).get("base") for each in parsed[::2]] == [None, f"{data}/records"]
+    assert parsed[1].directory == f"{data}/next"
 
 
 def test_every_account_pulls_from_a_private_registry_where_that_is_chosen(rendered):
