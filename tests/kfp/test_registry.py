@@ -81,6 +81,7 @@ def test_a_version_in_vertex_names_what_it_was_made_from(registry, run, monkeypa
         ((401, '{"error": {"message": "No."}}'), "access", "answers 401: No."),
         ((422, '{"message": "too odd"}'), "usage", "answers 422: too odd."),
         ((200, "<html>Log in</html>"), "usage", "answers 200: <html>Log in</html>."),
+        ((200, '{"items": []}'), "usage", "is not a model registry."),
         ((503, "busy"), "transient", "failed 6 times in"),
         ((404, "page not found"), "usage", "There is no model registry at http://"),
     ],

@@ -42,6 +42,7 @@ _POLL_SECONDS = 2.0
 # Where Kubeflow's own client looks for a token; and where Kubernetes puts that of a pod.
 _TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+_ADDRESS_HINT = "Check the address."
 _HINT = (
     "On Vertex, give the account of the tasks roles/aiplatform.user. On Kubeflow, allow their "
     f"namespace in Istio, or name the file of a token in {_TOKEN_VARIABLE}."
@@ -95,12 +96,14 @@ def _register_in_kubeflow(
     asks = [partial(_ask, session, place) for place in places]
     ask = next((each for each in asks if each("registered_models", {"pageSize": "1"})), None)
     if ask is None:
-        raise UsageError(f"There is no model registry at {registry}.", "Check the address.")
+        raise UsageError(f"There is no model registry at {registry}.", _ADDRESS_HINT)
 
     def find_or_make(one: str, many: str, parent: str, name: str, **values: Any) -> str:
         find = partial(ask, one, {"name": name, "parentResourceId": parent})
         # Another run may make it meanwhile.
         found = find() or ask(many, body={"name": name, **values}) or find()
+        if "id" not in found:
+            raise UsageError(f"What answers at {registry} is not a model registry.", _ADDRESS_HINT)
         return str(found["id"])
 
     top = find_or_make("registered_model", "registered_models", "", model)
