@@ -188,6 +188,24 @@ def test_an_impossible_label_names_the_image(source, tmp_path):
         convert(source, tmp_path / "records", tmp_path / "saved.json")
 
 
+def test_an_update_that_lacks_the_decisions_of_the_dataset_says_so(source, tmp_path, said):
+    records, saved = tmp_path / "records", tmp_path / "saved.json"
+    saved.write_text(json.dumps(save(convert(source, records), "3.jpg")))
+    assert list_images(convert(source, records, saved)) == {*"01245"}
+    said.clear()
+    assert list_images(convert(source, records)) == {*"012345"}
+    assert said[0].startswith("The dataset was made with decisions, and this run has none")
+
+
+def test_a_decision_that_does_not_say_which_file_it_means_is_refused(source, tmp_path):
+    made = convert(source, tmp_path / "records")
+    key = pq.read_table(made.index_dir)["key"][0].as_py()
+    path = tmp_path / "lines.jsonl"
+    path.write_text(json.dumps({"action": "drop", "key": key}) + "\n")
+    with pytest.raises(DataError, match=f"no sha256 for {key}"):
+        convert(source, tmp_path / "records", path)
+
+
 def test_without_decisions_of_the_gallery_no_file_is_new(source, tmp_path):
     made = convert(source, tmp_path / "records")
     key = pq.read_table(made.index_dir)["key"][0].as_py()

@@ -155,6 +155,12 @@ def _choose(
     """
     sha256, decisions = read_decisions(path)
     hashes = _hash_images(connection, decisions.values(), has_base=base is not None)
+    named_images = [image for each in decisions.values() for image in each.images]
+    if bare := [name for key, seen, name in named_images if seen is None and hashes.get(key)]:
+        raise DataError(
+            f"{named} does not say which file it decides about: no sha256 for {list_first(bare)}.",
+            "Add the SHA-256 of each file, as sha256sum prints it.",
+        )
     chosen: dict[int, Decision] = {}
     gone, changed = [], []
     for number, each in decisions.items():

@@ -175,8 +175,9 @@ class Output:
                 what = "a dataset whose dataset.json is damaged"
             raise OutputError(
                 f"{self.folder} holds {what}.",
-                "The source, its images (or their times) or the options have changed since. Choose "
-                "another output folder, or replace it with overwrite (--overwrite).",
+                "The source, its images (or their times) or the options have changed since. Take "
+                "up what changed with update (--update), make all of it again with overwrite "
+                "(--overwrite), or choose another output folder.",
             )
         others = [name for name in names if not layout.is_reserved(name)]
         if others and not journal.is_output(self.folder):  # a run that was begun is resumed
