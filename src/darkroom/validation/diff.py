@@ -234,7 +234,8 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
             count,
             f"The test split has {format_count(count, 'change')}, so scores cannot be compared "
             "with older ones.",
-            "Keep the test split as it is, or score the older model on the new one, too.",
+            "Keep the test split as it is: split_ratios 90/10/0 (--split-ratios) adds no new image "
+            "to it. Or score the older model on the new one, too.",
         )
     if policies["class_loss"] != OFF:
         share = options.max_class_loss
