@@ -147,7 +147,8 @@ text-align:left;max-height:46vh;overflow-y:auto}
 max-width:none}.scroll{overflow:visible}*{-webkit-print-color-adjust:exact;
 print-color-adjust:exact}h2{break-after:avoid}.sheet{display:none}tr,figure{break-inside:avoid}}
 @media (max-width:560px){.tiles{grid-template-columns:1fr 1fr}main{padding:20px 14px 40px}
-.verdict{font-size:19px}}
+.verdict{font-size:19px}table:has(.side) tr{display:grid;grid-template-columns:80px 1fr}
+table:has(.side) th{display:none}}
 @media (max-width:280px){.tiles{grid-template-columns:1fr}}
 """
 )
