@@ -242,7 +242,8 @@ install_newest() {
   case $kind in
     tf) packages= extras="[tf]" ;;
     newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[beam,tf,pretrained,kfp,reader]" ;;
-    bare) packages=ipykernel extras= ;;
+    # With Beam, which bounds pyarrow: Parquet files name its version.
+    bare) packages=ipykernel extras="[beam]" ;;
     torch) packages="albumentations datasets grain hypothesis jax keras lightning pytest scikit-learn torch torchvision" extras="[reader]" ;;
     kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras="[beam]" ;;
   esac

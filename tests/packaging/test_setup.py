@@ -203,8 +203,8 @@ def test_the_newest_packages_are_installed_again_when_the_project_changes(checko
         for _ in range(2):
             done = set_newest_up(checkout)
             assert (done.returncode, done.stdout) == (0, environment), done.stderr
-        installs = re.findall(r"^pip install .* -e \. ipykernel$", _read_calls(checkout), re.M)
-        assert len(installs) == 1
+        command = r"^pip install .* -e \.\[beam\] ipykernel$"
+        assert len(re.findall(command, _read_calls(checkout), re.M)) == 1
         assert "constraint" not in _read_calls(checkout)
 
 
