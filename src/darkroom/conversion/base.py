@@ -87,6 +87,7 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: ob
         merges_spans=updates.merge_spans,
         planned=planned,
         planned_rows=planned_rows,
+        has_decisions=dataset.decisions is not None,
     )
 
 

@@ -172,8 +172,6 @@ class ConversionJob:
         """
         found = self.find_base()
         base = open_base(found, self.updates, scratch, self.source) if found else None
-        if found and not self.updates.append and self.manifest.decisions is None:
-            _warn_of_decisions(read_dataset(found.examples))
         is_here = self.updates.base is None and not self.overwrite
         known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
@@ -340,12 +338,4 @@ def _check_stays(output_dir: str, old: OldDataset | None) -> None:
             f"{output_dir} cannot be replaced in one step: it is a mount point, has files that are "
             "not of the dataset, or its parent folder cannot be written.",
             "Write the update to another folder, with this one as base (--base).",
-        )
-
-
-def _warn_of_decisions(dataset: Dataset) -> None:
-    if dataset.decisions:
-        progress.warn(
-            "The dataset was made with decisions, and this run has none: what they changed is "
-            "again as in the source. Give their file in every run (--decisions)."
         )

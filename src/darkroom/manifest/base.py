@@ -68,6 +68,7 @@ class Base:
         merges_spans: Whether all rows come into one span.
         planned: List of its rows, to which that of the update is appended; empty: that is whole.
         planned_rows: How many that list has.
+        has_decisions: Whether it was made with decisions.
     """
 
     folders: Folders
@@ -78,6 +79,7 @@ class Base:
     merges_spans: bool = False
     planned: str = ""
     planned_rows: int = 0
+    has_decisions: bool = False
 
     @property
     def has_inputs(self) -> bool:

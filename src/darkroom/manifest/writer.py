@@ -194,6 +194,11 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options, named = (options or ManifestOptions()).resolve(), None
+    if base and base.has_decisions and not base.planned and options.decisions is None:
+        progress.warn(
+            "The dataset was made with decisions, and this run has none: what they changed is "
+            "again as in the source. Give their file in every run (--decisions)."
+        )
     given = open_sources(source, options)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
