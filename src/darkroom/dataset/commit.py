@@ -172,9 +172,8 @@ class Dataset:
 
     def is_over(self, share: float) -> bool:
         """Tells whether more than a share of the rows was rejected, or of the objects."""
-        objects = self.objects or ObjectCounts()
-        is_over = self.rejected > share * self.rows
-        return is_over or objects.rejected > share * objects.read
+        are_over = self.objects is not None and self.objects.is_over(share)
+        return are_over or self.rejected > share * self.rows
 
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""

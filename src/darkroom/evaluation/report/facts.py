@@ -130,7 +130,7 @@ def read_evaluation(folder: str) -> Evaluation:
     """Reads the numbers in `evaluation.json`.
 
     Raises:
-        OSError: The folder has no such file, or it cannot be read.
+        OSError: The file is missing, or it cannot be read.
         ValueError: It is of another program.
     """
     kept = storage.read_json(storage.join(folder, EVALUATION_FILE), _Kept)
