@@ -74,7 +74,9 @@ def list_corrected(source: object) -> frozenset[tuple[object, ...]]:
     if not isinstance(source, str | os.PathLike) or not os.fspath(source).endswith(_ENDINGS):
         return frozenset()
     path = storage.absolute(source)
-    found = map(parse_line, TextFile(path).lines() if storage.exists(path) else ())
+    lines = TextFile(path).lines() if storage.exists(path) else ()
+    # Of a list that is not one of rejects, no line is parsed a second time.
+    found = map(parse_line, (line for line in lines if '"stage"' in line))
     return frozenset(
         tuple(each.get(name) for name in _CORRECTED)
         for each in found
