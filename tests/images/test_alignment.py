@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+from PIL import Image, ImageDraw, ImageEnhance, ImageFont, ImageOps
 
 pytest.importorskip("cv2")
 
@@ -24,6 +24,19 @@ def crop(image: Image.Image, share: float) -> Image.Image:
     return image.crop((across, down, image.width - across, image.height - down))
 
 
+def cover(image: Image.Image, box: tuple[int, int, int, int], color: str) -> Image.Image:
+    image = image.copy()
+    ImageDraw.Draw(image).rectangle(box, fill=color)
+    return image
+
+
+def write(image: Image.Image) -> Image.Image:
+    image = image.copy()
+    font = ImageFont.load_default(40)
+    ImageDraw.Draw(image).multiline_text((10, 70), "NOT FOR SALE\n2026 11 28", "white", font)
+    return image
+
+
 EDITS = {
     "compressed": lambda image: decode(encode(image, "JPEG", quality=30)),
     "half": lambda image: image.resize((image.width // 2, image.height // 2)),
@@ -32,6 +45,9 @@ EDITS = {
     "on its side": lambda image: image.transpose(Image.Transpose.ROTATE_90),
     "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.4),
     "in a border": lambda image: ImageOps.expand(image, 30, "white"),
+    "under a bar": lambda image: cover(image, (0, 190, 319, 239), "black"),
+    "under a logo": lambda image: cover(image, (200, 10, 310, 80), "navy"),
+    "under text": write,
 }
 
 
