@@ -7,7 +7,7 @@ import pytest
 
 from darkroom.dataset.index import read_index
 from darkroom.features import alike
-from darkroom.features.alike import compare_once
+from darkroom.features.alike import KnownPairs
 
 pytest.importorskip("cv2")
 
@@ -15,16 +15,16 @@ pytest.importorskip("cv2")
 def test_what_was_found_of_a_pair_is_kept_by_its_contents(index, tmp_path, monkeypatch):
     asked = []
 
-    def compare(examples, index_dir, one, other):
+    def compare(self, one, other, before):
         asked.extend(zip(one.tolist(), other.tolist(), strict=True))
         # Of the third row nothing can be told.
         return np.where((one == 3) | (other == 3), np.nan, one + other / 10).astype(np.float32)
 
     def ask(*pairs):
         asked.clear()
-        return compare_once("records", index, *np.array(pairs).T).round(3).tolist()
+        return KnownPairs("records", index).compare(*np.array(pairs).T).round(3).tolist()
 
-    monkeypatch.setattr(alike, "compare_records", compare)
+    monkeypatch.setattr(alike.RecordPairs, "compare", compare)
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
     assert ask((1, 2), (1, 3), (2, 4))[::2] == pytest.approx([1.2, 2.4])
     assert asked == [(1, 2), (1, 3), (2, 4)]

@@ -19,20 +19,44 @@ def make_features(count: int) -> Features:
     return Features("model", np.arange(count) * 3 + 1, values + 50, contents)
 
 
-def test_the_nearest_come_first_and_are_those_by_all_numbers():
+def is_pair(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return (one - 1) // 6 == (other - 1) // 6
+
+
+def test_the_nearest_are_those_that_are_planted():
     features = make_features(600)
-    one, other = find_neighbours(features)
+    one, other, *_ = found = find_neighbours(features)
     assert len(one) == 600 * NUM_NEIGHBOURS
-    assert {(a - 1) // 6 == (b - 1) // 6 for a, b in zip(one[:600], other[:600], strict=True)} == {
-        True
-    }
     assert (one != other).all()
-    # With as many components as numbers, they are those of the cosine.
-    own = features.values - features.values.mean(axis=0)
-    own /= np.linalg.norm(own, axis=1, keepdims=True)
-    nearest = np.argsort(-(own[:1] @ own.T)[0])[1:4]
-    found = other[one == features.rows[0]]
-    assert len(set(found[:10]) & set(features.rows[nearest])) >= 2
+    apart = found.measure(one, other)
+    nearest = np.argsort(apart)[:600]
+    assert is_pair(one[nearest], other[nearest]).all()
+    assert apart.max() <= 1.001
+    # Where images are in no order of their rows, and what has no features is compared first.
+    order = np.random.default_rng(0).permutation(600)
+    mixed = find_neighbours(
+        features._replace(rows=features.rows[order], values=features.values[order])
+    )
+    np.testing.assert_allclose(mixed.measure(one, other), apart, atol=1e-3)
+    assert found.measure(np.array([1, 1, 5000]), np.array([4, 2, 1])).tolist() == [
+        pytest.approx(apart[(one == 1) & (other == 4)][0]),
+        0,
+        0,
+    ]
+
+
+def test_a_pair_has_to_be_more_alike_where_many_are_alike():
+    # Half of the images are nearly one image; the others are nothing alike but for one pair.
+    random = np.random.default_rng(3)
+    values = random.normal(size=(400, 96)).astype(np.float32)
+    values[:200] = values[0] + 0.2 * values[:200]
+    values[399] = values[398] + 0.5 * values[399]
+    features = make_features(400)._replace(rows=np.arange(400), values=values)
+    found = find_neighbours(features)
+    assert (
+        found.measure(np.array([398]), np.array([399]))
+        < found.measure(np.arange(99), np.arange(100, 199)).min()
+    )
 
 
 def test_the_nearest_of_a_pool_are_those_of_all_its_cosines(monkeypatch):
@@ -51,15 +75,14 @@ def test_the_nearest_of_a_pool_are_those_of_all_its_cosines(monkeypatch):
 def test_more_images_are_compared_in_parts(monkeypatch):
     monkeypatch.setattr(neighbours, "_MAX_COMPARED", 100)
     features = make_features(700)
-    one, other = find_neighbours(features)
+    one, other, *_ = find_neighbours(features)
     assert len(one) == 700 * NUM_NEIGHBOURS
-    is_pair = (one - 1) // 6 == (other - 1) // 6
-    assert len(set(one[is_pair])) > 500
+    assert len(set(one[is_pair(one, other)])) > 500
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
 def test_few_images_have_few_neighbours(count):
-    one, other = find_neighbours(make_features(count))
+    one, other, *_ = find_neighbours(make_features(count))
     pairs = {*zip(one.tolist(), other.tolist(), strict=True)}
     rows = [1 + 3 * number for number in range(count)]
     assert pairs == {(a, b) for a in rows for b in rows if a != b}

@@ -1,30 +1,42 @@
-"""Pairs are compared in an order in which few images are read twice, with few kept in memory."""
+"""Pairs are compared in blocks, and an image is read once as long as it is kept."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from darkroom.images import near_pixels
-from darkroom.images.near_pixels import compare_records
+from darkroom.images.near_pixels import RecordPairs, _Looks
 
 
-def test_each_pair_is_compared_and_hardly_any_image_is_read_twice(monkeypatch):
+def test_each_pair_is_compared_and_what_was_needed_last_is_kept(monkeypatch):
     drawn = []
 
-    def draw(places, row):
+    def draw(places, mirrored, row):
         drawn.append(row)
-        return row
+        return _Looks(row, row if row in mirrored else None)
 
-    # 60 images, each like the two beside it, in no order.
-    row = np.random.default_rng(0).permutation(60) + 5
-    one, other = np.concatenate([row[:-1], row[:-2]]), np.concatenate([row[1:], row[2:]])
     record = {"path": "shard", "position": 0, "offset": 0, "length": 9}
-    found = [{"row": each, **record} for each in range(5, 65)]
+    found = [{"row": each, **record} for each in range(20)]
     monkeypatch.setattr(near_pixels, "find_records", lambda *_: found)
     monkeypatch.setattr(near_pixels, "_draw", draw)
-    monkeypatch.setattr(near_pixels, "_compare", lambda kept, pair: 100 * kept[pair[0]] + pair[1])
+    monkeypatch.setattr(
+        near_pixels,
+        "_compare",
+        lambda known, pair: 100 * known[pair[0]].mirrored + known[pair[1]].plain,
+    )
     monkeypatch.setattr(near_pixels, "_BLOCK", 4)
-    monkeypatch.setattr(near_pixels, "_MAX_KEPT", 8)
-    np.testing.assert_array_equal(compare_records("in", "in", one, other), 100 * one + other)
-    assert {*drawn} == {*row}
-    assert len(drawn) < 70
+    monkeypatch.setattr(near_pixels, "_MAX_KEPT", 6)
+    pairs = RecordPairs("in", "in")
+
+    def compare(one, other):
+        drawn.clear()
+        np.testing.assert_array_equal(pairs.compare(one, other), 100 * one + other)
+        return sorted(drawn)
+
+    assert compare(np.array([1, 1, 2]), np.array([2, 3, 3])) == [1, 2, 3]
+    # Of the third image the mirror image is needed, too; the others are kept.
+    assert compare(np.array([1, 3]), np.array([2, 1])) == [3]
+    # Eight images, of which the last six are kept.
+    assert compare(np.array([1, 4, 4, 4, 7]), np.array([3, 5, 6, 2, 8])) == [4, 5, 6, 7, 8]
+    assert len(pairs._kept) == 6
+    assert compare(np.array([7]), np.array([8])) == []

@@ -21,7 +21,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset import example
 from darkroom.errors import DataError
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.near_pixels import compare_records
+from darkroom.images.near_pixels import RecordPairs
 from darkroom.options import ConversionOptions
 
 pytest.importorskip("cv2")
@@ -120,7 +120,7 @@ def test_an_image_that_cannot_be_shown_is_named(convert_one, tmp_path, name):
     with pytest.raises(DataError, match=r"The image of the record .*one\.png cannot be decoded"):
         darkroom.inspect(folder, output_dir=tmp_path / "look")
     rows = np.ones(1, np.int64)
-    assert np.isnan(compare_records(str(folder), str(folder / "index"), rows, rows))
+    assert np.isnan(RecordPairs(str(folder), str(folder / "index")).compare(rows, rows))
 
 
 @pytest.mark.parametrize(

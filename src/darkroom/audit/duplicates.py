@@ -39,7 +39,7 @@ from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
-from darkroom.features.alike import compare_once
+from darkroom.features.alike import KnownPairs
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
 from darkroom.images.near_records import MAX_COMPARED, create_near_groups
@@ -218,7 +218,7 @@ def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, st
     """Creates the groups of images that look alike, from the folders of dataset and index."""
     features = open_features(records[1])
     neighbours = None if features is None else find_neighbours(features)
-    compared = create_near_groups(connection, records, neighbours, compare_once)
+    compared = create_near_groups(connection, records, neighbours, KnownPairs)
     if not compared.has_all_hashes:
         progress.note("So many images look alike that not all of them were compared.")
     if not compared.has_all_pixels:

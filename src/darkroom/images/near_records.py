@@ -8,10 +8,11 @@ alone, for which the memory of the database is enough.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +20,25 @@ import pyarrow.parquet as pq
 
 from darkroom.images.alignment import can_align
 from darkroom.images.near_pairs import Array, NearPairs, find_near_pairs, list_groups
-from darkroom.images.near_pixels import compare_records
+from darkroom.images.near_pixels import RecordPairs
 from darkroom.images.perceptual_hash import HASH_BYTES
+from darkroom.runtime import progress
+from darkroom.runtime.machine import count_cores
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS
 
 if TYPE_CHECKING:
     import duckdb
 
-# Candidates of which the pixels are compared: a quarter of an hour on two cores.
+    from darkroom.features.neighbours import Neighbours
+
+# Candidates of which the pixels are compared at most.
 MAX_COMPARED = 300_000
+# They are compared in blocks, of an eighth as many as there are images or more, until a block has
+# hardly any copies: fewer than one of 200. Blocks that tell of fewer pairs than 50 say nothing.
+_LEAST_BLOCK, _IMAGES_EACH, _TOO_FEW, _LEAST_DECIDED = 128, 8, 200, 50
+# Of images that look much alike, in one thread.
+_SECONDS_EACH = 0.02
 _LOOKS = f"""
 SELECT row, hash(coalesce(pixels, sha256)) AS content,
     CASE WHEN regexp_full_match(perceptual_hash, '[0-9a-f]{{{2 * HASH_BYTES}}}')
@@ -51,6 +61,14 @@ class Compared(NamedTuple):
     has_all_pixels: bool
     is_verified: bool
     has_neighbours: bool = False
+
+
+class Comparer(Protocol):
+    """Compares pairs of records by their pixels, as `RecordPairs` does."""
+
+    def __init__(self, examples: str, index_dir: str, /) -> None: ...
+
+    def compare(self, one: Array, other: Array, before: int = 0, /) -> Array: ...  # noqa: D102
 
 
 class _Looks(NamedTuple):
@@ -98,8 +116,8 @@ class _Pairs(NamedTuple):
 def create_near_pairs(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None = None,
-    neighbours: tuple[Array, Array] | None = None,
-    compare: Callable[[str, str, Array, Array], Array] = compare_records,
+    neighbours: Neighbours | None = None,
+    comparer: type[Comparer] = RecordPairs,
 ) -> Compared:
     """Creates the tables `near` and `near_looks`.
 
@@ -110,10 +128,10 @@ def create_near_pairs(
     Args:
         connection: Has the view `matched`.
         records: The folders of the dataset and of its index, to compare pixels.
-        neighbours: More candidates, the likeliest first: the columns `row` of the index.
-        compare: Compares pixels.
+        neighbours: More candidates, and how likely all of them are.
+        comparer: Compares pixels; its arguments are `records`.
     """
-    looks, pairs, compared = _find_pairs(connection, records, neighbours, compare)
+    looks, pairs, compared = _find_pairs(connection, records, neighbours, comparer)
     columns = {
         "one": pairs.one,
         "other": pairs.other,
@@ -134,14 +152,14 @@ def create_near_pairs(
 def create_near_groups(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None = None,
-    neighbours: tuple[Array, Array] | None = None,
-    compare: Callable[[str, str, Array, Array], Array] = compare_records,
+    neighbours: Neighbours | None = None,
+    comparer: type[Comparer] = RecordPairs,
 ) -> Compared:
     """Creates the table `near_looks` of the records in groups, of which all are near one of them.
 
     Its `number` is that of the group. The arguments are those of `create_near_pairs`.
     """
-    looks, pairs, compared = _find_pairs(connection, records, neighbours, compare)
+    looks, pairs, compared = _find_pairs(connection, records, neighbours, comparer)
     numbers = np.full(looks.num_hashes + len(looks.first), -1)
     is_shared = pairs.one == pairs.other
     numbers[pairs.one[is_shared]] = pairs.one[is_shared]
@@ -155,13 +173,13 @@ def create_near_groups(
 def _find_pairs(
     connection: duckdb.DuckDBPyConnection,
     records: tuple[str, str] | None,
-    neighbours: tuple[Array, Array] | None,
-    compare: Callable[[str, str, Array, Array], Array],
+    neighbours: Neighbours | None,
+    comparer: type[Comparer],
 ) -> tuple[_Looks, _Pairs, Compared]:
     """Returns the images with their hashes, the pairs of near copies, and how these were compared.
 
-    Without pixels, all are pairs of hashes. Else pairs of images come first, whose pixels are alike
-    or do not tell. After them are the pairs of hashes that were too many to compare pixels.
+    Without pixels, they are pairs of hashes. Else they are pairs of images, whose pixels are alike
+    or do not tell.
     """
     looks = _find_looks(connection)
     has_all = looks.pairs.is_complete
@@ -175,20 +193,51 @@ def _find_pairs(
     ).take(np.argsort(difference, kind="stable"))
     if not records or not can_align():
         return looks, hashed, Compared(has_all, True, False)
-    candidates, num_spread = _spread(looks, hashed)
+    candidates, has_all_pixels = _spread(looks, hashed)
     if neighbours is not None:
-        candidates = _join(candidates, _find_images(looks, neighbours))
-    has_all_pixels = num_spread == len(hashed.one) and len(candidates.one) <= MAX_COMPARED
-    candidates = candidates.take(slice(MAX_COMPARED))
-    rows = [looks.row[looks.first[ends]] for ends in candidates[:2]]
-    correlation = compare(*records, *rows)
+        # What looks alike by its hash, and does not by its features, comes late.
+        candidates, has_all_pixels = _join(candidates, _find_images(looks, neighbours)), True
+        apart = neighbours.measure(*_list_rows(looks, candidates))
+        candidates = candidates.take(np.argsort(apart, kind="stable"))
+    rows = _list_rows(looks, candidates)
+    correlation, is_done = _compare_likeliest(comparer(*records).compare, rows, len(looks.first))
+    found = candidates.take(slice(len(correlation)))._replace(correlation=correlation)
     # Of a pair by features alone nothing is known if its pixels do not tell.
-    is_unsure = np.isnan(correlation) & (candidates.difference >= 0)
-    found = candidates._replace(correlation=correlation).take((correlation > 0) | is_unsure)
-    ends = (looks.num_hashes + each for each in found[:2])
-    left = hashed.take(slice(num_spread, None))
-    pairs = _Pairs(*map(np.concatenate, zip((*ends, *found[2:]), left, strict=True)))
-    return looks, pairs, Compared(has_all, has_all_pixels, True, neighbours is not None)
+    found = found.take((correlation > 0) | np.isnan(correlation) & (found.difference >= 0))
+    pairs = found._replace(one=looks.num_hashes + found.one, other=looks.num_hashes + found.other)
+    return looks, pairs, Compared(has_all, has_all_pixels and is_done, True, neighbours is not None)
+
+
+def _compare_likeliest(
+    compare: Callable[[Array, Array, int], Array], rows: Array, num_images: int
+) -> tuple[Array, bool]:
+    """Compares the first pairs, until hardly any of them are copies.
+
+    Args:
+        compare: Gets rows of both, and how many pairs came before them.
+        rows: Rows of both images, the likeliest first, int64 [2, pairs].
+        num_images: How many images there are.
+
+    Returns:
+        The correlations of the first pairs, and whether these are enough.
+    """
+    found, count = np.empty(0, np.float32), min(rows.shape[1], MAX_COMPARED)
+    step = max(_LEAST_BLOCK, num_images // _IMAGES_EACH)
+    minutes = count * _SECONDS_EACH / count_cores() / 60
+    if minutes > 1:
+        progress.note(
+            f"Compares up to {count:,} pairs of images, until hardly any are copies: at most "
+            f"{math.ceil(minutes)} min. To do without, set the policies of near copies to off."
+        )
+    while len(found) < count:
+        one, other = rows[:, len(found) : min(len(found) + step, count)]
+        block = compare(one, other, len(found))
+        found = np.concatenate([found, block])
+        decided = np.count_nonzero(~np.isnan(block))
+        has_few = np.count_nonzero(block > 0) * _TOO_FEW < decided
+        if has_few and decided >= _LEAST_DECIDED:
+            return found, True
+    return found, count == rows.shape[1]
 
 
 def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
@@ -209,8 +258,14 @@ def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
     return _Looks(row, content, image, first, numbers, len(unique), pairs)
 
 
-def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, int]:
-    """Returns pairs of images for pairs of hashes, and for how many of these.
+def _list_rows(looks: _Looks, pairs: _Pairs) -> Array:
+    """Returns the rows of both images of pairs, int64 [2, pairs]."""
+    rows: Array = looks.row[looks.first[np.stack(pairs[:2])]]
+    return rows
+
+
+def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, bool]:
+    """Returns pairs of images for pairs of hashes, and whether for all of these.
 
     The first image of each hash is paired with all of the other one. So images that share a hash
     are as many pairs as images, and not the square of it.
@@ -232,12 +287,12 @@ def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, int]:
                 np.repeat(hashed.correlation, nums),
             )
         )
-    return _join(*found), count
+    return _join(*found), count == len(costs)
 
 
-def _find_images(looks: _Looks, neighbours: tuple[Array, Array]) -> _Pairs:
-    """Returns the first candidates that the caller knows of as pairs of images."""
-    rows = np.stack([each[: 3 * MAX_COMPARED] for each in neighbours])
+def _find_images(looks: _Looks, neighbours: Neighbours) -> _Pairs:
+    """Returns the candidates that the caller knows of as pairs of images."""
+    rows = np.stack(neighbours[:2])
     places = np.minimum(np.searchsorted(looks.row, rows), len(looks.row) - 1)
     one, other = looks.image[places[:, (looks.row[places] == rows).all(axis=0)]]
     return _Pairs(one, other, np.full(len(one), -1), np.full(len(one), np.nan, np.float32))

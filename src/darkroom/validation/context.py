@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from darkroom.features.alike import compare_once
+from darkroom.features.alike import KnownPairs
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
 from darkroom.features.table import Features
@@ -73,7 +73,7 @@ class Context:
     def near_pairs(self) -> Compared:
         """Creates the tables of pairs that look alike, once; tells how they were compared."""
         neighbours = find_neighbours(self.features) if self.features is not None else None
-        compared = create_near_pairs(self.connection, self.records, neighbours, compare_once)
+        compared = create_near_pairs(self.connection, self.records, neighbours, KnownPairs)
         hide_near_pairs(self.connection)
         return compared
 
