@@ -2,6 +2,7 @@
 
     python benchmarks/near_copies.py --photographs DIR [--images 300] [--hashes 1000000]
     python benchmarks/near_copies.py --photographs DIR --features
+    python benchmarks/near_copies.py --photographs DIR --pictures 100000 [--keep FOLDER]
 
 Eight edits of each of some photographs are looked for among the hashes of all of them: the share
 that is a pair with its original, and the pairs of photographs, which are false unless they are
@@ -10,41 +11,52 @@ more than 3,000 images. Then hashes are compared: evenly spread ones with 1 % ne
 ones with up to three other bits, as of a million scans of an empty form. Without photographs, only
 these are measured.
 
-With `--features`, photographs and edits are one dataset, with features of EfficientNet-Lite0. The
-pairs that `validate` verifies are counted: the edits that are a pair with their original, and the
-pairs of images that are not edits of one photograph, by name.
+With `--features`, photographs, edits, and 50 copies of ten other photographs with something over
+them are one dataset, with features of EfficientNet-Lite0. The pairs that `validate` verifies are
+counted: the edits that are a pair with their original, and the pairs of images that are not edits
+of one photograph, by name. With `--images 0` only the 50 are planted, in as many photographs.
+
+With `--pictures`, that many parts of the photographs, which overlap by less than a fifth and have
+turned colours, and one copy of 390 of them, are a dataset. Features take an hour; `--keep` keeps
+them. What is possible is the share of the copies that their pixels verify, each with its original.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 import darkroom
+from darkroom.dataset.index import read_index
 from darkroom.dataset.index_queries import create_index_view, match_decoded_copies
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
 from darkroom.images import near_pairs
 from darkroom.images.near_pairs import find_near_pairs, list_groups
+from darkroom.images.near_pixels import RecordPairs
 from darkroom.images.near_records import create_near_pairs
 from darkroom.images.perceptual_hash import HASH_BYTES
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 from darkroom.storage.database import open_database
 
-_COPY_BITS = 20
+_COPY_BITS, _COVERED, _PLANTED = 20, 10, 390
+# The grid of parts of a photograph, with what each part has of the next one, and their width.
+_JITTER, _MARGIN, _WIDTH = 0.04, 0.05, 160
 
 
 def _encode(image: Image.Image, quality: int = 90) -> bytes:
@@ -68,6 +80,34 @@ EDITS = {
     "crop of 90 %": lambda image: _encode(_crop(image, 0.9)),
     "crop of 75 %": lambda image: _encode(_crop(image, 0.75)),
     "turned by 5 degrees": lambda image: _encode(image.rotate(5, Image.Resampling.BICUBIC)),
+}
+
+
+def _write(image: Image.Image, text: str, place: tuple[float, float], color: str) -> bytes:
+    image, size = image.copy(), image.width // 10
+    at = image.width * place[0], image.height * place[1]
+    ImageDraw.Draw(image).text(at, text, color, font_size=size, stroke_width=1)
+    return _encode(image)
+
+
+def _add_logo(image: Image.Image) -> bytes:
+    image, side = image.copy(), image.width // 5
+    ImageDraw.Draw(image).ellipse((8, 8, side, side), fill="red", outline="white", width=4)
+    return _encode(image)
+
+
+def _add_bar(image: Image.Image) -> bytes:
+    image, sides = image.copy(), image.size
+    ImageDraw.Draw(image).rectangle((0, sides[1] * 0.8, *sides), fill="black")
+    return _encode(image)
+
+
+COVERS = {
+    "text over it": lambda image: _write(image, "SAMPLE 2024", (0.1, 0.5), "white"),
+    "a logo in a corner": _add_logo,
+    "a bar over a fifth": _add_bar,
+    "a frame of 50": lambda image: _encode(ImageOps.expand(image, 50, "black")),
+    "a date stamp": lambda image: _write(image, "2024 11 28", (0.4, 0.88), "orange"),
 }
 
 
@@ -122,19 +162,63 @@ def measure_photographs(folder: Path, num_edited: int) -> None:
 
 @contextmanager
 def _timed(what: str) -> Iterator[None]:
-    start, used = time.perf_counter(), time.process_time()
+    start, used = time.perf_counter(), _count_processor_seconds()
     yield
-    seconds, used = time.perf_counter() - start, time.process_time() - used
+    seconds, used = time.perf_counter() - start, _count_processor_seconds() - used
     print(f"  {what}: {seconds:.1f} s, {used:.1f} s of processor time", flush=True)
 
 
+def _count_processor_seconds() -> float:
+    """Returns those of this process, and of those that it has waited for."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
+
+
 def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
-    """Writes photographs as `NUMBER-0.jpg`, edits of some as `NUMBER-EDIT.jpg`; returns a list."""
+    """Writes photographs as `NUMBER-0.jpg`, edits of some as `NUMBER-EDIT.jpg`; returns a list.
+
+    The last ten are not edited: these have something over them.
+    """
     lines = ["image_uri,label"]
     for number, path in enumerate(files):
-        edits = [*EDITS.values()] if number < num_edited else []
+        is_covered = number >= len(files) - _COVERED
         image = Image.open(path).convert("RGB")
-        for edit, data in enumerate([path.read_bytes(), *(each(image) for each in edits)]):
+        edits = [*EDITS.values()] if number < num_edited else []
+        edits = [None] * len(EDITS) + [*COVERS.values()] if is_covered else edits
+        for edit, change in enumerate([path.read_bytes(), *edits]):
+            if change is not None:
+                data = change if isinstance(change, bytes) else change(image)
+                (folder / f"{number}-{edit}.jpg").write_bytes(data)
+                lines.append(f"{number}-{edit}.jpg,photograph")
+    listed = folder / "list.csv"
+    listed.write_text("\n".join(lines))
+    return listed
+
+
+def write_pictures(files: list[Path], count: int, folder: Path) -> Path:
+    """Writes parts of photographs as `write_edits` does, and an edit of some; returns a list."""
+    rng, lines = np.random.default_rng(0), ["image_uri,label"]
+    edits = [*EDITS.values(), *COVERS.values()]
+    planted = {number: n % len(edits) for n, number in enumerate(_choose(count))}
+    each = -(-count // len(files))
+    rows = round((each * 4 / 3) ** 0.5)
+    columns = -(-each // rows)
+    for number in range(count):
+        if number % each == 0:
+            image = Image.open(files[number // each]).convert("RGB")
+            width, height = image.width / columns, image.height / rows
+        row, column = divmod(number % each, columns)
+        left, top = np.array([column, row]) + rng.uniform(-_JITTER, _JITTER, 2)
+        ends = np.array([left - _MARGIN, top - _MARGIN, left + 1 + _MARGIN, top + 1 + _MARGIN])
+        box = (ends * ([width, height] * 2)).clip(0, [*image.size] * 2)
+        sides = (_WIDTH, round(_WIDTH * height / width))
+        part = np.array(image.resize(sides, Image.Resampling.BICUBIC, box=box).convert("HSV"))
+        part[..., 0] += np.uint8(rng.integers(256))
+        picture = Image.fromarray(part, "HSV").convert("RGB")
+        written = {0: _encode(picture)}
+        if number in planted:
+            written[planted[number] + 1] = edits[planted[number]](picture)
+        for edit, data in written.items():
             (folder / f"{number}-{edit}.jpg").write_bytes(data)
             lines.append(f"{number}-{edit}.jpg,photograph")
     listed = folder / "list.csv"
@@ -142,61 +226,113 @@ def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
     return listed
 
 
-def find_by_darkroom(records: Path, scratch: str) -> Pairs:
+def _choose(count: int) -> list[int]:
+    """Returns the numbers of the pictures that have a copy."""
+    return sorted(random.Random(1).sample(range(count), min(_PLANTED, count // 4)))
+
+
+def find_by_darkroom(records: Path, scratch: str) -> tuple[Pairs, int]:
     """Returns the correlation of each pair in a dataset, by the names of its images.
 
-    It is None where the pixels of a pair were not compared.
+    It is None where the pixels of a pair were not compared. The number is that of the pairs of
+    which they were.
     """
-    index = str(records / "index")
+    index, compared = str(records / "index"), Counter[str]()
+
+    class Counted(RecordPairs):
+        def compare(self, one: np.ndarray, other: np.ndarray, before: int = 0) -> np.ndarray:
+            compared["pairs"] += len(one)
+            return super().compare(one, other, before)
+
     features = open_features(index, uses_cache=False)
     neighbours = None if features is None else find_neighbours(features)
     with open_database(scratch) as connection:
         create_index_view(connection, "records", index, scratch)
         match_decoded_copies(connection)
-        create_near_pairs(connection, (str(records), index), neighbours)
+        create_near_pairs(connection, (str(records), index), neighbours, Counted)
         shown = connection.execute(_SHOWN).fetchall()
-    return {tuple(sorted(Path(uri).stem for uri in row[:2])): row[2] for row in shown}
+    pairs = {tuple(sorted(Path(uri).stem for uri in row[:2])): row[2] for row in shown}
+    return pairs, compared["pairs"]
 
 
-def count_found(pairs: Iterable[tuple[str, str]], num_edited: int) -> tuple[list[float], list]:
+def count_found(pairs: Iterable[tuple[str, str]], source: Path) -> tuple[dict[str, float], list]:
     """Returns the share of each edit that is a pair with its original, and pairs of others.
 
     These have images of two photographs, as the numbers of photograph and edit.
     """
-    found = [0] * len(EDITS)
-    others = []
+    planted = Counter(int(path.stem.split("-")[1]) for path in source.glob("*.jpg"))
+    found, others = Counter[int](), []
     for pair in pairs:
         one, other = sorted(tuple(map(int, name.split("-"))) for name in pair)
         if one[0] != other[0]:
             others.append((one, other))
         elif one[1] == 0:
-            found[other[1] - 1] += 1
-    return [count / num_edited for count in found], others
+            found[other[1]] += 1
+    names = enumerate([*EDITS, *COVERS], 1)
+    return {name: found[n] / planted[n] for n, name in names if planted[n]}, others
+
+
+def verify_planted(records: Path) -> tuple[int, int]:
+    """Returns how many edits their pixels verify, each with its original, and of how many."""
+    rows = read_index(str(records / "index"), ["row", "uri"]).to_pydict()
+    places = {Path(uri).stem: row for row, uri in zip(rows["row"], rows["uri"], strict=True)}
+    edits = [name for name in places if not name.endswith("-0")]
+    originals = [f"{name.split('-')[0]}-0" for name in edits]
+    ends = (np.array([places[name] for name in names]) for names in (originals, edits))
+    found = RecordPairs(str(records), str(records / "index")).compare(*ends)
+    return int(np.count_nonzero(found > 0)), len(edits)
+
+
+def measure_dataset(listed: Path, records: Path, scratch: str) -> None:
+    """Prints the share of the edits in a list that are verified pairs, and all other pairs."""
+    if not records.exists():
+        with _timed("conversion"):
+            darkroom.convert(listed, records, accept="one_class")
+        with _timed("features"):
+            darkroom.embed(records)
+    # Pairs that were compared before are known.
+    os.environ["DARKROOM_CACHE"] = scratch
+    with _timed("validation"):
+        darkroom.validate(records)
+    with _timed("all pairs"):
+        pairs, compared = find_by_darkroom(records, scratch)
+    images = len(listed.read_text().splitlines()) - 1
+    print(f"  {compared:,} pairs compared, {compared / images:.2f} an image")
+    verified = {pair: correlation for pair, correlation in pairs.items() if correlation}
+    shares, others = count_found(verified, listed.parent)
+    for name, share in shares.items():
+        print(f"  {name:20} {share:.3f}")
+    for what, names in (("mean", EDITS), ("mean, covered", COVERS)):
+        if known := [shares[name] for name in names if name in shares]:
+            print(f"  {what:20} {np.mean(known):.3f}")
+    print("  possible: {:,} of {:,}".format(*verify_planted(records)))
+    print(f"  {len(verified):,} verified pairs, {len(others)} of them of two photographs:")
+    for pair in others[:50]:
+        print("   ", *(f"{number}-{edit}" for number, edit in pair))
+    print(f"  {len(pairs) - len(verified):,} pairs that are not verified")
 
 
 def measure_features(folder: Path, num_edited: int) -> None:
-    """Prints the share of the edits that are verified pairs, and all other pairs."""
+    """Measures photographs with edits."""
     files = list_photographs(folder)
     print(f"{len(files):,} photographs, {num_edited:,} edited, by features and pixels")
     with tempfile.TemporaryDirectory() as scratch:
-        source, records = Path(scratch, "source"), Path(scratch, "records")
+        source = Path(scratch, "source")
         source.mkdir()
-        listed = write_edits(files, num_edited, source)
-        with _timed("conversion"):
-            darkroom.convert(listed, records)
-        with _timed("features"):
-            darkroom.embed(records)
-        with _timed("all pairs"):
-            pairs = find_by_darkroom(records, scratch)
-    verified = {pair: correlation for pair, correlation in pairs.items() if correlation}
-    shares, others = count_found(verified, num_edited)
-    for name, share in zip(EDITS, shares, strict=True):
-        print(f"  {name:20} {share:.3f}")
-    print(f"  {'mean':20} {np.mean(shares):.3f}")
-    print(f"  {len(verified):,} verified pairs, {len(others)} of them of two photographs:")
-    for pair in others:
-        print("   ", *(f"{files[number]} {edit}" for number, edit in pair))
-    print(f"  {len(pairs) - len(verified):,} pairs that are not verified")
+        measure_dataset(write_edits(files, num_edited, source), Path(scratch, "records"), scratch)
+
+
+def measure_pictures(folder: Path, count: int, keep: Path | None) -> None:
+    """Measures parts of photographs."""
+    print(f"{count:,} parts of photographs, by features and pixels")
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = keep or Path(scratch)
+        source = kept / "source"
+        listed = source / "list.csv"
+        if not listed.exists():
+            source.mkdir(parents=True)
+            write_pictures(list_photographs(folder), count, source)
+        measure_dataset(listed, kept / "records", scratch)
 
 
 _SHOWN = """
@@ -242,10 +378,15 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=300, help="photographs that are edited")
     parser.add_argument("--hashes", type=int, default=1_000_000, help="hashes that are compared")
     parser.add_argument("--features", action="store_true", help="by features and pixels instead")
+    parser.add_argument("--pictures", type=int, help="so many parts of photographs instead")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the dataset of the parts")
     parser.add_argument("--kind", choices=["spread", "alike"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.kind:
         measure_hashes(arguments.kind, arguments.hashes)
+        return
+    if arguments.pictures:
+        measure_pictures(arguments.photographs, arguments.pictures, arguments.keep)
         return
     if arguments.features:
         measure_features(arguments.photographs, arguments.images)
