@@ -1,1 +1,1 @@
-"""Other tools that find near copies and wrong labels; see `side_by_side_findings.py`."""
+"""What is planted, and other tools that look for it; see `side_by_side_findings.py`."""

@@ -9,6 +9,7 @@ import pytest
 from darkroom.features.table import write_features
 from darkroom.targets.suspects import find_suspecting
 from darkroom.validation.foretold import compare_looks, foretell
+from darkroom.validation.suspects import _heed_copies
 
 from .test_judge import found, judge, record  # noqa: F401  the fixture
 
@@ -66,6 +67,16 @@ def test_copies_with_one_wrong_label_do_not_vouch_for_each_other():
     doubts, _ = doubt("label", values, given, tuple("abcd"), contents)
     assert set(doubts.images.tolist()) == set(copies.tolist())
     assert set(doubts.suggested) == {"a"}
+
+
+def test_of_two_copies_with_two_labels_the_less_likely_one_is_doubted():
+    known = np.eye(3, dtype=np.float32)[[0, 1, 2, 2, 0]]
+    told = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8], [0.9, 0, 0.1], [1, 0, 0]])
+    # The second pair has one label; nothing is known of the last image.
+    known[4] = np.nan
+    heeded = _heed_copies(known, told, np.array([[1, 0], [2, 3], [0, 4]]))
+    assert heeded[1] == pytest.approx([0.95, 0.04, 0.01])
+    assert (heeded[[0, 2, 3, 4]] == told[[0, 2, 3, 4]]).all()
 
 
 @pytest.mark.fault(
@@ -130,6 +141,8 @@ def test_the_check_lists_wrong_labels_but_not_those_that_people_ignore(judge, tm
     records[3]["label"] = records[50]["label"] = records[61]["label"] = "a"
     for row in records:
         row["ignored"] = "*" if row["row"] in (51, 62) else None
+    # A black image has a finding of its own.
+    records[70]["luminance"] = 1.0
     for folder in ("all", "shown"):
         (tmp_path / folder).mkdir()
         with open(tmp_path / folder / "features.parquet", "wb") as file:
@@ -140,7 +153,7 @@ def test_the_check_lists_wrong_labels_but_not_those_that_people_ignore(judge, tm
     # The next ones by doubt, without those that people ignore.
     assert (shown.count, second["row"]) == (1, 30)
     assert second.keys() == {"row", "uri", "split", "label"}
-    assert {row["row"] for row in others} == {*range(1, 81)} - {4, 30, 51, 62}
+    assert {row["row"] for row in others} == {*range(1, 81)} - {4, 30, 51, 62, 71}
     for row in records:
         del row["ignored"]
     suspects = found(judge(records, folder="all"))["suspect_labels"]

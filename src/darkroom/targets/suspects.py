@@ -48,10 +48,12 @@ class Suspecting(Protocol):
     Attributes:
         score: What `Doubts.scores` are called.
         curvature: The most by which `activate` changes where its input changes by 1.
+        has_classes: Whether exactly one value of an image is 1, and the others are 0.
     """
 
     score: str
     curvature: float
+    has_classes: bool = False
 
     def encode(self, targets: Array, names: Sequence[str]) -> Array:
         """Returns what is foretold, float32 [N, K], with NaN where nothing is known.

@@ -18,6 +18,9 @@ NUM_FOLDS = 5
 _HEAD_AXES, _LOOK_AXES = 256, 128
 # As in scikit-learn: the smaller, the smaller the weights.
 _C = 0.02
+# How much of the scatter is spread over all axes, and how much less sure a discriminant is than it
+# says: its images are not of a normal distribution (decision 40).
+_SPREAD, _SURE = 0.6, 0.3
 # After them, probabilities differ by less than 0.01 from those of a search without an end.
 _STEPS = 100
 _SEARCHED, _VOTERS = 30, 20
@@ -93,6 +96,8 @@ def foretell(looks: Looks, given: Array, kind: Suspecting) -> Array:
         inside = looks.folds == fold
         taught = ~inside & known.any(1)
         weights = _fit(looks.axes[taught], clean[taught], known[taught], kind)
+        if kind.has_classes:
+            weights = (weights + _discriminate(looks.axes[taught], clean[taught])) / 2
         told[inside] = looks.axes[inside] @ weights[:-1] + weights[-1]
     # What all images have counts as much as a weak neighbour: some images have no other.
     common = clean.sum(0) / np.maximum(known.sum(0), 1)
@@ -125,4 +130,22 @@ def _fit(axes: Array, given: Array, known: Array, kind: Suspecting) -> Array:
         faster = (1 + np.sqrt(1 + 4 * pace * pace)) / 2
         ahead = moved + np.float32((pace - 1) / faster) * (moved - weights)
         weights, pace = moved, faster
+    return weights
+
+
+def _discriminate(axes: Array, given: Array) -> Array:
+    """Returns Fisher's linear discriminant of classes, [A + 1, K], with the constant last.
+
+    It knows only the means of classes and how images scatter around them, so a few wrong labels, or
+    copies that share one, move it less than a head that learns each of them.
+    """
+    counts = np.maximum(given.sum(0), 1e-3)
+    centers = given.T @ axes / counts[:, None]
+    rest = axes - given @ centers
+    scatter = rest.T @ rest / len(axes)
+    even = np.eye(len(scatter), dtype=np.float32) * max(scatter.trace() / len(scatter), 1e-12)
+    scatter = (1 - _SPREAD) * scatter + _SPREAD * even
+    slopes = np.linalg.solve(scatter, centers.T)
+    constant = np.log(counts / len(axes)) - (centers.T * slopes).sum(0) / 2
+    weights: Array = _SURE * np.vstack([slopes, constant])
     return weights

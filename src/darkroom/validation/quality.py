@@ -21,6 +21,7 @@ from darkroom import storage
 from darkroom.errors import RejectError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import RAW_ENCODING, ImageOptions
+from darkroom.options.validation import OFF
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
@@ -87,6 +88,14 @@ def check_quality(context: Context) -> Iterator[Finding]:
         "gallery, or darkroom gallery RECORDS).",
         _list_rows(context, {row: ", ".join(marked[row][1]) for row in listed}),
     )
+
+
+def find_spoilt(context: Context) -> set[int]:
+    """Returns the rows of images that this check calls tiny, dark or bright, by the index alone."""
+    if context.options.policies["quality"] == OFF:
+        return set()
+    spoilt = [each for each in _list_known(context) if each.name in ("tiny", "dark", "bright")]
+    return {row for problem in spoilt for row, _ in find_outliers(problem)}
 
 
 def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Finding]:

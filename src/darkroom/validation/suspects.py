@@ -8,16 +8,25 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from darkroom.options.validation import OFF
 from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
 from darkroom.targets.suspects import MIN_IMAGES, Array, find_suspecting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_rows
 from darkroom.validation.foretold import foretell
 from darkroom.validation.ignored import fetch_hidden
+from darkroom.validation.quality import find_spoilt
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
 # Of images by labels: memory grows with it, to some 2 GB.
 _MOST_VALUES = 50_000_000
+# How far the target of a copy is trusted.
+_TRUSTED = 0.9
+_COPIES = """
+SELECT DISTINCT a.row, b.row FROM near
+JOIN near_looks AS a ON a.number = one JOIN near_looks AS b ON b.number = other
+WHERE correlation IS NOT NULL
+"""
 _RECORDS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
 
 
@@ -50,9 +59,10 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
     given = np.full((len(seen.rows), len(names)), np.nan, np.float32)
     given[place] = known
     told = foretell(seen.looks, given, suspecting)[place]
+    told = _heed_copies(known, told, _find_copies(context, seen.rows[place]))
     doubts = suspecting.judge(known, told, targets, names)
     rows = seen.rows[place[doubts.images]].tolist()
-    hidden = fetch_hidden(context.connection)
+    hidden = fetch_hidden(context.connection) | find_spoilt(context)
     shown = {
         row: {
             "suggested": value if isinstance(value, str) else _to_json(value),
@@ -92,6 +102,34 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             "not show, or most of its images have another label.",
             tuple({"label": name} for name in untold[:MAX_LISTED_ROWS]),
         )
+
+
+def _find_copies(context: Context, rows: Array) -> Array:
+    """Returns the verified pairs of near copies, int64 [pairs, 2], as places among rows."""
+    if context.options.policies["near_conflicts"] == OFF:
+        return np.empty((0, 2), np.int64)
+    _ = context.near_pairs  # makes the tables of pairs
+    pairs = np.array(context.connection.execute(_COPIES).fetchall(), np.int64).reshape(-1, 2)
+    pairs = pairs[np.isin(pairs, rows).all(1)]
+    order = np.argsort(rows, kind="stable")
+    places: Array = order[np.searchsorted(rows, pairs, sorter=order)]
+    return places
+
+
+def _heed_copies(known: Array, told: Array, pairs: Array) -> Array:
+    """Returns what is foretold, with what is known of copies.
+
+    Of two copies with two targets one is wrong: that which is less like what is foretold. So it is
+    foretold mostly what the other one has. Nothing changes where their targets are the same.
+    """
+    differs = (known[pairs[:, 0]] != known[pairs[:, 1]]) & ~np.isnan(known[pairs]).any(1)
+    pairs = pairs[differs.any(1)]
+    doubt = np.nan_to_num(abs(known - told)).sum(1)[pairs]
+    worse, better = np.take_along_axis(pairs, np.argsort(-doubt, 1, kind="stable"), 1).T
+    heeded = told.copy()
+    moved = _TRUSTED * known[better] + (1 - _TRUSTED) * told[worse]
+    heeded[worse] = np.where(np.isnan(moved), told[worse], moved)
+    return heeded
 
 
 def _rank(known: Array, told: Array, untold: Array) -> Array:

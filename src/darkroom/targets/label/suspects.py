@@ -17,6 +17,7 @@ class LabelSuspecting(Suspecting):
 
     score = "probability"
     curvature = 0.5
+    has_classes = True
 
     def encode(self, targets: Array, names: Sequence[str]) -> Array:
         """Returns 1 for the class of an image and 0 for others; a class with few is unknown."""
