@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from darkroom.dataset.read_as import ReadAs
 from darkroom.features.alike import KnownPairs
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
@@ -58,6 +59,7 @@ class Context:
         index_dir: The folder of the index.
         records: Where the records are, for checks of images; None where that is not known.
         uses_cache: Whether features may come from the cache of this machine.
+        read_as: How the source was read; None where nobody knows.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -68,6 +70,7 @@ class Context:
     index_dir: str
     records: Records | None = None
     uses_cache: bool = False
+    read_as: ReadAs | None = None
 
     @cached_property
     def near_pairs(self) -> Compared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import duckdb
 
@@ -66,6 +66,11 @@ def fetch_rows(
     return tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
 
 
+def fetch_records(connection: duckdb.DuckDBPyConnection, rows: Iterable[int]) -> dict[int, Row]:
+    """Returns what findings say of records, by their rows of the source."""
+    return {row["row"]: row for row in fetch_rows(connection, _RECORDS, [[*rows]])}
+
+
 def fetch_number(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
 ) -> int:
@@ -114,6 +119,7 @@ def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogr
     return histograms
 
 
+_RECORDS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
 _COUNT_CLASSES = """
 SELECT split, coalesce(label, '') AS class, count(*) FROM named GROUP BY 1, 2
 """

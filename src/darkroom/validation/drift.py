@@ -7,8 +7,8 @@ that tries to tell one side from the other.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,19 +19,33 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.read_as import BY_COLUMN, BY_FOLDER
 from darkroom.features.opening import open_features
+from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 from darkroom.targets.suspects import Array, find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
+from darkroom.validation.counts import fetch_records
 from darkroom.validation.foretold import Looks, compare_looks, foretell
-from darkroom.validation.report.findings import Finding, Row
+from darkroom.validation.report.findings import Finding
 
-# What is compared of the index, as SQL.
+# What is compared of the index, as SQL; and what people read of it.
 _NUMBERS = {
     "size": "sqrt(height * width)",
     "aspect": "width / height",
     "brightness": "luminance",
 }
+_MEASURES = {
+    "size": "size, as the side of a square with as many pixels",
+    "aspect": "aspect, as width by height",
+    "brightness": "brightness, from 0 to 255",
+}
+_HINTS = {
+    BY_COLUMN: "leave the split column empty, so that rows are assigned at random",
+    BY_FOLDER: "put the images of all splits into the same folders of labels, so that they are "
+    "assigned at random",
+}
+_BY_HASH = "rows were assigned by their hash, so look which groups or what later data is in it"
 # A difference counts from here on, however many images there are, and only if it also is far from
 # what random splits have: chance passes that in one of 8,000 comparisons (decision 40).
 _LEAST_DISTANCE, _LEAST_AUROC = 0.1, 0.6
@@ -44,12 +58,36 @@ class Side(NamedTuple):
     """One side of a comparison, by its index.
 
     Attributes:
-        numbers: The values of each number of the index, by its name.
+        name: As people read it.
+        rows: Rows of the index, int64 [N].
+        numbers: The values of each number of the index, by its name, [N]; NaN where not known.
         labels: How many images have each label.
+        examples: The first rows of each label.
     """
 
+    name: str
+    rows: Array
     numbers: Mapping[str, Array]
     labels: Mapping[str, int]
+    examples: Mapping[str, Sequence[int]]
+
+
+class Moved(NamedTuple):
+    """A measure in which one side differs from the other.
+
+    Attributes:
+        what: Its name.
+        found: By how much they differ.
+        allowed: By how much they may.
+        detail: What that means, in words.
+        images: The rows of the images of the side that show it most, with the value of each.
+    """
+
+    what: str
+    found: float
+    allowed: float
+    detail: str
+    images: Mapping[int, Any]
 
 
 def find_baseline(place: str) -> str:
@@ -62,33 +100,29 @@ def find_baseline(place: str) -> str:
 def check_drift(context: Context) -> Iterator[Finding]:
     """Finds splits that differ from train, and a dataset that differs from its baseline."""
     seen, baseline = context.seen, context.options.baseline
-    train = _read_side(context, "records", "train")
+    train = _read_side(context, "records", "train", "train")
     for split in context.counts.splits:
         if split != "train":
-            moved = [*compare_sides(_read_side(context, "records", split), train)]
+            moved = [*compare_sides(_read_side(context, "records", split, split), train)]
             if seen is not None:
                 is_train = seen.splits == "train"
-                moved += tell_apart(seen.looks, seen.splits == split, is_train)
-            yield from _report(
-                context,
-                f"The split {split} differs from train",
-                moved,
+                moved += tell_apart(seen.looks, seen.splits == split, is_train, seen.rows)
+            how = _HINTS.get(context.read_as.splits, _BY_HASH) if context.read_as else _BY_HASH
+            hint = (
                 f"Scores on {split} say little about a model that learned from such a train split. "
-                "Leave the split column empty, so that rows are assigned at random; or mean it so.",
+                f"If that is not meant, {how}."
             )
+            yield from _report(context, f"The split {split} differs from train", moved, hint)
     if baseline is not None:
-        yield from _report(
-            context,
-            "The dataset differs from the baseline",
-            [*_compare_baseline(context, baseline)],
-            "A model that learned from the baseline has seen few such images: look at what is new.",
-        )
+        yield from _compare_baseline(context, baseline)
 
 
-def compare_sides(side: Side, other: Side) -> Iterator[Row]:
+def compare_sides(side: Side, other: Side) -> Iterator[Moved]:
     """Yields the numbers of the index that differ, and the labels if their shares do."""
-    for name, values in side.numbers.items():
-        others = other.numbers[name]
+    for name in side.numbers:
+        known = np.isfinite(side.numbers[name])
+        rows, values = side.rows[known], side.numbers[name][known]
+        others = other.numbers[name][np.isfinite(other.numbers[name])]
         if min(len(values), len(others)) < _FEWEST:
             continue
         # Kolmogorov and Smirnov: the largest difference between the shares below a value.
@@ -96,12 +130,21 @@ def compare_sides(side: Side, other: Side) -> Iterator[Row]:
         below = [
             np.searchsorted(np.sort(each), both, "right") / len(each) for each in (values, others)
         ]
-        distance = abs(below[0] - below[1]).max()
+        at = abs(below[0] - below[1]).argmax()
+        distance = abs(below[0][at] - below[1][at])
         allowed = max(_LEAST_DISTANCE, _FAR * np.sqrt(1 / len(values) + 1 / len(others)))
         if distance > allowed:
             parts = np.concatenate([np.quantile(each, (0.25, 0.75)) for each in (values, others)])
-            detail = "half from {:.4g} to {:.4g}, not {:.4g} to {:.4g}".format(*parts)
-            yield _make_row(name, distance, allowed, detail)
+            detail = (
+                f"{below[0][at]:.0%} of {side.name} and {below[1][at]:.0%} of {other.name} are at "
+                f"most {both[at]:.4g}. The middle half of {side.name} is from {parts[0]:.4g} to "
+                f"{parts[1]:.4g}, that of {other.name} from {parts[2]:.4g} to {parts[3]:.4g}"
+            )
+            # The farthest from the middle of the other side, where this one has more.
+            more = -1 if below[0][at] < below[1][at] else 1
+            far = np.argsort(more * values, kind="stable")[:MAX_LISTED_ROWS]
+            shown = {int(rows[place]): float(f"{values[place]:.4g}") for place in far}
+            yield Moved(name, distance, allowed, detail, shown)
     names = sorted({*side.labels, *other.labels})
     counts = np.array([[each.labels.get(name, 0) for name in names] for each in (side, other)])
     totals = counts.sum(1)
@@ -116,17 +159,22 @@ def compare_sides(side: Side, other: Side) -> Iterator[Row]:
     allowed = max(_LEAST_DISTANCE, chance + _DEVIATIONS * spread)
     if distance > allowed:
         first = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")[:3]
-        detail = ", ".join(f"{names[n]} {shares[0, n]:.1%}, not {shares[1, n]:.1%}" for n in first)
-        yield _make_row("labels", distance, allowed, detail)
+        detail = "; ".join(
+            f"{names[n]}: {shares[0, n]:.1%} of {side.name}, {shares[1, n]:.1%} of {other.name}"
+            for n in first
+        )
+        most = names[(shares[0] - shares[1]).argmax()]
+        yield Moved("labels", distance, allowed, detail, dict.fromkeys(side.examples[most]))
 
 
-def tell_apart(looks: Looks, is_side: Array, is_other: Array) -> list[Row]:
+def tell_apart(looks: Looks, is_side: Array, is_other: Array, rows: Array) -> list[Moved]:
     """Returns that features differ, if a head tells one side from the other; else nothing.
 
     Args:
         looks: All images.
         is_side: Those of one side, bool [N].
         is_other: Those of the other.
+        rows: The row of each image, int64 [N].
     """
     random = np.random.default_rng(0)
     sides = np.full((len(is_side), 1), np.nan, np.float32)
@@ -141,70 +189,94 @@ def tell_apart(looks: Looks, is_side: Array, is_other: Array) -> list[Row]:
     auroc = sum(below) / 2 / len(ranked)
     deviation = np.sqrt((sizes.sum() + 1) / (12 * sizes.prod()))
     allowed = max(_LEAST_AUROC, 0.5 + _DEVIATIONS * deviation)
-    detail = "AUROC of telling the sides apart; 0.5 is chance"
-    return [_make_row("features", auroc, allowed, detail)] if auroc > allowed else []
+    if auroc <= allowed:
+        return []
+    detail = (
+        "A classifier of features tells the sides apart: of two images, one of each side, it is so "
+        "often right which is which (AUROC); 0.5 is chance. The images are those it is surest of"
+    )
+    far = np.argsort(np.where(sides == 1, -told, np.inf)[:, 0], kind="stable")[:MAX_LISTED_ROWS]
+    shown = {int(rows[place]): round(float(told[place, 0]), 3) for place in far}
+    return [Moved("features", auroc, allowed, detail, shown)]
 
 
-def _make_row(what: str, found: float, allowed: float, detail: str) -> Row:
-    return {
-        "what": what,
-        "found": round(float(found), 3),
-        "allowed": round(float(allowed), 3),
-        "detail": detail,
-    }
+def _report(context: Context, what: str, moved: Sequence[Moved], hint: str) -> Iterator[Finding]:
+    """Yields a finding for each measure, with the images that show it."""
+    for each in moved:
+        records = fetch_records(context.connection, each.images)
+        rows = [
+            {**records[row], **({} if value is None else {each.what: value})}
+            for row, value in each.images.items()
+        ]
+        numbers = {"found": round(float(each.found), 3), "allowed": round(float(each.allowed), 3)}
+        found = "found {found}, allowed {allowed}".format(**numbers)
+        message = f"{what} in {_MEASURES.get(each.what, each.what)}: {found}. {each.detail}."
+        yield Finding(
+            "drift",
+            context.options.policies["drift"],
+            len(rows),
+            message,
+            hint,
+            tuple(rows),
+            measured={"what": each.what, **numbers},
+        )
 
 
-def _report(context: Context, what: str, moved: list[Row], hint: str) -> Iterator[Finding]:
-    if moved:
-        names = ", ".join(row["what"] for row in moved)
-        policy = context.options.policies["drift"]
-        yield Finding("drift", policy, len(moved), f"{what}: {names}.", hint, tuple(moved))
-
-
-def _read_side(context: Context, records: str, split: str | None = None) -> Side:
+def _read_side(context: Context, records: str, name: str, split: str | None = None) -> Side:
     """Reads what is compared of a view of an index; all splits if None."""
     connection, where = context.connection, "WHERE (? IS NULL OR split = ?)"
     columns = ", ".join(
         f"coalesce(({sql})::DOUBLE, 'nan') AS {name}" for name, sql in _NUMBERS.items()
     )
-    found = connection.execute(f"SELECT {columns} FROM {records} {where}", [split, split])
-    values = {name: np.asarray(each) for name, each in found.fetchnumpy().items()}
-    numbers = {name: each[np.isfinite(each)] for name, each in values.items()}
-    if context.kind.names is None:
-        return Side(numbers, {})
-    labels = connection.execute(_COUNT_LABELS.format(records=records, where=where), [split, split])
-    return Side(numbers, dict(labels.fetchall()))
+    sql = f"SELECT row, {columns} FROM {records} {where} ORDER BY row"
+    values = connection.execute(sql, [split, split]).fetchnumpy()
+    numbers = {name: np.asarray(values[name]) for name in _NUMBERS}
+    labels = []
+    if context.kind.names is not None:
+        sql = _COUNT_LABELS.format(records=records, where=where, most=MAX_LISTED_ROWS)
+        labels = connection.execute(sql, [split, split]).fetchall()
+    counts, examples = ({label: row[n] for label, *row in labels} for n in (0, 1))
+    return Side(name, np.asarray(values["row"]), numbers, counts, examples)
 
 
-def _compare_baseline(context: Context, root: str) -> Iterator[Row]:
-    """Yields what differs from an earlier dataset."""
+def _compare_baseline(context: Context, root: str) -> Iterator[Finding]:
+    """Finds what differs from an earlier dataset."""
+    what = "The dataset differs from the baseline"
+    hint = "A model that learned from the baseline has seen few such images: look at what is new."
     index_dir, connection = storage.join(root, INDEX_FOLDER), context.connection
     old = open_features(index_dir, uses_cache=context.uses_cache)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         kind = find_kind(read_dataset(root).target.kind)
         create_index_view(connection, "baseline", index_dir, scratch, kind.told, kind.said)
-        yield from compare_sides(_read_side(context, "records"), _read_side(context, "baseline"))
+        places = ("records", "the dataset"), ("baseline", "the baseline")
+        sides = (_read_side(context, *place) for place in places)
+        yield from _report(context, what, [*compare_sides(*sides)], hint)
         new, seen = context.features, context.seen
         if old is None or new is None or seen is None:
             return
         contents = fetch_in_order(connection, _CONTENTS, old.rows)["content"].to_numpy()
     if old.model != new.model or old.values.shape[1] != new.values.shape[1]:
-        detail = (
-            f"they are of two models, {old.model} and {new.model}, and cannot be compared: run "
-            "darkroom embed with one model on both datasets"
+        yield Finding(
+            "drift",
+            context.options.policies["drift"],
+            1,
+            f"The features of the baseline and of the dataset are of two models, {old.model} and "
+            f"{new.model}, and cannot be compared.",
+            "Run darkroom embed with one model on both datasets.",
         )
-        yield {"what": "features", "detail": detail}
         return
     random = np.random.default_rng(0)
     mine, others = (np.sort(random.permutation(len(each.rows))[:_MOST]) for each in (new, old))
     values = np.concatenate([new.values[mine], old.values[others]])
     looks = compare_looks(values, np.concatenate([seen.contents[mine], contents[others]]))
     is_new = np.arange(len(values)) < len(mine)
-    yield from tell_apart(looks, is_new, ~is_new)
+    rows = np.concatenate([new.rows[mine], old.rows[others]])
+    yield from _report(context, what, tell_apart(looks, is_new, ~is_new, rows), hint)
 
 
 # The several labels of an image count as one.
 _COUNT_LABELS = """
-SELECT label, count(*) FROM {records} {where} AND label IS NOT NULL GROUP BY label
+SELECT label, count(*), list(row ORDER BY row)[:{most}]
+FROM {records} {where} AND label IS NOT NULL GROUP BY label
 """
 _CONTENTS = "SELECT row, hash(coalesce(pixel_hash, sha256, key)) AS content FROM baseline"

@@ -113,6 +113,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             files.index_dir,
             files.records,
             files.uses_cache,
+            files.find_read_as(source),
         )
         findings = [*check_accounting(context), *check_object_accounting(context)]
         checks = list_checks(kind)
@@ -135,7 +136,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             ignored=count_ignored(connection),
             has_features=features is not None,
             num_kept=len(features.rows) if features is not None and features.is_kept else 0,
-            read_as=files.find_read_as(source),
+            read_as=context.read_as,
         )
 
 

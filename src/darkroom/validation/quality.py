@@ -24,7 +24,7 @@ from darkroom.options.image import RAW_ENCODING, ImageOptions
 from darkroom.options.validation import OFF
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
-from darkroom.validation.counts import fetch_rows
+from darkroom.validation.counts import fetch_records
 from darkroom.validation.ignored import fetch_hidden
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
 from darkroom.validation.report.pictures import Records, read_images
@@ -119,7 +119,7 @@ def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Findin
 
 def _list_rows(context: Context, problems: Mapping[int, str]) -> tuple[Row, ...]:
     """Returns the rows of a finding, in the order of their problems by row."""
-    found = {row["row"]: row for row in fetch_rows(context.connection, _ROWS, [[*problems]])}
+    found = fetch_records(context.connection, problems)
     return tuple({**found[row], "problem": problem} for row, problem in problems.items())
 
 
@@ -210,7 +210,6 @@ def _find_far(context: Context) -> Iterator[Problem]:
     yield Problem("far from its class", features.rows, far, np.log2(1.2), 0.3)
 
 
-_ROWS = "SELECT row, uri, split, label FROM records WHERE row IN (SELECT unnest(?::BIGINT[]))"
 _SIZES = "SELECT row, height, width FROM records WHERE height > 0 AND width > 0 ORDER BY row"
 _LIGHT = "SELECT row, luminance FROM records WHERE luminance BETWEEN 0 AND 255 ORDER BY row"
 _LOW_BITS = """

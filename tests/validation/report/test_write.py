@@ -268,19 +268,19 @@ def test_only_the_first_classes_are_shown():
         assert "and 50 more: all are in report.json" in text
 
 
-def test_thumbnails_are_read_once_and_at_most_forty(tmp_path):
+def test_thumbnails_are_read_once_and_at_most_eighty(tmp_path):
     read = []
 
     def read_image(uri):
         read.append(uri)
         return read_fake(uri)
 
-    samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(60))
+    samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(100))
     report = make_report(samples=samples)
     write_report(report, str(tmp_path), sources=SourceImages(read_image))
-    assert len(read) == len(set(read)) == 40
+    assert len(read) == len(set(read)) == 80
     assert read[:2] == ["/a.png", "plain"]
-    assert (tmp_path / "report.html").read_text().count("<img ") == 40
+    assert (tmp_path / "report.html").read_text().count("<img ") == 80
 
 
 def test_a_report_replaces_a_report_and_no_file_of_the_user(tmp_path):

@@ -19,7 +19,7 @@ from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.gallery.tiles import Tile
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.report.findings import CHECK_TITLES, Finding, format_row, list_facts
+from darkroom.validation.report.findings import Finding, format_row, list_facts
 
 SCRIPT_FOLDER = Path(__file__).parent / "script"
 # Each file uses only those above it.
@@ -130,7 +130,7 @@ def encode_findings(findings: Sequence[Finding], rows: Rows) -> list[dict[str, A
     return [
         {
             "check": each.check,
-            "title": CHECK_TITLES.get(each.check, each.check),
+            "title": each.title,
             "policy": each.policy,
             "count": each.count,
             "message": each.message,

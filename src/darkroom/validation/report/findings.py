@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
@@ -51,12 +51,15 @@ CHECK_TITLES: Mapping[str, str] = {
 
 Row = Mapping[str, Any]
 _RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
+# What splits are compared by.
+MEASURES = ("size", "aspect", "brightness", "features")
 # What people read for values that their names alone do not explain.
 _VALUE_NAMES = {
     "difference": "hash difference (of 256 bits)",
     "correlation": "correlation of pixels",
     "probability": "probability of its label",
     "z": "distance (standard deviations)",
+    "features": "probability of this side",
 }
 
 
@@ -94,6 +97,7 @@ class Finding:
             with the prefix `other_`. Pairs that look alike have their `difference`, in bits of
             256, and begin with the least. A label that is probably wrong has `suggested`, and its
             `probability`, or for numbers `z`, the distance in standard deviations.
+        measured: Of a difference, what was measured, and how much was found and allowed.
         next_rows: Of labels that are probably wrong the next ones by doubt, for people who look on.
     """
 
@@ -104,6 +108,13 @@ class Finding:
     hint: str = ""
     rows: tuple[Row, ...] = ()
     next_rows: tuple[Row, ...] = ()
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What people read above it."""
+        what = self.measured.get("what")
+        return CHECK_TITLES.get(self.check, self.check) + (f": {what}" if what else "")
 
     @property
     def first_rows(self) -> tuple[Row, ...]:
@@ -138,6 +149,7 @@ def format_row(row: Row) -> str:
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
         extra += [f"probably {row['suggested']}"] if "suggested" in row else []
+        extra += [f"{name} {row[name]}" for name in MEASURES if name in row]
         return ": ".join([format_record(row), *(make_visible(str(each)) for each in extra)])
     # An anomaly, a split or a class has few short values, and the check says what they are.
     return ": ".join(make_visible(f"{value}") for value in row.values() if value)

@@ -127,7 +127,7 @@ def _list_tiles(report: DatasetReport) -> list[tuple[str, str]]:
 
 
 def _make_finding(finding: Finding, thumbnails: Thumbnails) -> Part:
-    title = CHECK_TITLES.get(finding.check, finding.check)
+    title = finding.title
     pill = element("span", finding.policy, class_=f"pill {finding.policy}")
     head = element("h3", pill, title, element("code", finding.check))
     rows = make_table(

@@ -19,7 +19,7 @@ from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
 
-MAX_THUMBNAILS = 40
+MAX_THUMBNAILS = 80
 
 
 class Records(NamedTuple):
@@ -49,7 +49,7 @@ class Pictures(NamedTuple):
 def make_pictures(
     report: DatasetReport, records: Records | None, sources: SourceImages
 ) -> Pictures:
-    """Makes thumbnails of the first forty images that a report names.
+    """Makes thumbnails of the first eighty images that a report names.
 
     Args:
         report: The report.
