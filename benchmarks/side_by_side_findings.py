@@ -1,165 +1,150 @@
-"""darkroom beside tools that find near copies and wrong labels.
+"""darkroom beside tools that look for near copies, wrong labels and damage, on one planted set.
 
-    python benchmarks/side_by_side_findings.py --photographs DIR [--images 300] [--seeds 12]
-        [--environments .venv/finders] [--python PYTHON]
+    python benchmarks/side_by_side_findings.py --photographs DIR [--environments .venv/finders]
+        [--python PYTHON] [--scratch DIR]
 
 Run it by hand: it is not part of `make bench`, because the first run installs each tool into its
-own environment (some GB from the network in all), with the versions of `benchmarks/finders/*.txt`.
+own environment (2 GB from the network in all), with the versions of `benchmarks/finders/*.txt`.
 DIR has folders of labels. On a busy machine set OPENBLAS_NUM_THREADS=1: threads that wait count
 as seconds of processors, too.
 
-Copies: all photographs, and eight edits of some, are one folder, as in near_copies.py. The table
-has the share of the edits that are a pair with their original; the pairs of two photographs as
-they are, and all pairs with images of two photographs, which are false unless these are copies; and
-the seconds from files to pairs. darkroom writes its records and verifies pixels in these.
-imagehash's hashes are compared within 8 of 64 bits; the others have their own limits. imagededup's
-`CNN` needs weights from the network, so its search is tried with the features of darkroom.
-
-Labels: 3, 5 and 10 % are changed at random, as in wrong_labels.py, and judged on the features that
-darkroom stores. `guide` is scikit-learn's logistic regression out of fold, as cleanlab's guides ask
-for; `tuned` has darkroom's penalty; `same` takes the probabilities of darkroom.
+`finders/planted.py` plants everything. A cell has what was found of it, and after a slash what else
+the tool lists, which is false unless the photographs themselves have it. Each tool has its own
+limits. The features that darkroom computes are also those of cleanlab and FiftyOne, whose own
+networks need weights from elsewhere; their labels are foretold by scikit-learn's logistic
+regression out of fold, as cleanlab's guides ask for.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from finders.others import TOOLS, measure
+from finders.others import TOOLS, Answer, measure
+from finders.planted import COPIES, DAMAGE, DAMAGED, EACH, WRONG, Planted, plant
 from loaders.environments import make_environment
-from near_copies import EDITS, count_found, find_by_darkroom, list_photographs, write_edits
-from wrong_labels import change_labels, foretell_labels, measure_ranking, read_labelled
 
 import darkroom
 from darkroom.dataset.index import read_index
 from darkroom.features.table import read_features
-from darkroom.validation.foretold import compare_looks
+from darkroom.storage.user_cache import CACHE_VARIABLE
 
 _FINDERS = Path(__file__).parent / "finders"
-_SHARES = (0.03, 0.05, 0.1)
-Times = tuple[float, float]
+_ODD = {"black": "dark", "blurred": "blurred", "tiny": "tiny"}
 
 
-def run_other(name: str, folder: Path, arguments: argparse.Namespace) -> tuple[Any, float, float]:
-    """Returns what a tool found in a folder, its seconds, and those of processors."""
-    pins = _FINDERS / f"{name.partition(',')[0]}.txt"
-    python = make_environment(pins, arguments.environments, arguments.python)
+def ask_darkroom(records: Path) -> Answer:
+    """Returns what the checks of a dataset find; pairs are those that pixels verify."""
+    found = darkroom.validate(records).findings
+    pairs = [
+        [Path(row["uri"]).name, Path(row["other_uri"]).name]
+        for each in found
+        for row in each.rows
+        if each.check.startswith("near_") and "correlation" in row
+    ]
+    [wrong] = (each for each in found if each.check == "suspect_labels" and each.next_rows)
+    marked = [row for each in found if each.check == "quality" for row in each.rows]
+    odd = {
+        word: [Path(row["uri"]).name for row in marked if name in row["problem"].split(", ")]
+        for word, name in _ODD.items()
+    }
+    ranked = [Path(row["uri"]).name for row in (*wrong.rows, *wrong.next_rows)]
+    return {"pairs": pairs, "ranked": ranked, "listed": len(wrong.rows), "odd": odd}
+
+
+def ask_other(name: str, folder: Path, arguments: argparse.Namespace) -> tuple[Answer, float]:
+    """Returns what a tool found in a folder, and its seconds of processors."""
+    python = make_environment(_FINDERS / f"{name}.txt", arguments.environments, arguments.python)
     command = [python, _FINDERS / "others.py", name, folder]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if done.returncode:
+    answers = [line for line in done.stdout.splitlines() if line.startswith("[{")]
+    if not answers:
         raise SystemExit(f"{name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    answer, _, used = json.loads(answers[-1])
+    return answer, used
 
 
-def show_copies(name: str, pairs: Iterable[Any], times: Times, num_edited: int) -> None:
-    """Prints a row of the table of copies, and the first pairs of two photographs."""
-    known = {tuple(sorted(Path(image).stem for image in pair)) for pair in pairs}
-    shares, others = count_found(known, num_edited)
-    plain = [pair for pair in others if not pair[0][1] and not pair[1][1]]
-    cells = " | ".join(f"{share:.3f}" for share in (*shares, np.mean(shares)))
-    print(
-        f"| {name} | {cells} | {len(plain)} | {len(others)} | {times[0]:.1f} | {times[1]:.1f} |",
-        flush=True,
-    )
-
-
-def compare_copies(arguments: argparse.Namespace, scratch: Path) -> None:
-    """Prints the table of copies."""
-    files, num_edited = list_photographs(arguments.photographs), arguments.images
-    source, records = scratch / "source", scratch / "copies"
-    source.mkdir()
-    listed = write_edits(files, num_edited, source)
-    print(f"{len(files):,} photographs, {num_edited:,} edited")
-    print(f"| tool | {' | '.join(EDITS)} | mean | plain | of two | s | processors, s |")
-    spent = np.zeros(2)
-    for name, prepare in (
-        ("darkroom, hashes", lambda: darkroom.convert(listed, records)),
-        ("darkroom, features", lambda: darkroom.embed(records)),
-    ):
-        spent += measure(prepare)[1:]
-        pairs, *times = measure(lambda: find_by_darkroom(records, str(scratch)))
-        verified = [pair for pair, correlation in pairs.items() if correlation]
-        show_copies(name, verified, tuple(spent + times), num_edited)
-        print(f"    {len(pairs) - len(verified)} pairs that are not verified")
-    save_features(records, source / "features.npz")
-    for name in TOOLS:
-        if not name.startswith("cleanlab"):
-            pairs, *times = run_other(name, source, arguments)
-            show_copies(name, pairs, tuple(times), num_edited)
-
-
-def save_features(records: Path, path: Path) -> None:
-    """Writes the features of a dataset with the names of its images."""
+def save_features(records: Path, planted: Planted, path: Path) -> None:
+    """Writes the features of a dataset with names and labels of its images."""
     index = str(records / "index")
     features = read_features(str(records / "features.parquet"), index)
-    rows = read_index(index, ["row", "uri"]).to_pylist()
-    names = {row["row"]: Path(row["uri"]).name for row in rows}
-    np.savez(path, names=[names[row] for row in features.rows.tolist()], values=features.values)
+    rows = {row["row"]: row["uri"] for row in read_index(index, ["row", "uri"]).to_pylist()}
+    names = [Path(rows[row]).name for row in features.rows.tolist()]
+    labels = [planted.labels[name] for name in names]
+    np.savez(path, names=names, values=features.values, labels=labels)
 
 
-def compare_labels(arguments: argparse.Namespace, scratch: Path) -> None:
-    """Prints the table of labels: means of all seeds."""
-    records = scratch / "labels"
-    darkroom.convert(str(arguments.photographs), records)
-    darkroom.embed(records)
-    values, names, true = read_labelled(records)
-    cases = [(share, seed) for share in _SHARES for seed in range(arguments.seeds)]
-    given, changed = zip(*(change_labels(true, *case) for case in cases), strict=True)
+def count(answer: Answer, planted: Planted) -> dict[str, str]:
+    """Returns the cells of a tool, by what is planted."""
+    cells: dict[str, str] = {}
+    if "pairs" in answer:
+        pairs = {frozenset(pair) for pair in answer["pairs"]}
+        true = {frozenset((copy, planted.copies[copy][0])): copy for copy in planted.copies}
+        hits = [true[pair] for pair in pairs if pair in true]
+        for kind in COPIES:
+            cells[kind] = str(sum(planted.copies[copy][1] == kind for copy in hits))
+        others = [pair for pair in pairs if pair not in true]
+        apart = sum(len({planted.splits[name] for name in pair}) == 2 for pair in others)
+        cells["all copies"] = f"{len(hits)} / {len(others)}"
+        cells["leaks"] = f"{sum(map(planted.is_leak, hits))} / {apart}"
+    if "ranked" in answer:
+        is_wrong = [name in planted.wrong for name in answer["ranked"]]
+        cells[f"wrong labels, first {WRONG}"] = f"{sum(is_wrong[:WRONG])}"
+        if "listed" in answer:
+            hit = sum(is_wrong[: answer["listed"]])
+            cells["wrong labels, listed"] = f"{hit} / {answer['listed'] - hit}"
+    for word, names in answer.get("odd", {}).items():
+        hit = sum(planted.damaged.get(name) == word for name in names)
+        cells[word] = f"{hit} / {len(names) - hit}"
+    return cells
 
-    def foretell() -> list[tuple[np.ndarray, np.ndarray]]:
-        looks = compare_looks(values, np.arange(len(true)))
-        return [foretell_labels(looks, each, names) for each in given]
 
-    own, *times = measure(foretell)
-    told = np.stack([each for each, _ in own]).astype(float)
-    np.savez(scratch / "labels.npz", values=values, given=np.stack(given), told=told)
-    rankings = [
-        (each[np.arange(len(true)), labels], each.argmax(1), listed)
-        for (each, listed), labels in zip(own, given, strict=True)
-    ]
-    show_labels("darkroom", rankings, (true, changed), times)
+def compare(arguments: argparse.Namespace, scratch: Path) -> dict[str, dict[str, str]]:
+    """Returns the cells of each tool."""
+    source, records = scratch / "source", scratch / "records"
+    source.mkdir()
+    # Nothing is known from earlier runs.
+    os.environ[CACHE_VARIABLE] = str(scratch / "cache")
+    planted = plant(arguments.photographs, source)
+    leaks = sum(map(planted.is_leak, planted.copies))
+    numbers = dict.fromkeys(COPIES, EACH) | {"all copies": len(planted.copies), "leaks": leaks}
+    numbers |= {f"wrong labels, first {WRONG}": WRONG, "wrong labels, listed": len(planted.wrong)}
+    columns: dict[str, dict[str, Any]] = {
+        "planted": {**numbers, **dict.fromkeys(DAMAGE, DAMAGED)},
+    }
+    _, _, converted = measure(lambda: darkroom.convert(planted.listed, records))
+    _, _, embedded = measure(lambda: darkroom.embed(records))
+    answer, _, used = measure(lambda: ask_darkroom(records))
+    seconds = f"{converted:.0f} + {embedded:.0f} + {used:.0f}"
+    columns["darkroom"] = count(answer, planted) | {"seconds of processors": seconds}
+    save_features(records, planted, source / "features.npz")
     for name in TOOLS:
-        if name.startswith("cleanlab"):
-            files, *times = run_other(name, scratch, arguments)
-            saved = [np.load(scratch / file) for file in files]
-            rankings = [(each["score"], each["likely"], each["listed"]) for each in saved]
-            show_labels(name, rankings, (true, changed), times)
-
-
-def show_labels(name: str, rankings: list[Any], labels: tuple[Any, Any], times: Any) -> None:
-    """Prints the rows of a tool in the table of labels, one for each share that was changed."""
-    true, changed = labels
-    rows = [
-        measure_ranking(*each, true, is_changed)
-        for each, is_changed in zip(rankings, changed, strict=True)
-    ]
-    means = np.mean(np.reshape(rows, (len(_SHARES), -1, len(rows[0]))), axis=1)
-    seconds = " | ".join(f"{each / len(rows):.2f}" for each in times)
-    for share, (top, auroc, right, number, hit) in zip(_SHARES, means, strict=True):
-        cells = f"{top:.3f} | {auroc:.3f} | {right:.3f} | {number:.1f} | {hit:.2f}"
-        print(f"| {name} | {share:.0%} | {cells} | {seconds} |", flush=True)
+        answer, used = ask_other(name, source, arguments)
+        columns[name] = count(answer, planted) | {"seconds of processors": f"{used:.0f}"}
+    return columns
 
 
 def main() -> None:
-    """Makes the images, and prints both tables."""
+    """Plants, asks all tools, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photographs", type=Path, required=True, help="folders of JPEGs by label")
-    parser.add_argument("--images", type=int, default=300, help="photographs that are edited")
-    parser.add_argument("--seeds", type=int, default=12, help="times that labels are changed")
     parser.add_argument("--environments", type=Path, default=Path(".venv/finders"))
     parser.add_argument("--python", default=sys.executable, help="for the environments")
     parser.add_argument("--scratch", default=None, help="folder for the images")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
-        compare_copies(arguments, Path(scratch))
-        compare_labels(arguments, Path(scratch))
+        columns = compare(arguments, Path(scratch))
+    print(f"| | {' | '.join(columns)} |")
+    print(f"| --- |{' ---: |' * len(columns)}")
+    for row in (*columns["planted"], "seconds of processors"):
+        print(f"| {row} | {' | '.join(str(each.get(row, '')) for each in columns.values())} |")
 
 
 if __name__ == "__main__":

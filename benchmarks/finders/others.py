@@ -2,27 +2,41 @@
 
     python others.py NAME FOLDER
 
-FOLDER has images, or labels in `labels.npz`. The last line of the output is JSON: what was found,
-the seconds without imports, and those of processors.
+FOLDER has images, and `features.npz` with the `names` of their files, `values` [N, D] and `labels`.
+A line of the output is a list in JSON: an `Answer`, the seconds without imports, and those of
+processors.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-# Bits of 64 within which two hashes of imagehash are a pair here: it has no limit of its own.
-_MOST_BITS = 8
+
+class Answer(TypedDict, total=False):
+    """What a tool found, by names of files; it lacks what the tool does not look for.
+
+    Attributes:
+        pairs: Images that are near copies.
+        ranked: Images by how wrong their label seems, the worst first.
+        listed: How many of these the tool calls wrong; absent where it has no limit.
+        odd: Images that are black, blurred or tiny, by that word.
+    """
+
+    pairs: list[list[str]]
+    ranked: list[str]
+    listed: int
+    odd: dict[str, list[str]]
 
 
 def measure(call: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -35,102 +49,99 @@ def measure(call: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, seconds, sum(sum(resource.getrusage(kind)[:2]) for kind in kinds) - sum(used)
 
 
-def _find_by_imagehash(folder: Path, name: str) -> list[list[str]]:
-    import imagehash
-    from PIL import Image
+def _foretell(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Returns probabilities out of fold, as cleanlab's guides make them, [N, labels]."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
 
-    paths = sorted(folder.glob("*.jpg"))
-    hashes = [getattr(imagehash, name)(Image.open(path)).hash.ravel() for path in paths]
-    signs = np.where(np.stack(hashes), 1, -1).astype(np.float32)
-    differences = (signs.shape[1] - signs @ signs.T) / 2
-    near = np.argwhere(np.triu(differences <= _MOST_BITS, 1)).tolist()
-    return [[paths[place].name for place in pair] for pair in near]
+    head = LogisticRegression(max_iter=400)
+    return cross_val_predict(head, values, labels, cv=5, method="predict_proba")
 
 
-def _find_by_imagededup(folder: Path) -> list[list[str]]:
-    from imagededup.methods import PHash
-
-    found = PHash(verbose=False).find_duplicates(image_dir=str(folder))
-    return [[one, other] for one, others in found.items() for other in others]
-
-
-def _find_by_cosine(folder: Path) -> list[list[str]]:
-    """The search of imagededup's `CNN` on given features: its weights come from the network."""
-    import torch
-    from imagededup.methods import CNN
-    from imagededup.utils import CustomModel
-
-    loaded = np.load(folder / "features.npz")
-    features = dict(zip(loaded["names"].tolist(), loaded["values"], strict=True))
-    model = CustomModel("given", torch.nn.Identity(), np.asarray)
-    found = CNN(verbose=False, model_config=model).find_duplicates(encoding_map=features)
-    return [[one, other] for one, others in found.items() for other in others]
-
-
-def _find_by_cleanvision(folder: Path) -> list[list[str]]:
+def _ask_cleanvision(folder: Path) -> Answer:
     from cleanvision import Imagelab
 
     lab = Imagelab(data_path=str(folder))
+    lab.find_issues(verbose=False)
     kinds = ("exact_duplicates", "near_duplicates")
-    lab.find_issues({kind: {} for kind in kinds}, verbose=False)
     sets = [each for kind in kinds for each in lab.info[kind]["sets"]]
-    return [[Path(path).name for path in pair] for each in sets for pair in combinations(each, 2)]
+    pairs = [[Path(path).name for path in pair] for each in sets for pair in combinations(each, 2)]
+    odd = {}
+    for word, issue in (("black", "dark"), ("blurred", "blurry"), ("tiny", "odd_size")):
+        marked = lab.issues[lab.issues[f"is_{issue}_issue"]]
+        odd[word] = [Path(path).name for path in marked.index]
+    return {"pairs": pairs, "odd": odd}
 
 
-def _score_by_cleanlab(folder: Path, head: str) -> list[str]:
-    """Adds scores, likely labels and listed images of all rows of labels to the folder.
+def _ask_cleanlab(folder: Path) -> Answer:
+    from cleanlab import Datalab
 
-    Args:
-        folder: Has `labels.npz` with `values` [N, D], `given` [K, N] and `told` [K, N, labels].
-        head: `guide`, as cleanlab's guides make probabilities; `tuned` for darkroom's penalty;
-            `same` takes `told`.
-    """
-    from cleanlab.filter import find_label_issues
-    from cleanlab.rank import get_label_quality_scores
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    heads = {
-        "guide": LogisticRegression(max_iter=400),
-        "tuned": make_pipeline(StandardScaler(), LogisticRegression(C=0.02, max_iter=1000)),
+    loaded = np.load(folder / "features.npz")
+    names, values = loaded["names"].tolist(), loaded["values"]
+    lab = Datalab({"label": loaded["labels"].tolist()}, label_name="label", verbosity=0)
+    told = _foretell(values, loaded["labels"])
+    lab.find_issues(
+        features=values, pred_probs=told, issue_types={"label": {}, "near_duplicate": {}}
+    )
+    labels = lab.get_issues("label")
+    sets = lab.get_info("near_duplicate")["near_duplicate_sets"]
+    order = np.argsort(labels["label_score"].to_numpy(), kind="stable")
+    # Those that it lists come first, as in its report.
+    order = sorted(order.tolist(), key=lambda place: not labels["is_label_issue"][place])
+    return {
+        "pairs": [[names[one], names[other]] for one, near in enumerate(sets) for other in near],
+        "ranked": [names[place] for place in order],
+        "listed": int(labels["is_label_issue"].sum()),
     }
-    loaded = np.load(folder / "labels.npz")
-    names = []
-    for number, (given, told) in enumerate(zip(loaded["given"], loaded["told"], strict=True)):
-        if head in heads:
-            told = cross_val_predict(
-                heads[head], loaded["values"], given, cv=5, method="predict_proba"
-            )
-        names.append(f"{head}-{number}.npz")
-        np.savez(
-            folder / names[-1],
-            score=get_label_quality_scores(given, told),
-            likely=told.argmax(1),
-            listed=np.flatnonzero(find_label_issues(given, told)),
+
+
+def _ask_fiftyone(folder: Path) -> Answer:
+    import fiftyone as fo
+    import fiftyone.brain as fob
+
+    loaded = np.load(folder / "features.npz")
+    names, values = loaded["names"].tolist(), loaded["values"]
+    known, told = np.unique(loaded["labels"]), _foretell(values, loaded["labels"])
+    data = fo.Dataset()
+    samples = []
+    for name, label, each in zip(names, loaded["labels"].tolist(), told, strict=True):
+        sample = fo.Sample(filepath=str(folder / name), label=fo.Classification(label=label))
+        likely = str(known[each.argmax()])
+        sample["told"] = fo.Classification(
+            label=likely, confidence=float(each.max()), logits=np.log(each + 1e-9)
         )
-    return names
+        samples.append(sample)
+    data.add_samples(samples)
+    fob.compute_mistakenness(data, "told", label_field="label")
+    found = fob.compute_near_duplicates(data, embeddings=values)
+    file_of = {sample.id: Path(sample.filepath).name for sample in data}
+    return {
+        "pairs": [
+            [file_of[one], file_of[other]]
+            for one, near in found.neighbors_map.items()
+            for other, _ in near
+        ],
+        "ranked": [
+            Path(sample.filepath).name for sample in data.sort_by("mistakenness", reverse=True)
+        ],
+    }
 
 
 # Each tool's module, and what it does.
-TOOLS: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    "imagehash, phash": ("imagehash", partial(_find_by_imagehash, name="phash")),
-    "imagehash, dhash": ("imagehash", partial(_find_by_imagehash, name="dhash")),
-    "imagededup, PHash": ("imagededup.methods", _find_by_imagededup),
-    "imagededup, cosine": ("imagededup.methods", _find_by_cosine),
-    "cleanvision": ("cleanvision", _find_by_cleanvision),
-    "cleanlab, its guide": ("cleanlab.filter", partial(_score_by_cleanlab, head="guide")),
-    "cleanlab, tuned": ("cleanlab.filter", partial(_score_by_cleanlab, head="tuned")),
-    "cleanlab, same": ("cleanlab.filter", partial(_score_by_cleanlab, head="same")),
+TOOLS: dict[str, tuple[str, Callable[[Path], Answer]]] = {
+    "cleanvision": ("cleanvision", _ask_cleanvision),
+    "cleanlab": ("cleanlab", _ask_cleanlab),
+    "fiftyone": ("fiftyone.brain", _ask_fiftyone),
 }
 
 
 def main() -> None:
     """Runs a tool, and prints what it found."""
-    module, find = TOOLS[sys.argv[1]]
+    (module, ask), folder = TOOLS[sys.argv[1]], Path(sys.argv[2])
+    os.environ["FIFTYONE_DATABASE_DIR"] = str(folder.with_name("database"))
+    os.environ["FIFTYONE_DO_NOT_TRACK"] = "true"
     importlib.import_module(module)
-    print(json.dumps(measure(lambda: find(Path(sys.argv[2])))))
+    print(f"\n{json.dumps(measure(lambda: ask(folder)))}", flush=True)
 
 
 if __name__ == "__main__":

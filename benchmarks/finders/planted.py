@@ -14,7 +14,7 @@ from near_copies import EDITS, list_photographs
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
 WRONG = 40
-_EACH, _DAMAGED, _OTHER_SPLIT = 20, 10, 3
+EACH, DAMAGED, _OTHER_SPLIT = 20, 10, 3
 
 
 def _save(image: Image.Image) -> bytes:
@@ -85,8 +85,8 @@ def plant(photographs: Path, folder: Path, seed: int = 0, copies_follow: bool = 
     draw, files = random.Random(seed), list_photographs(photographs)
     draw.shuffle(files)
     labels, splits, copies, damaged = {}, {}, {}, {}
-    kinds = [name for name in COPIES for _ in range(_EACH)]
-    problems = [name for name in DAMAGE for _ in range(_DAMAGED)]
+    kinds = [name for name in COPIES for _ in range(EACH)]
+    problems = [name for name in DAMAGE for _ in range(DAMAGED)]
     for number, path in enumerate(files):
         name, image = f"{number}.jpg", Image.open(path).convert("RGB")
         labels[name], splits[name] = path.parent.name, draw.choice(["TRAIN"] * 4 + ["TEST"])
