@@ -52,6 +52,15 @@ def main() -> None:
         decide(page, seen)
         use(page, seen)
         correct(page, seen)
+        page.keyboard.press("v")
+        tables = page.locator("dialog table").all()
+        rows = [
+            [row.locator("th, td").all_inner_texts() for row in each.locator("tr").all()]
+            for each in tables
+        ]
+        seen["effect"] = rows
+        seen["axe, effect"] = find_faults(page)
+        page.keyboard.press("Escape")
         with page.expect_download() as download:
             page.get_by_role("button", name="Save decisions").click()
         download.value.save_as(folder / "saved.json")
@@ -151,20 +160,46 @@ def decide(page: Page, seen: dict[str, object]) -> None:
         pairs.first.locator("[data-action=left]").click()
         seen.setdefault("after keep left", page.locator(".pair .gone").all_inner_texts())
         seen.setdefault("toast", page.locator("#status").bounding_box())
-        seen.setdefault("bar", page.locator("#bar").bounding_box())
+        buttons = page.locator("#bar :is(button, input)").all()
+        seen.setdefault("buttons", [each.bounding_box() for each in buttons if each.is_visible()])
+        if title.startswith("Images"):
+            page.keyboard.press("H")
+            seen["all held out"] = page.locator("#status").text_content()
+            continue
         for number in range(1, pairs.count()):
             pairs.nth(number).locator("[data-action=left]").focus()
-            page.keyboard.press("1")
+            page.keyboard.press("h" if "split" in title else "1")
     seen["sizes"] = page.locator(".pair .size").all_inner_texts()
     page.keyboard.press("x")
     seen["mode"] = page.locator(".pairs").get_attribute("data-mode")
     open_finding(page, "Labels that are probably wrong")
+    seen["advice"] = page.locator(".finding .note").text_content()
+    seen["order"] = page.evaluate(
+        "[...document.querySelectorAll('.finding, .map, .tiles')].map(node => node.className)"
+    )
+    seen["map"] = page.locator(".map").get_attribute("open")
+    if page.locator(".tile").count():
+        page.keyboard.press("a")
+        page.keyboard.press("t")
+        seen["suggestions"] = page.locator("#status").text_content()
+        seen["relabelled"] = sum(
+            "now" in each for each in page.locator(".tile .fate").all_inner_texts()
+        )
+        page.keyboard.press("u")
     for tile in page.locator("button.tile").all():
         if tile.locator(".fate").text_content() == "drop":
             continue
         tile.focus()
         page.keyboard.press("t")
         place, name = tile.get_attribute("data-place"), tile.inner_text().split()[-1]
+    # The map has a legend, which filters.
+    page.locator(".map > summary").click()
+    page.get_by_role("button", name="Show all images").click()
+    seen["legend"] = page.locator(".legend button").all_inner_texts()
+    page.locator(".legend button").first.click()
+    seen["legend, one"] = read_count(page)
+    page.get_by_role("button", name="Show all images").click()
+    open_finding(page, "Labels that are probably wrong")
     # The suggestion of one is taken where the finding is not shown, too.
     page.keyboard.press("u")
     page.get_by_role("button", name="Show all images").click()

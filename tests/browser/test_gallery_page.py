@@ -42,8 +42,16 @@ SCRIPT = "</script><script>alert(1)</script>"
 STRICT = {"near_leakage": "fail", "suspect_labels": "fail"}
 PLANTED = {"leakage": {LEAKED.path}, "label_conflicts": {RELABELLED.path}}
 PLANTED["near_leakage"] = {each.path for each in NEAR_COPIES}
+EFFECTS = ("images", "dropped", "moved out", "moved in", "left", "with a new label")
 BOAT = "drawings/boat/0001.jpg"
 WRONG = {each.path for each in WRONG_LABELS}
+
+
+def is_overlapping(one: dict[str, float], other: dict[str, float]) -> bool:
+    return all(
+        one[start] < other[start] + other[size] and other[start] < one[start] + one[size]
+        for start, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def shorten(uri: str) -> str:
@@ -148,8 +156,9 @@ def test_it_is_usable_with_a_screen_reader_and_on_a_phone(seen: dict[str, Any]):
     assert len(seen["axe"]) == 9
     assert {name: faults for name, faults in seen["axe"].items() if faults} == {}
     assert set(seen["wider"].values()) == {0}
-    # What it says covers no button of the bar.
-    assert seen["toast"]["y"] + seen["toast"]["height"] <= seen["bar"]["y"]
+    # What it says is beside the buttons of the bar, and covers none.
+    assert [each for each in seen["buttons"] if is_overlapping(each, seen["toast"])] == []
+    assert seen["toast"]["y"] >= min(each["y"] for each in seen["buttons"])
 
 
 def test_filters_show_the_rows_that_the_dataset_has(
@@ -178,7 +187,7 @@ def test_mistakes_of_a_model_are_taken_enlarged_and_found(
     total = checked.report.written
     assert seen["mistake"] == f"boat taken for {SCRIPT}\n2"
     assert seen["mistakes"] == f"2 of {total} images"
-    assert seen["first mistake"] == f"boat\ntrain\nmodel: {SCRIPT} 0.9\n0001.jpg"
+    assert seen["first mistake"] == f"boat\ntrain\nmodel: {SCRIPT} 0.9\nboat/0001.jpg"
     *about, name = seen["first mistake"].split("\n")
     assert seen["enlarged"].split("\n") == [*about, "200 \u00d7 200", name, "Close"]
     assert seen["wide"] > 288
@@ -251,6 +260,40 @@ def test_decisions_let_the_next_run_pass_the_gate(
     result.check()
     assert {each.check for each in result.findings} <= {"quality"}
     assert result.report.written == checked.report.written - 8
+    # The page said before what this does to splits and labels.
+    splits, labels = seen["effect"]
+    assert splits[0] == ["split", *EFFECTS]
+    told = {row[0]: dict(zip(EFFECTS, row[1:], strict=True)) for row in splits[1:]}
+    assert {name: int(each["left"]) for name, each in told.items() if each["left"] != "0"} == dict(
+        made.splits
+    )
+    assert sum(int(each["dropped"].strip("\u2212") or 0) for each in told.values()) == 8
+    assert (told["train"]["moved out"], told["eval"]["moved in"]) == ("\u22121", "+1")
+    assert labels[0] == ["label", "train", "eval", "test"]
+    changed = {row[0]: [int(cell.split()[-1]) for cell in row[1:3]] for row in labels[1:]}
+    assert len(changed) > 5
+    for label, left in changed.items():
+        assert left == [made.classes[split][label] for split in ("train", "eval")]
+    assert seen["axe, effect"] == []
+
+
+def test_a_finding_is_above_the_map_and_names_buttons(
+    seen: dict[str, Any], checked: darkroom.ValidationResult
+):
+    assert seen["order"] == ["finding fail", "map", "tiles"]
+    assert seen["map"] is None
+    assert seen["advice"].startswith("Take suggestion (t) gives an image the suggested label")
+    assert (
+        seen["all held out"]
+        == f"{len(PLANTED['near_leakage']) - 1} pairs: kept the one that is held out."
+    )
+    # A suggestion for an image that is dropped is not counted.
+    assert seen["suggestions"] == f"{seen['relabelled']} rows: relabelled as suggested."
+    assert set(seen["legend"]) == set(checked.report.labels)
+    count, _, rest = seen["legend, one"].partition(" ")
+    first = seen["legend"][0]
+    assert int(count) == sum(each.get(first, 0) for each in checked.report.classes.values())
+    assert rest == f"of {checked.report.written} images"
 
 
 def test_boxes_are_drawn_and_named_where_they_are_large(seen: dict[str, Any]):

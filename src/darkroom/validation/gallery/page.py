@@ -28,6 +28,7 @@ SCRIPTS = (
     "dom.js",
     "filters.js",
     "decisions.js",
+    "effect.js",
     "describe.js",
     "tiles.js",
     "pairs.js",

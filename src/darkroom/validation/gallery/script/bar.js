@@ -1,8 +1,9 @@
 // What is at the bottom: what is selected, what to do with it, and the file of all decisions.
 
 import { facts, told } from "./data.js";
-import { canBeKept, countDecided, mustBeCopied, saveDecisions, undo } from "./decisions.js";
+import { canBeKept, countDecided, saveDecisions, saveName, undo } from "./decisions.js";
 import { countOf, fill, format, h, keyButton, say } from "./dom.js";
+import { showEffect } from "./effect.js";
 import { tallies } from "./filters.js";
 import { clearSelection, countHidden, decideSelected, findFocused, selection, selectShown, takeSuggested } from "./tiles.js";
 
@@ -64,11 +65,12 @@ export function makeBar() {
     facts.relabels && facts.labels.length ? makeRelabel() : null,
     makeMove());
   const total = h("span", { class: "total" });
-  const save = h("button", { class: "main", onclick: saveDecisions }, `${mustBeCopied ? "Copy" : "Save"} decisions`);
+  const save = h("button", { class: "main", onclick: saveDecisions }, saveName);
+  const effect = keyButton("Effect", "v", showEffect);
   const node = [
     h("div", { class: "group" }, chosen, all, none),
     group,
-    h("div", { class: "group end" }, total, keyButton("Undo", "u", undo), save),
+    h("div", { class: "group end" }, total, keyButton("Undo", "u", undo), effect, save),
   ];
 
   function paint() {
@@ -79,7 +81,7 @@ export function makeBar() {
     group.classList.toggle("idle", selection.size === 0);
     const decided = countDecided();
     fill(total, countOf(decided, "decision"), decided && !canBeKept ? ", not kept" : "");
-    save.disabled = decided === 0;
+    save.disabled = effect.disabled = decided === 0;
   }
   return { node, paint };
 }

@@ -1,8 +1,8 @@
 // What to do with rows and pairs: a log, from which everything else follows. It is kept in the
 // browser, and saved as a file for `--decisions`, or copied.
 
-import { facts } from "./data.js";
-import { changed, countOf, fill, h, openDialog, say } from "./dom.js";
+import { facts, findHeldOut } from "./data.js";
+import { changed, countOf, fill, format, h, openDialog, say } from "./dom.js";
 
 const storageKey = `darkroom decided ${facts.fingerprint}`;
 // What was kept; a frame, as in Kubeflow's UI, or a browser may forbid that.
@@ -10,7 +10,8 @@ let kept = null;
 export let canBeKept = true;
 try { kept = localStorage.getItem(storageKey); } catch { canBeKept = false; }
 // A frame may forbid downloads, too, and then they fail without a word.
-export const mustBeCopied = !canBeKept || window !== window.top;
+const mustBeCopied = !canBeKept || window !== window.top;
+export const saveName = `${mustBeCopied ? "Copy" : "Save"} decisions`;
 // The actions on rows that are saved, each with what the file calls its value.
 const valueNames = { drop: null, relabel: "label", move: "split", ignore: null };
 
@@ -47,20 +48,22 @@ function replay() {
   }
 }
 
-function keep() {
+// Says what was done, when it is done.
+function keep(tell) {
+  replay();
+  say(tell());
   try {
     if (canBeKept) localStorage.setItem(storageKey, JSON.stringify(log));
   } catch {
     const what = mustBeCopied ? "copy them" : "save them as a file";
     say(`This browser cannot keep so many decisions: ${what} before you close this page.`);
   }
-  replay();
   changed("decision");
 }
 
-function record(step) {
+function record(step, tell) {
   log.push(step);
-  keep();
+  keep(tell);
 }
 
 // Places by a value of each, as a list of values and their places; rows without a value are left out.
@@ -78,27 +81,37 @@ export function groupPlaces(places, findValue) {
 // Decides about groups of rows in one step. `action`: drop, ignore, undecided; or relabel or move, with
 // the label or split of each group.
 export function decide(action, groups) {
-  const number = groups.reduce((sum, [, places]) => sum + places.length, 0);
-  if (!number) return;
+  const all = groups.flatMap(([, places]) => places);
+  if (!all.length) return;
   const to = groups.length > 1 ? "as suggested" : showValue(groups[0][0]);
   const what = { drop: "dropped", ignore: "ignored", relabel: `relabelled ${to}`, move: `moved to ${to}` };
-  say(`${countOf(number, "row")}: ${what[action] ?? "no decision"}.`);
-  record(groups.map(([value, places]) => ({ action, places, value })));
+  record(groups.map(([value, places]) => ({ action, places, value })), () => {
+    // Those that a pair drops stay dropped, whatever else is decided about them.
+    const stay = action === "drop" ? 0 : all.filter(isDropped).length;
+    const rest = stay ? ` Dropped with a pair, and left so: ${format(stay)}.` : "";
+    return `${countOf(all.length - stay, "row")}: ${what[action] ?? "no decision"}.${rest}`;
+  });
+}
+
+// Of each pair that nothing is decided about, keeps the image that is held out.
+export function keepHeldOut(pairs) {
+  const open = pairs.filter((pair) => findHeldOut(pair) && !findPairFate(pair.join(" ")));
+  if (!open.length) return say("All these pairs are decided.");
+  record(open.map((pair) => ({ action: findHeldOut(pair), pair })),
+    () => `${countOf(open.length, "pair")}: kept the one that is held out.`);
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.
 export function decidePair(action, pair) {
   const isSame = findPairFate(pair.join(" ")) === action;
   const what = { left: "kept left", right: "kept right", ignore: "ignored" }[action];
-  say(`Pair: ${isSame ? "no decision" : what}.`);
-  record([{ action: isSame ? "undecided" : action, pair }]);
+  record([{ action: isSame ? "undecided" : action, pair }], () => `Pair: ${isSame ? "no decision" : what}.`);
 }
 
 export function undo() {
   if (!log.length) return say("There is nothing to undo.");
   log.pop();
-  say("Undone.");
-  keep();
+  keep(() => "Undone.");
 }
 
 export function findPairFate(pair) {
@@ -120,8 +133,22 @@ export function isDecided(place) {
   return fates.has(place);
 }
 
+export function isDropped(place) {
+  return Boolean(fates.get(place)?.drop);
+}
+
+// The value of each action on a row.
+export function findFate(place) {
+  return fates.get(place) ?? {};
+}
+
 function listIgnoredPairs() {
   return [...pairFates].filter(([, action]) => action === "ignore").map(([pair]) => pair.split(" ").map(Number));
+}
+
+export function countIgnored() {
+  const rows = [...fates.values()].filter((fate) => fate.ignore).length, pairs = listIgnoredPairs().length;
+  return [rows && countOf(rows, "image"), pairs && countOf(pairs, "pair")].filter(Boolean).join(", ");
 }
 
 export function countDecided() {

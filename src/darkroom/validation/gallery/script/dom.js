@@ -33,10 +33,10 @@ export function fill(node, ...children) {
   );
 }
 
-// A button that says its key.
+// A button that says its key, or its keys.
 export function keyButton(name, key, act, attributes = {}) {
-  const hint = h("kbd", { "aria-hidden": "true" }, key);
-  return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": key }, name, hint);
+  const hints = key.split(" ").map((each) => h("kbd", { "aria-hidden": "true" }, each));
+  return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": key }, name, hints);
 }
 
 // The page names no address, so that it can be searched for them.

@@ -1,6 +1,6 @@
 // Puts the page together, and has its keys.
 
-import { count, facts, labelNames, labelsOfSet, measures, points, setOf, tiles } from "./data.js";
+import { count, facts, findHeldOut, labelNames, labelsOfSet, measures, points, setOf, showLabel, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
 import { countOf, fill, format, h, say, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
@@ -15,9 +15,26 @@ const eachClass = 8;
 const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
   ["e", "enlarge"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
-  ["k", "undecide"], ["u", "undo"], ["1", "keep left"], ["2", "keep right"], ["s", "side by side"], ["f", "flicker"],
+  ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"], ["h", "keep held-out"],
+  ["H", "the same, all pairs"], ["s", "side by side"], ["f", "flicker"],
   ["x", "difference"],
 ];
+
+// What to do about a finding, by the buttons that are here; its own hint names commands.
+function advise({ items, hint, suggested }) {
+  const pairs = items.map(({ places }) => places).filter((places) => places.length === 2);
+  const ignore = "Ignore (i) says that they are no copies.";
+  if (items.some((item) => item.facts["move to"])) return "Left to … (t) brings the left image to the split of its group.";
+  if (facts.relabels === "one" && pairs.some(([one, other]) => showLabel(one) !== showLabel(other))) {
+    return `One of the labels is wrong: Both … gives both images the right one, or keep the image that has it (1, 2). ${ignore}`;
+  }
+  if (pairs.some(findHeldOut)) return `Keep the held-out image (h), and the copy in training is dropped. ${ignore}`;
+  if (pairs.length) return `Keep left (1) or Keep right (2) drops the other image. ${ignore}`;
+  if (suggested.size && facts.relabels) {
+    return "Take suggestion (t) gives an image the suggested label, Relabel (r) another one. Ignore (i) says that its label is right.";
+  }
+  return items.length ? "Drop (d) leaves an image out of the next run. Ignore (i) says that it is as it should be." : hint;
+}
 
 function makeFindingHeader(finding) {
   const listed = finding.items.length;
@@ -25,7 +42,7 @@ function makeFindingHeader(finding) {
   return h("section", { class: `finding ${finding.policy}`, "aria-label": finding.title },
     h("h2", {}, h("span", { class: `pill ${finding.policy}` }, finding.policy), finding.title),
     h("p", {}, finding.message, more),
-    finding.hint ? h("p", { class: "note" }, finding.hint) : null,
+    h("p", { class: "note" }, advise(finding)),
     finding.lines.length ? h("ul", { class: "lines" }, finding.lines.map((line) => h("li", {}, line))) : null);
 }
 
@@ -48,7 +65,6 @@ function makeOverview() {
 
 function makeView() {
   const finding = filters.finding, parts = [];
-  if (finding) parts.push(makeFindingHeader(finding));
   const items = (finding?.items ?? []).filter((item) => item.places.some(isShown));
   const isFiltered = Object.keys(filters).length > 0;
   if (isFiltered) {
@@ -92,7 +108,7 @@ function actByKey(event) {
 
 // Presses the button that says this key: of the pair or image that has the focus, else of all.
 function pressButton(key, item) {
-  const named = `[aria-keyshortcuts="${CSS.escape(key)}"]`, own = item?.querySelector(named);
+  const named = `[aria-keyshortcuts~="${CSS.escape(key)}"]`, own = item?.querySelector(named);
   const button = own ?? document.querySelector(`.modes ${named}, #bar ${named}`);
   // Never one that is perhaps not seen: the first key shows it, the next one decides.
   if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
@@ -129,7 +145,8 @@ function moveFocus(event) {
 
 function start() {
   openDecisions();
-  const view = h("div", { id: "images" });
+  // The finding is above the map, and what is shown of it below.
+  const found = h("div"), view = h("div", { id: "images" });
   const sidebar = [
     ...makeSidebar(),
     makeHistogram("side", "Shorter side", "pixels"),
@@ -151,7 +168,7 @@ function start() {
     sidebar.map((each) => each.node), keys);
   filtersBox.open = matchMedia("(min-width: 900px)").matches;
   document.getElementById("side").append(filtersBox);
-  document.getElementById("view").append(...(map ? [map.node] : []), view);
+  document.getElementById("view").append(found, ...(map ? [map.node] : []), view);
   document.getElementById("bar").append(...bar.node);
   // Not a link: in a frame, even one to a part of the page loads another page.
   document.querySelector(".skip").onclick = () => document.getElementById("view").focus();
@@ -159,6 +176,7 @@ function start() {
   const paintFilters = () => {
     paintCounts();
     map?.paint();
+    fill(found, filters.finding ? makeFindingHeader(filters.finding) : null);
     fill(view, makeView());
   };
   document.addEventListener("filter", paintFilters);

@@ -1,13 +1,29 @@
 // The map of the features: a point for each row, in the pixels of a canvas. A lasso, or what is in
 // view, becomes a filter.
 
-import { count, facts, colors, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
-import { fill, h, picture } from "./dom.js";
+import { count, facts, colors, labelNames, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
+import { fill, format, h, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
+import { countLabels, filterByLabel, makeDot } from "./sidebar.js";
 
 const hiddenColor = "#9a9a9a";
+const mostNames = 12;
 const moveShare = 0.15;
 const wholeMap = { x: 0.5, y: 0.5, scale: 0.94 };
+
+// What the colors mean, the labels with most images first; each is a filter.
+function listColors() {
+  const found = countLabels(), isOn = (label) => Boolean(filters.label?.has(label));
+  const labels = [...labelNames.keys()].filter((label) => found[label] || isOn(label));
+  if (labels.length < 2 && !isOn(labels[0])) return null;
+  const most = labels.sort((a, b) => found[b] - found[a]).slice(0, mostNames), more = labels.length - most.length;
+  const names = most.map((label) =>
+    h("button", { class: "color", "aria-pressed": String(isOn(label)), onclick: () => filterByLabel(label) },
+      makeDot(colors[label % colors.length]), labelNames[label]));
+  const rest = labels.length > colors.length ? `${more ? `and ${format(more)} more; ` : ""}some share a color` : more && `and ${more} more`;
+  return [names, rest ? h("span", {}, rest) : null,
+    Object.keys(filters).length ? h("span", {}, makeDot(hiddenColor), " filtered out") : null];
+}
 
 // A color as a number, of which the lowest byte is red.
 function mixInk(color, alpha) {
@@ -162,12 +178,21 @@ export function makeMap() {
     h("button", { onclick: () => setFilter("map") }, "No lasso"),
   );
   const note = h("span", { class: "note" }, "draw around some images to see only them");
-  const node = h("details", { class: "map", open: true }, h("summary", {}, "Map of features ", note), frame, buttons);
+  const legend = h("div", { class: "group legend note", role: "group", "aria-label": "Colors of the map" });
+  const node = h("details", { class: "map", open: true }, h("summary", {}, "Map of features ", note), frame, legend, buttons);
+  let seen, wasOpen = true;
   new ResizeObserver(draw).observe(frame);
 
   function paint() {
     // Pairs of a finding are looked at one by one.
     node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
+    // The images of a finding come first: the map is closed until the reader opens it again.
+    if (Boolean(filters.finding) !== Boolean(seen)) {
+      if (!seen) wasOpen = node.open;
+      node.open = seen ? wasOpen : false;
+    }
+    seen = filters.finding;
+    fill(legend, listColors());
     // After the images, for which the reader waits.
     if (!node.hidden) setTimeout(draw, 30);
   }

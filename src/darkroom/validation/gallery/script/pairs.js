@@ -1,9 +1,9 @@
 // Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
 
-import { facts, showLabel, tileAt } from "./data.js";
-import { decide, decidePair, describeFate, findPairFate } from "./decisions.js";
+import { facts, findHeldOut, showLabel, tileAt } from "./data.js";
+import { decide, decidePair, describeFate, findPairFate, keepHeldOut } from "./decisions.js";
 import { describeFact, describeRow, enlarge } from "./describe.js";
-import { fill, h, keyButton, picture, showInSteps } from "./dom.js";
+import { countOf, fill, h, keyButton, picture, showInSteps } from "./dom.js";
 
 const pairModes = { side: ["Side by side", "s"], flicker: ["Flicker", "f"], difference: ["Difference", "x"] };
 const pairActions = { left: ["Keep left", "1"], right: ["Keep right", "2"], ignore: ["Ignore", "i"] };
@@ -25,8 +25,9 @@ function makePair(item, number, total) {
       describeRow(place),
       h("span", { class: "fate", "data-place": place })),
   );
+  const kept = findHeldOut(item.places);
   const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
-    keyButton(name, key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
+    keyButton(name, action === kept ? `${key} h` : key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
   if (facts.relabels === "one" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
     const labels = [[left, right], [right, left]].map(([from, to]) =>
@@ -70,6 +71,12 @@ export function makePairs(items) {
     }));
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
   const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
-  const rule = h("p", { class: "facts" }, "Left is the image that is held out of training: keep it, and scores can still be compared.");
-  return [h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes), rule, list, more];
+  const pairs = items.map((item) => item.places), kept = pairs.filter(findHeldOut).length;
+  const every = keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepHeldOut(pairs));
+  const rule = "Left is the image that is held out of training: keep it, and scores can still be compared.";
+  const isRule = pairs.every((pair) => findHeldOut(pair) === "left");
+  return [
+    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept ? every : null),
+    isRule ? h("p", { class: "facts" }, rule) : null, list, more,
+  ];
 }

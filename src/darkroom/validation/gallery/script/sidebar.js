@@ -43,14 +43,19 @@ export function countLabels() {
   return found;
 }
 
+// A color beside its name.
+export function makeDot(color) {
+  const dot = h("span", { class: "dot", "aria-hidden": "true" });
+  dot.style.setProperty("background", color);
+  return dot;
+}
+
 // A button of a list: a name, a number, and a bar that is as long as its share of the largest.
 function makeChoice(name, act, pill, color) {
   const number = h("span", { class: "number" }), bar = h("span", { class: "bar", "aria-hidden": "true" });
-  const dot = color ? h("span", { class: "dot", "aria-hidden": "true" }) : null;
-  dot?.style.setProperty("background", color);
   const button = h("button", { class: "choice", "aria-pressed": "false", onclick: act },
     pill ? h("span", { class: `pill ${pill}` }, pill) : null,
-    dot,
+    color ? makeDot(color) : null,
     h("span", { class: "name" }, name),
     number,
     bar);

@@ -1,7 +1,7 @@
 // Images in a grid, which are selected by click or key, and decided about together.
 
 import { count, facts, showLabel, tellLabel, tileAt } from "./data.js";
-import { decide, describeFate, groupPlaces } from "./decisions.js";
+import { decide, describeFate, groupPlaces, isDropped } from "./decisions.js";
 import { describeFact, describeRow, enlarge, nameFile } from "./describe.js";
 import { changed, fill, format, h, picture, say, showInSteps } from "./dom.js";
 import { filters, isShown } from "./filters.js";
@@ -59,7 +59,8 @@ export function takeSuggested() {
   const chosen = listChosen(findFocused());
   const groups = groupPlaces(chosen, (each) => {
     const label = suggest(each);
-    return label === showLabel(each) ? undefined : label;
+    // What is dropped stays so: a label for it would change nothing, and is no label to count.
+    return label === showLabel(each) || isDropped(each) ? undefined : label;
   });
   if (chosen.length && !groups.length) return say("No other label is suggested.");
   decide("relabel", groups);
