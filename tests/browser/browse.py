@@ -200,6 +200,13 @@ def decide(page: Page, seen: dict[str, object]) -> None:
     seen["legend, one"] = read_count(page)
     page.get_by_role("button", name="Show all images").click()
     open_finding(page, "Labels that are probably wrong")
+    # Images like one are shown whatever the filters say, and then what was there before.
+    shown = read_count(page)
+    page.locator(".tile").first.focus()
+    page.keyboard.press("l")
+    seen["alike"] = [read_count(page), page.locator(".tile .label").all_inner_texts()]
+    page.keyboard.press("b")
+    seen["back"] = [shown == read_count(page), page.evaluate("document.activeElement.className")]
     # The suggestion of one is taken where the finding is not shown, too.
     page.keyboard.press("u")
     page.get_by_role("button", name="Show all images").click()

@@ -27,6 +27,7 @@ from darkroom.pipelines.local.demo import (
 )
 from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.encode import encode_gallery
+from darkroom.validation.gallery.rows import NUM_ALIKE
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 
@@ -179,6 +180,17 @@ def test_filters_show_the_rows_that_the_dataset_has(
     count, _, rest = seen["lasso"].partition(" ")
     assert 0 < int(count) < total
     assert rest == f"of {total} images"
+
+
+def test_images_like_one_are_shown_and_left_again(
+    seen: dict[str, Any], checked: darkroom.ValidationResult
+):
+    count, labels = seen["alike"]
+    assert count.startswith(f"{NUM_ALIKE + 1} of {checked.report.written} images: ")
+    assert len(labels) == NUM_ALIKE + 1
+    # Its label is wrong, so most of the others have another one.
+    assert sum(each != labels[0] for each in labels) > NUM_ALIKE / 2
+    assert seen["back"] == [True, "tile decided"]
 
 
 def test_mistakes_of_a_model_are_taken_enlarged_and_found(

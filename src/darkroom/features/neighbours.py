@@ -68,10 +68,7 @@ def find_neighbours(features: Features) -> Neighbours:
     if len(rows) < 2:
         nothing = np.ones((len(rows), 1), np.float32)
         return Neighbours(rows[:0], rows[:0], rows, nothing, nothing[:, 0])
-    mean, scatter = measure_scatter(values)
-    axes = find_axes(scatter, min(_NUM_COMPONENTS, max(2, len(values) // _IMAGES_EACH)))
-    points = project(values, mean, axes)[order]
-    points = scale(points / np.maximum(points.std(axis=0), 1e-12))
+    points = make_points(values)[order]
     found, reach = [], np.empty(len(rows), np.float32)
     for part in _split(points, np.arange(len(points))):
         nearest, cosines = find_nearest(points, part, part, NUM_NEIGHBOURS)
@@ -79,6 +76,14 @@ def find_neighbours(features: Features) -> Neighbours:
         reach[part] = np.maximum(1 - cosines[:, -1], _LEAST_REACH)
     one, other = rows[np.concatenate(found, axis=1)]
     return Neighbours(one, other, rows, points, reach)
+
+
+def make_points(values: Array) -> Array:
+    """Returns features [N, D] as points of length 1: principal components of equal spread."""
+    mean, scatter = measure_scatter(values)
+    axes = find_axes(scatter, min(_NUM_COMPONENTS, max(2, len(values) // _IMAGES_EACH)))
+    points = project(values, mean, axes)
+    return scale(points / np.maximum(points.std(axis=0), 1e-12))
 
 
 def scale(points: Array) -> Array:

@@ -22,7 +22,15 @@ from darkroom.validation.gallery.page import (
     encode_findings,
     join_scripts,
 )
-from darkroom.validation.gallery.rows import MAP_SIDE, Rows, pack_map, place_on_map, read_rows
+from darkroom.validation.gallery.rows import (
+    MAP_SIDE,
+    NONE_ALIKE,
+    Rows,
+    find_alike,
+    pack_map,
+    place_on_map,
+    read_rows,
+)
 from darkroom.validation.gallery.tiles import CLASS_TILES, MAX_TILES, choose_tiles
 from darkroom.validation.report.findings import Finding
 
@@ -150,6 +158,20 @@ def test_the_map_shows_the_two_directions_in_which_features_differ_most():
     packed = pack_map(points).astype(int)
     assert (packed[:, 0] | (packed[:, 1] & 15) << 8).tolist() == points[:, 0].tolist()
     assert (packed[:, 1] >> 4 | packed[:, 2] << 4).tolist() == points[:, 1].tolist()
+
+
+def test_each_image_with_a_picture_names_those_most_like_it():
+    rng = np.random.default_rng(2)
+    values = rng.normal(0, 0.01, (40, 8)).astype(np.float32)
+    values[:20, 3] += 2
+    # The rows 0, 2, 4 ... have features, and row 1 has a picture without.
+    places = np.arange(0, 80, 2)
+    found = find_alike([78, 1, 0, 4, 76, 2], places, values)
+    assert found[0][0] == 4
+    assert set(found[2][:2].tolist()) == {3, 5}
+    assert (found[1] == NONE_ALIKE).all()
+    assert (found[2][4:] == NONE_ALIKE).all()
+    assert (find_alike([3, 4], places[:0], values[:0]) == NONE_ALIKE).all()
 
 
 def test_scripts_are_joined_in_an_order_in_which_each_has_what_it_imports():

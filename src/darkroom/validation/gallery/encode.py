@@ -11,7 +11,13 @@ from darkroom.features.opening import open_features
 from darkroom.runtime import progress
 from darkroom.validation.gallery.page import encode_findings, encode_page
 from darkroom.validation.gallery.predictions import read_predictions
-from darkroom.validation.gallery.rows import Numbers, pack_map, place_on_map, read_rows
+from darkroom.validation.gallery.rows import (
+    Numbers,
+    find_alike,
+    pack_map,
+    place_on_map,
+    read_rows,
+)
 from darkroom.validation.gallery.tiles import choose_tiles, make_tiles
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.pictures import Records
@@ -47,8 +53,8 @@ def encode_gallery(
     arrays |= {f"measure-{number}": each for number, each in enumerate(rows.measures)}
     # As for the report: that of a pipeline does not depend on the machine.
     if features := open_features(records.index_dir, uses_cache=report.num_kept > 0):
-        points = place_on_map(len(rows.row), rows.find_places(features.rows), features.values)
-        arrays["map"] = pack_map(points)
+        found = rows.find_places(features.rows)
+        arrays["map"] = pack_map(place_on_map(len(rows.row), found, features.values))
     shown = [*report.findings]
     told = predictions and read_predictions(predictions, records.index_dir, rows, dataset)
     if told:
@@ -58,10 +64,12 @@ def encode_gallery(
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
         tiles = make_tiles(records, dataset, rows, choose_tiles(rows, named), find_room(arrays))
+    if features:
+        arrays["alike"] = find_alike([tile.place for tile in tiles], found, features.values)
     if told:
         tiles = [tile._replace(score=told.find_score(tile.place)) for tile in tiles]
-    found = _name_place(place or records)
-    return encode_page(report, dataset, rows, arrays, findings, tiles, found)
+    named_place = _name_place(place or records)
+    return encode_page(report, dataset, rows, arrays, findings, tiles, named_place)
 
 
 def _name_place(records: Records) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
 from darkroom.features.components import find_axes, measure_scatter, project
+from darkroom.features.neighbours import find_nearest, make_points
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind, find_column_kind
 
@@ -23,6 +24,8 @@ _SEPARATOR = "\x1f"
 UNKNOWN, NOT_MEASURED = 255, 65_535
 # The map has 12 bits a side; the last number says that a row is not on it.
 MAP_SIDE = 4095
+# Of each image with a picture, how many like it are named; the last number says that none is.
+NUM_ALIKE, NONE_ALIKE = 12, 65_535
 # Of the rows, those outside are drawn at the edge of the map.
 _MAP_QUANTILES = (0.002, 0.998)
 _FIT_ROWS = 20_000
@@ -142,6 +145,28 @@ def place_on_map(count: int, places: Numbers, values: Numbers) -> Numbers:
     shares = ((points - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
     result[places, : shares.shape[1]] = (shares * (MAP_SIDE - 1)).round()
     return result
+
+
+def find_alike(shown: Sequence[int], places: Numbers, values: Numbers) -> Numbers:
+    """Finds the images that are most like each image with a picture, among these.
+
+    Args:
+        shown: Their places in the index, N.
+        places: The rows that have features, int64 [M], ascending.
+        values: Their features, float [M, D].
+
+    Returns:
+        Numbers of images in `shown`, the most alike first, uint16 [N, 12]; 65,535 for none.
+    """
+    wanted = np.array(shown, np.int64)
+    alike = np.full((len(wanted), NUM_ALIKE), NONE_ALIKE, np.uint16)
+    at = np.searchsorted(places, wanted).clip(max=max(len(places) - 1, 0))
+    known = np.flatnonzero(places[at] == wanted) if len(places) else at[:0]
+    if len(known) > 1:
+        every = np.arange(len(known))
+        found, _ = find_nearest(make_points(values[at[known]]), every, every, NUM_ALIKE)
+        alike[known, : found.shape[1]] = known[found]
+    return alike
 
 
 def pack_map(points: Numbers) -> Numbers:

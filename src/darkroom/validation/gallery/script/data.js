@@ -88,6 +88,14 @@ export const hasShapes = tiles.some((tile) => tile.shapes.length);
 export const labelNames = [...facts.labels, "no label"];
 export const labelsOfSet = facts.sets.map((each) => (each.length ? each : [facts.labels.length]));
 
+// The images that are most like one with a picture, by their features: places, the nearest first.
+const alike = readArray("alike");
+export const hasAlike = alike !== null;
+if (alike) tiles.forEach((tile, at) => {
+  const numbers = alike.subarray(at * alike.length / tiles.length, (at + 1) * alike.length / tiles.length);
+  tile.alike = [...numbers].filter((number) => number in tiles).map((number) => tiles[number].place);
+});
+
 // What an image is labelled with, as text: exact for images with a tile, else by its labels.
 export function showLabel(place) {
   const tile = tileAt.get(place);

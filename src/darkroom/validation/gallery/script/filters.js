@@ -5,7 +5,7 @@ import { brightness, confusionOf, confusions, count, facts, measures, setOf, sid
 import { changed } from "./dom.js";
 
 const filterNames = [
-  "finding", "split", "label", "mistake", "side", "brightness", "map", "decided", "name",
+  "finding", "split", "label", "mistake", "side", "brightness", "map", "decided", "name", "alike",
   ...measures.map((each) => each.name),
 ];
 const filterBits = Object.fromEntries(filterNames.map((name, at) => [name, 1 << at]));
@@ -52,9 +52,33 @@ export function setFilter(name, value, keep) {
   tally();
 }
 
-export function clearFilters() {
+// The filters before images like one were shown.
+let before = null;
+
+// Shows an image and those like it, whatever the filters say, until `goBack`.
+export function showAlike(places) {
+  const found = new Set(places);
+  before ??= [{ ...filters }, misses.slice()];
+  empty();
+  setFilter("alike", places, (place) => found.has(place));
+}
+
+export function goBack() {
+  empty();
+  Object.assign(filters, before[0]);
+  misses.set(before[1]);
+  before = null;
+  tally();
+}
+
+function empty() {
   for (const name of Object.keys(filters)) delete filters[name];
   misses.fill(0);
+}
+
+export function clearFilters() {
+  before = null;
+  empty();
   tally();
 }
 

@@ -1,20 +1,21 @@
 // Puts the page together, and has its keys.
 
-import { count, facts, findHeldOut, labelNames, labelsOfSet, measures, points, setOf, showLabel, tiles } from "./data.js";
+import { count, facts, findHeldOut, labelNames, labelsOfSet, measures, points, setOf, showLabel, tileAt, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
-import { countOf, fill, format, h, say, showInSteps } from "./dom.js";
+import { nameFile } from "./describe.js";
+import { countOf, fill, format, h, keyButton, say, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
 import { makeMap } from "./map.js";
 import { makePairs, paintPairs } from "./pairs.js";
 import { countLabels, filterByLabel, makeSidebar } from "./sidebar.js";
-import { makeGrid, paintTiles } from "./tiles.js";
+import { leaveAlike, makeGrid, paintTiles } from "./tiles.js";
 
 const eachClass = 8;
 const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
-  ["e", "enlarge"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
+  ["e", "enlarge"], ["l", "more like this"], ["b", "back"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
   ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"], ["h", "keep held-out"],
   ["H", "the same, all pairs"], ["s", "side by side"], ["f", "flicker"],
   ["x", "difference"],
@@ -69,7 +70,9 @@ function makeView() {
   const isFiltered = Object.keys(filters).length > 0;
   if (isFiltered) {
     const clear = h("button", { onclick: clearFilters }, "Show all images");
-    parts.push(h("p", { class: "shown" }, `${format(tallies.shown)} of ${countOf(count, "image")}`, clear));
+    const [like] = filters.alike ?? [], what = like === undefined ? "" : `: ${nameFile(tileAt.get(like))} and those like it`;
+    const back = what && keyButton("Back", "b", leaveAlike);
+    parts.push(h("p", { class: "shown" }, `${format(tallies.shown)} of ${countOf(count, "image")}${what}`, back, clear));
   }
   if (finding && items.length) {
     const pairs = items.filter((item) => item.places.length === 2);
@@ -80,7 +83,7 @@ function makeView() {
       parts.push(makeGrid([...said.keys()], said));
     }
   } else if (isFiltered) {
-    const places = tiles.map((tile) => tile.place).filter(isShown);
+    const places = (filters.alike ?? tiles.map((tile) => tile.place)).filter(isShown);
     const missing = tallies.shown - places.length;
     parts.push(makeGrid(places));
     if (missing > 0) {
@@ -109,7 +112,7 @@ function actByKey(event) {
 // Presses the button that says this key: of the pair or image that has the focus, else of all.
 function pressButton(key, item) {
   const named = `[aria-keyshortcuts~="${CSS.escape(key)}"]`, own = item?.querySelector(named);
-  const button = own ?? document.querySelector(`.modes ${named}, #bar ${named}`);
+  const button = own ?? document.querySelector(`.modes ${named}, .shown ${named}, #bar ${named}`);
   // Never one that is perhaps not seen: the first key shows it, the next one decides.
   if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
   button?.click();

@@ -180,18 +180,17 @@ export function makeMap() {
   const note = h("span", { class: "note" }, "draw around some images to see only them");
   const legend = h("div", { class: "group legend note", role: "group", "aria-label": "Colors of the map" });
   const node = h("details", { class: "map", open: true }, h("summary", {}, "Map of features ", note), frame, legend, buttons);
-  let seen, wasOpen = true;
+  let wasSecond = false, wasOpen = true;
   new ResizeObserver(draw).observe(frame);
 
   function paint() {
     // Pairs of a finding are looked at one by one.
     node.hidden = Boolean(filters.finding?.items.some((item) => item.places.length === 2));
-    // The images of a finding come first: the map is closed until the reader opens it again.
-    if (Boolean(filters.finding) !== Boolean(seen)) {
-      if (!seen) wasOpen = node.open;
-      node.open = seen ? wasOpen : false;
-    }
-    seen = filters.finding;
+    // Images of a finding, and those like one, come first: the map is closed until the reader opens it.
+    const isSecond = Boolean(filters.finding ?? filters.alike);
+    if (isSecond && !wasSecond) wasOpen = node.open;
+    if (isSecond !== wasSecond) node.open = !isSecond && wasOpen;
+    wasSecond = isSecond;
     fill(legend, listColors());
     // After the images, for which the reader waits.
     if (!node.hidden) setTimeout(draw, 30);

@@ -1,10 +1,10 @@
 // Images in a grid, which are selected by click or key, and decided about together.
 
-import { count, facts, showLabel, tellLabel, tileAt } from "./data.js";
+import { count, facts, hasAlike, showLabel, tellLabel, tileAt } from "./data.js";
 import { decide, describeFate, groupPlaces, isDropped } from "./decisions.js";
 import { describeFact, describeRow, enlarge, nameFile } from "./describe.js";
 import { changed, fill, format, h, picture, say, showInSteps } from "./dom.js";
-import { filters, isShown } from "./filters.js";
+import { filters, goBack, isShown, showAlike } from "./filters.js";
 
 export const selection = new Set();
 
@@ -75,12 +75,34 @@ function makeTile(place, facts) {
     h("span", { class: "caption" }, describeRow(place), Object.entries(facts ?? {}).map(describeFact)),
     h("span", { class: "fate" }),
   );
-  const large = h("button", {
-    class: "large", tabindex: "-1", "aria-keyshortcuts": "e", "aria-label": `Enlarge ${nameFile(tileAt.get(place))}`,
-    onclick: () => { tile.focus(); enlarge([place]); },
-  }, "⤢");
+  const over = (key, name, sign, act) => h("button", {
+    class: "over", tabindex: "-1", title: `${name} (${key})`, "aria-keyshortcuts": key,
+    "aria-label": `${name} ${nameFile(tileAt.get(place))}`, onclick: () => { tile.focus(); act(); },
+  }, sign);
   paintTile(tile);
-  return h("li", {}, tile, large);
+  return h("li", {}, tile,
+    h("span", { class: "overs" },
+      hasAlike ? over("l", "More like", "≈", () => showLike(place)) : null,
+      over("e", "Enlarge", "⤢", () => enlarge([place]))));
+}
+
+function showLike(place) {
+  const alike = tileAt.get(place)?.alike ?? [];
+  if (!alike.length) return say("This image has no features.");
+  showAlike([place, ...alike]);
+  focusTile(place);
+  say(`${format(alike.length)} images like it, the most alike first.`);
+}
+
+// Shows again what was shown before the images like one.
+export function leaveAlike() {
+  const [place] = filters.alike;
+  goBack();
+  focusTile(place);
+}
+
+function focusTile(place) {
+  document.querySelector(`.tile[data-place="${place}"]`)?.focus();
 }
 
 function paintTile(button) {
