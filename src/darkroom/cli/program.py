@@ -56,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
             # A service runs until a signal ends it.
-            again = "." if arguments.command == "dataservice" else "; run it again."
+            is_service = arguments.command == "dataservice" or getattr(arguments, "serve", False)
+            again = "." if is_service else "; run it again."
             if more := find_explanation(stop):
                 again = f". {more}"
             print(f"Ended by {signal.Signals(code - 128).name}{again}", file=sys.stderr)

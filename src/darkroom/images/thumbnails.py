@@ -43,15 +43,24 @@ def draw_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int) -> Image.I
     return Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
 
 
-def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
-    """Returns what `draw_thumbnail` draws as the `data:image/jpeg` URI of a page.
+def encode_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int) -> bytes:
+    """Returns what `draw_thumbnail` draws as a JPEG.
 
     Raises:
         ValueError: The bytes are not such an image, are damaged, or have too many pixels.
     """
     buffer = io.BytesIO()
     draw_thumbnail(data, preparer, pixels).save(buffer, "JPEG", quality=_JPEG_QUALITY)
-    return encode_picture(buffer.getvalue(), "jpeg")
+    return buffer.getvalue()
+
+
+def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
+    """Returns what `draw_thumbnail` draws as the `data:image/jpeg` URI of a page.
+
+    Raises:
+        ValueError: The bytes are not such an image, are damaged, or have too many pixels.
+    """
+    return encode_picture(encode_thumbnail(data, preparer, pixels), "jpeg")
 
 
 def _resize(image: Image.Image, pixels: int) -> Image.Image:

@@ -1,4 +1,4 @@
-"""The gallery of a dataset as a file of its own: `darkroom gallery`."""
+"""The gallery of a dataset, as a file of its own or served: `darkroom gallery`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from darkroom import storage
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_outside
 from darkroom.runtime import progress
@@ -14,9 +15,10 @@ from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gallery.predictions import open_predictions
+from darkroom.validation.gallery.serve import GalleryServer
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import GALLERY_FILE
-from darkroom.validation.validate import validate
+from darkroom.validation.validate import ValidationResult, validate
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,48 @@ def write_gallery(
         open_predictions(predictions)  # The checks take a while.
     result = validate(directory)
     check_outside(result.directory, path, "The gallery")
-    records = Records(result.directory, storage.join(result.directory, INDEX_FOLDER))
     with progress.step("Gallery"):
-        page = encode_gallery(result.report, records, predictions).encode()
+        page = _encode(result, predictions)
         storage.write_bytes(path, page)
     return Gallery(path, len(page), result.report.written, len(result.findings))
+
+
+@storage.report_failures
+@progress.shown
+def open_gallery(
+    directory: str | os.PathLike[str], *, predictions: str | os.PathLike[str] | None = None
+) -> GalleryServer:
+    """Checks a dataset, and opens its gallery to browsers of this machine.
+
+    Args:
+        directory: A dataset; local or remote.
+        predictions: What a model says of the images: the file of `darkroom predict`.
+
+    Returns:
+        The server, to be closed, as by `with`. It answers while its `serve_forever` runs.
+
+    Raises:
+        DataError: The folder is not a dataset, or it is damaged; or the predictions are of others.
+        UsageError: There are predictions, and images do not have one label.
+        OSError: Something cannot be read, or no port can be opened.
+    """
+    if predictions is not None:
+        open_predictions(predictions)
+    result = validate(directory)
+    server = GalleryServer(read_dataset(result.directory).fingerprint)
+    with progress.step("Gallery"):
+        try:
+            server.page = _encode(result, predictions, server)
+        except BaseException:
+            server.server_close()
+            raise
+    return server
+
+
+def _encode(
+    result: ValidationResult,
+    predictions: str | os.PathLike[str] | None,
+    server: GalleryServer | None = None,
+) -> bytes:
+    records = Records(result.directory, storage.join(result.directory, INDEX_FOLDER))
+    return encode_gallery(result.report, records, predictions, server=server).encode()

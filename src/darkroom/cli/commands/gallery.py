@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from typing import Any
 
@@ -20,12 +21,17 @@ def add(commands: Any) -> None:
         examples=(
             "darkroom gallery records",
             "darkroom gallery records --predictions photos/predicted.csv",
+            "darkroom gallery records --serve",
         ),
     )
     parser.add_argument("directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
-    parser.add_argument(
-        "--output", metavar="FILE", help="The file to write (default: gallery.html)"
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--serve",
+        action="store_true",
+        help="Show it to browsers of this machine until Ctrl+C, with pictures of 50,000 images",
     )
+    place.add_argument("--output", metavar="FILE", help="The file to write (default: gallery.html)")
     parser.add_argument(
         "--predictions",
         metavar="FILE",
@@ -37,8 +43,17 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.runtime import progress
-    from darkroom.validation.browse import write_gallery
+    from darkroom.validation.browse import open_gallery, write_gallery
 
+    options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
-        print_result(write_gallery(**read_options(arguments)), as_json=arguments.json)
+        if not options.pop("serve", False):
+            print_result(write_gallery(**options), as_json=arguments.json)
+            return 0
+        del options["overwrite"]
+        server = open_gallery(**options)
+    with server:
+        said = json.dumps({"url": server.url}) if arguments.json else f"Open {server.url}"
+        print(said, flush=True)
+        server.serve_forever()
     return 0

@@ -18,7 +18,13 @@ from darkroom.validation.gallery.rows import (
     place_on_map,
     read_rows,
 )
-from darkroom.validation.gallery.tiles import choose_tiles, make_tiles
+from darkroom.validation.gallery.serve import GalleryServer
+from darkroom.validation.gallery.tiles import (
+    MAX_SERVED_TILES,
+    MAX_TILES,
+    choose_tiles,
+    make_tiles,
+)
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.pictures import Records
 
@@ -33,6 +39,7 @@ def encode_gallery(
     predictions: str | os.PathLike[str] | None = None,
     *,
     place: Records | None = None,
+    server: GalleryServer | None = None,
 ) -> str:
     """Returns the gallery of a dataset, a page of at most 25 MB for a million images.
 
@@ -41,6 +48,7 @@ def encode_gallery(
         records: Where its records are.
         predictions: What a model says of its images: the file of `darkroom predict`.
         place: Where a later run finds the records; where they are if None.
+        server: Serves the pictures, of many more images; they are in the page if None.
 
     Raises:
         DataError: The index or a record is damaged, or the predictions are of other images.
@@ -63,13 +71,14 @@ def encode_gallery(
     findings = encode_findings(shown, rows)
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
-        tiles = make_tiles(records, dataset, rows, choose_tiles(rows, named), find_room(arrays))
+        chosen = choose_tiles(rows, named, MAX_SERVED_TILES if server else MAX_TILES)
+        tiles = make_tiles(records, dataset, rows, chosen, find_room(arrays), server)
     if features:
         arrays["alike"] = find_alike([tile.place for tile in tiles], found, features.values)
     if told:
         tiles = [tile._replace(score=told.find_score(tile.place)) for tile in tiles]
     named_place = _name_place(place or records)
-    return encode_page(report, dataset, rows, arrays, findings, tiles, named_place)
+    return encode_page(report, dataset, rows, arrays, findings, tiles, named_place, bool(server))
 
 
 def _name_place(records: Records) -> dict[str, str]:

@@ -50,6 +50,7 @@ def encode_page(
     findings: Sequence[Mapping[str, Any]],
     tiles: Sequence[Tile],
     place: Mapping[str, str],
+    is_served: bool = False,
 ) -> str:
     """Returns the page.
 
@@ -61,6 +62,7 @@ def encode_page(
         findings: Its findings, as `encode_findings` returns them.
         tiles: The images to show.
         place: Where a later run finds the dataset, in the fields of what the page saves.
+        is_served: Whether pictures come from where the page comes from.
     """
     labels = list(dict.fromkeys((*report.labels, *(name for each in rows.sets for name in each))))
     kind = find_kind(dataset.target.kind)
@@ -92,8 +94,9 @@ def encode_page(
         for name, value in blocks.items()
     )
     style, script = THEMES + (SCRIPT_FOLDER / "style.css").read_text("utf-8"), join_scripts()
+    images = "data: 'self'" if is_served else "data:"
     policy = (
-        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; "
+        f"default-src 'none'; img-src {images}; script-src '{_hash(script)}'; "
         f"style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
     )
     frame = Html((SCRIPT_FOLDER / "page.html").read_text("utf-8"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import chain, islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from darkroom.runtime import progress
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
 from darkroom.validation.gallery.rows import Rows
+from darkroom.validation.gallery.serve import GalleryServer
 from darkroom.validation.report.pictures import Records
 
 MAX_TILES = 2_000
-MAX_FINDING_TILES = 1_200
+# Of a page whose pictures are served; those are made when they are looked at.
+MAX_SERVED_TILES = 50_000
+# Of the tiles, those of findings have at most this share.
+_FINDING_SHARE = 0.6
 # Of each class, as far as there is room.
 CLASS_TILES = 8
 # Pairs are compared in detail, so the first images, which are those of findings, are large.
@@ -42,7 +46,8 @@ class Tile(NamedTuple):
         uri: Its URI.
         label: What it is labelled with, as text.
         size: Width and height in pixels; None where that is not known.
-        picture: `data:image/jpeg` URI; empty when the image could not be read.
+        picture: `data:image/jpeg` URI, or the address at a server; empty when the image could not
+            be read.
         shapes: What is drawn over it.
         score: Probability of the label that a model says; None without one.
     """
@@ -57,19 +62,20 @@ class Tile(NamedTuple):
     score: float | None = None
 
 
-def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]]) -> list[int]:
+def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]], most: int = MAX_TILES) -> list[int]:
     """Returns the places of the images to show, each once, the most important first.
 
     Args:
         rows: All rows.
         findings: The places of the rows of each finding, worst first.
+        most: How many to choose at most.
     """
     turns = chain.from_iterable(zip_longest(*findings))
     named = dict.fromkeys(place for place in turns if place is not None)
-    chosen = dict.fromkeys(islice(named, MAX_FINDING_TILES))
+    chosen = dict.fromkeys(islice(named, int(most * _FINDING_SHARE)))
     order = np.argsort(rows.group, kind="stable")
     _, starts, counts = np.unique(rows.group[order], return_index=True, return_counts=True)
-    room = MAX_TILES - len(chosen)
+    room = most - len(chosen)
     # First the same number of every class and split, then by their shares.
     least = min(CLASS_TILES, max(1, room // max(len(counts), 1)))
     share = (room - np.minimum(counts, least).sum()) / max(len(rows.group), 1)
@@ -78,11 +84,16 @@ def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]]) -> list[int]:
         # The order of the index is random in each span; these are of all spans.
         spread = order[start + np.arange(quota) * count // max(quota, 1)]
         chosen.update(dict.fromkeys(spread.tolist()))
-    return list(chosen)[:MAX_TILES]
+    return list(chosen)[:most]
 
 
 def make_tiles(
-    records: Records, dataset: Dataset, rows: Rows, places: Sequence[int], max_bytes: int
+    records: Records,
+    dataset: Dataset,
+    rows: Rows,
+    places: Sequence[int],
+    max_bytes: int,
+    server: GalleryServer | None = None,
 ) -> list[Tile]:
     """Makes tiles from records, the first ones large.
 
@@ -93,6 +104,7 @@ def make_tiles(
         places: Their places in the index, the most important first.
         max_bytes: Limit of all pictures together. The first tile above it, and all that follow,
             have no picture. A place that the index no longer has gets no tile.
+        server: Makes the pictures when they are looked at; they are in the page if None.
 
     Raises:
         DataError: The index or a record is damaged.
@@ -103,15 +115,9 @@ def make_tiles(
     listed = find_records(*records, [*place_of], _COLUMNS)
     found = {place_of[row["row"]]: row for row in listed}
     pictures: dict[int, str] = {}
-    large = set(places[:MAX_LARGE])
-    has_images = example.IMAGE_ENCODED in dataset.features
-    with closing(ImagePreparer(ImageOptions())) as preparer:
-        for number, data in read_record_images(found.values()) if has_images else ():
-            place = place_of[number]
-            pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
-            with suppress(ValueError):  # undecodable: a tile without a picture
-                pictures[place] = make_thumbnail(data, preparer, pixels)
-            progress.advance(len(pictures), len(places), "images")
+    if example.IMAGE_ENCODED in dataset.features:
+        large = {*places[:MAX_LARGE]}
+        pictures = server.add_pictures(found) if server else _draw(found, place_of, large)
     tiles, kind = [], find_kind(dataset.target.kind)
     for place in filter(found.__contains__, places):
         row, picture = found[place], pictures.get(place, "")
@@ -121,6 +127,21 @@ def make_tiles(
         label, shown = kind.show(row["label"]), (picture, shapes) if max_bytes > 0 else ("", ())
         tiles.append(Tile(place, row["row"], row["uri"] or "", label, size, *shown))
     return tiles
+
+
+def _draw(
+    found: Mapping[int, Mapping[str, Any]], place_of: Mapping[int, int], large: Collection[int]
+) -> dict[int, str]:
+    """Returns the pictures of records by their places."""
+    pictures: dict[int, str] = {}
+    with closing(ImagePreparer(ImageOptions())) as preparer:
+        for number, data in read_record_images(found.values()):
+            place = place_of[number]
+            pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
+            with suppress(ValueError):  # undecodable: a tile without a picture
+                pictures[place] = make_thumbnail(data, preparer, pixels)
+            progress.advance(len(pictures), len(found), "images")
+    return pictures
 
 
 def _round(shapes: Sequence[Shape]) -> list[Shape]:

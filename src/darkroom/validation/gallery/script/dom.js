@@ -68,7 +68,7 @@ function drawShapes({ picture, shapes, size: [width, height] }) {
 export function picture(tile) {
   if (!tile || !tile.picture) return h("span", { class: "none" }, "no picture");
   if (tile.shapes.length) return drawShapes(tile);
-  const node = h("img", { alt: "", decoding: "async" });
+  const node = h("img", { alt: "", decoding: "async", loading: "lazy" });
   node.src = tile.picture; // Not as an attribute: it is long, and plain ASCII.
   return node;
 }
