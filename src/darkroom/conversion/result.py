@@ -21,6 +21,7 @@ from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, list_read_as
 from darkroom.dataset.rejects import count_rejected_objects, count_rejects
 from darkroom.errors import DataError
+from darkroom.images.strip import show_records
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.class_table import (
     describe_classes,
@@ -171,6 +172,12 @@ class ConversionResult(Result):
         written = f"{format_count(self.written, 'record')} in {shards}"
         done = "Already complete" if self.already_complete else "Converted"
         return Outcome(f"{done}: {written}", rows)
+
+    def _repr_html_(self) -> str:
+        """Returns it as a notebook shows it, with some of its images, which are read for that."""
+        where = self.data_dir or self.output_dir
+        shown = self.written and show_records(where, self.index_dir, fingerprint=self.fingerprint)
+        return self.describe()._replace(more=[shown or None]).to_card()
 
     def _describe_objects(self) -> dict[str, str]:
         """Returns the facts about objects; none for targets without objects."""

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
 from darkroom.data.splits import fetch_records
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
+from darkroom.images.strip import show_records
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_size, check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
@@ -108,11 +110,12 @@ class LoadedSplits(dict[str, Any]):
         labels: Sequence[str],
         num_images: Mapping[str, int],
         framework: str = TENSORFLOW,
+        root: str = "",
     ) -> None:
         super().__init__(splits)
         self.labels = tuple(labels)
         self.num_images = dict(num_images)
-        self._framework = framework
+        self._framework, self._root = framework, root
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name_split(name))
@@ -136,11 +139,13 @@ class LoadedSplits(dict[str, Any]):
         return f"LoadedSplits({counts}, labels={len(self.labels):,})"
 
     def _repr_html_(self) -> str:
-        """Returns the number of images and the labels as a notebook shows them; reads none."""
+        """Returns the number of images and the labels as a notebook shows them, and some images."""
         images = ", ".join(f"{split} {count:,}" for split, count in self.num_images.items())
         facts = {"Images": images, "Labels": list_first(self.labels)}
         title = f"{format_count(sum(self.num_images.values()), 'image')} for {self._framework}"
-        return Outcome(title, list_facts(facts)).to_card()
+        index = storage.join(self._root, INDEX_FOLDER)
+        shown = show_records(self._root, index) if self._root else None
+        return Outcome(title, list_facts(facts), more=[shown]).to_card()
 
 
 @storage.report_failures
@@ -252,7 +257,9 @@ def load(
                 splits, folders, made, training=training, columns=columns, is_sized=is_sized, **own
             )
         counts = {name: split.num_images for name, split in splits.items()}
-        return LoadedSplits(loaded, data.labels, counts, framework)
+        # The folder of the data, which is below that of a store.
+        root = next(iter(next(iter(splits.values())).commits)) if roots and splits else ""
+        return LoadedSplits(loaded, data.labels, counts, framework, root)
 
     return read_unchanged(roots, open_now)
 

@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from darkroom import storage
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.errors import DataError, UsageError
+from darkroom.images.strip import show_records
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
@@ -25,6 +28,7 @@ from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import Records
 from darkroom.runtime.machine import count_cores
+from darkroom.runtime.result import Outcome
 
 # Most workers of a DataLoader.
 _MOST_WORKERS = 1024
@@ -119,6 +123,13 @@ class Loader:
     def __repr__(self) -> str:
         split, images = self._records.split.name, len(self._records)
         return f"{type(self).__name__}({split}, {images:,} images, {len(self):,} batches)"
+
+    def _repr_html_(self) -> str:
+        """Returns it as a notebook shows it, with some of its images as they are stored."""
+        split = self._records.split
+        root = next(iter(split.commits))
+        shown = show_records(root, storage.join(root, INDEX_FOLDER), split=split.name)
+        return Outcome(repr(self), [], more=[shown]).to_card()
 
     def __len__(self) -> int:
         """Returns the number of batches of an epoch in this process."""

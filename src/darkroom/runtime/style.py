@@ -171,4 +171,8 @@ white-space:normal}
 .darkroom-card td.number{text-align:right!important;font-variant-numeric:tabular-nums;
 white-space:nowrap}
 .darkroom-card img{max-width:100%;margin-top:8px}
+.darkroom-card .strip{display:flex;flex-wrap:wrap;gap:6px 10px;margin-top:8px}
+.darkroom-card figure{margin:0;width:96px;font-size:11px;line-height:1.3;overflow-wrap:anywhere}
+.darkroom-card .thumb{display:block;width:96px;height:96px;object-fit:contain;margin:0}
+.darkroom-card rect{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
 """

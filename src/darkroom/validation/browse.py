@@ -10,6 +10,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import check_outside
 from darkroom.runtime import progress
+from darkroom.runtime.markup import Html, element, escape_page
 from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
@@ -19,6 +20,9 @@ from darkroom.validation.gallery.serve import GalleryServer
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import GALLERY_FILE
 from darkroom.validation.validate import ValidationResult, validate
+
+# A notebook keeps the page in itself.
+_MAX_SHOWN_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,28 @@ class Gallery(Result):
     images: int
     findings: int
 
+    def _repr_html_(self) -> str:
+        """Returns it as a notebook shows it: with the page itself, which is read for that."""
+        frame = _make_frame(self.path) if self.bytes <= _MAX_SHOWN_BYTES else None
+        return self.describe()._replace(more=[frame]).to_card()
+
     def describe(self) -> Outcome:
         """Returns what was written."""
         findings, images = format_count(self.findings, "finding"), f"{self.images:,} images"
         said = f"{findings}, {images}: {self.bytes / 1e6:.1f} MB"
         return Outcome("Gallery", [said, f"Open it in a browser: {self.path}"])
+
+
+def _make_frame(path: str) -> Html | None:
+    """Returns the page in a frame of its own, which sees nothing of the notebook."""
+    try:
+        text = storage.read_bytes(path, _MAX_SHOWN_BYTES).decode()
+    except (OSError, ValueError):
+        return None
+    style = "width:100%;height:720px;border:1px solid #8886;margin-top:8px"
+    return element(
+        "iframe", srcdoc=escape_page(text), sandbox="allow-scripts", style=style, title="Gallery"
+    )
 
 
 @storage.report_failures

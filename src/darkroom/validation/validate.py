@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
@@ -30,7 +31,7 @@ from darkroom.validation.report.dataset_report import (
     format_verdict,
 )
 from darkroom.validation.report.findings import Finding, format_row
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import Records, show_pictures
 from darkroom.validation.report.write import (
     GALLERY_FILE,
     REPORT_FILES,
@@ -129,6 +130,14 @@ class ValidationResult(Result):
         places = self._list_places()
         rows = [*contents, format_table(self.report), *([""] if places else []), *places]
         return "\n".join(format_rows(rows, bars=bars))
+
+    def _repr_html_(self) -> str:
+        """Returns it as a notebook shows it, with images of findings, which are read for that."""
+        records = Records(self.directory, storage.join(self.directory, INDEX_FOLDER))
+        # The images of two datasets that are compared are not in one place.
+        is_diff = self.report.title == DIFF_TITLE
+        shown = None if is_diff else show_pictures(self.report, records)
+        return self.describe()._replace(more=[shown]).to_card()
 
     def _list_places(self) -> list[Fact]:
         return list_facts({"Report": self.report_path or "", "Gallery": self.gallery_path or ""})

@@ -12,6 +12,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DarkroomError
 from darkroom.images.records import find_records, read_record_images
 from darkroom.images.shapes import make_picture
+from darkroom.images.strip import MAX_SHOWN, show_records
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import Html
 from darkroom.targets.description import Shape
@@ -72,6 +73,12 @@ def make_pictures(
     return Pictures(
         pictures, f"{count} of {len(rows)} pictures are missing: {why}." if count else ""
     )
+
+
+def show_pictures(report: DatasetReport, records: Records) -> Html | None:
+    """Returns pictures of the first eight images that a report names, as `show_records` does."""
+    rows = [row for _, row in islice(_list_pictured(report), MAX_SHOWN)]
+    return show_records(*records, rows)
 
 
 def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
