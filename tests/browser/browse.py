@@ -52,6 +52,7 @@ def main() -> None:
         decide(page, seen)
         use(page, seen)
         correct(page, seen)
+        seen["keys"] = list_keys(page)
         page.keyboard.press("v")
         tables = page.locator("dialog table").all()
         rows = [
@@ -62,7 +63,7 @@ def main() -> None:
         seen["axe, effect"] = find_faults(page)
         page.keyboard.press("Escape")
         with page.expect_download() as download:
-            page.get_by_role("button", name="Save decisions").click()
+            page.keyboard.press("S")
         download.value.save_as(folder / "saved.json")
         # They are there again when the page is opened again.
         page.reload()
@@ -132,6 +133,44 @@ def copy_in_frame(page: Page, path: Path, sandbox: str) -> dict[str, object]:
     seen["pasted"] = page.locator("textarea").input_value()
     seen["downloads"] = downloads
     return seen
+
+
+# Keys and name of each button that is seen. What is in a list, as a filter or an image, has no key:
+# arrows or Tab go through it.
+BUTTONS = """() => {
+    const lists = ".choices, .bins, .legend, .tile, .row h2, .skip, [aria-label='Move to']";
+    const all = [...document.querySelectorAll("button")].filter((each) => each.checkVisibility());
+    return all.map((each) => [
+        each.getAttribute("aria-keyshortcuts") ?? (each.closest(lists) ? "list" : ""),
+        each.getAttribute("aria-label") ?? each.textContent.trim(),
+    ]);
+}"""
+
+
+def list_keys(page: Page) -> dict[str, object]:
+    """Goes through all findings, and lists keys: those explained, and those of buttons."""
+    page.keyboard.press("0")
+    buttons, opened = page.evaluate(BUTTONS), []
+    titles = page.locator(".findings .name").all_inner_texts()
+    for _ in titles:
+        page.keyboard.press("n")
+        opened.append(page.locator(".finding").get_attribute("aria-label"))
+        buttons += page.evaluate(BUTTONS)
+        if page.locator(".over").count():
+            page.locator(".tile").first.focus()
+            page.keyboard.press("l")
+            buttons += page.evaluate(BUTTONS)
+            page.keyboard.press("b")
+    page.keyboard.press("n")
+    end = page.locator("#status").text_content()
+    page.keyboard.press("0")
+    return {
+        "explained": page.locator(".keys dt").all_text_contents(),
+        "keys": sorted({key for keys, _ in buttons for key in keys.split()}),
+        "without": sorted({name for keys, name in buttons if not keys}),
+        "nameless": [keys for keys, name in buttons if not name],
+        "opened": [opened == titles, end],
+    }
 
 
 def open_finding(page: Page | Frame, title: str) -> None:

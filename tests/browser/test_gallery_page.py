@@ -162,6 +162,16 @@ def test_it_is_usable_with_a_screen_reader_and_on_a_phone(seen: dict[str, Any]):
     assert seen["toast"]["y"] >= min(each["y"] for each in seen["buttons"])
 
 
+def test_every_action_has_a_key_and_a_name(seen: dict[str, Any]):
+    keys = seen["keys"]
+    assert (keys["without"], keys["nameless"]) == ([], [])
+    # Those of no single button: n opens findings, r and m ask, Escape is explained as Esc.
+    others = {"Arrows", "Space", "n", "r", "m", "Esc"}
+    told = {f"Shift+{key}" if key.isupper() else key for key in keys["explained"]}
+    assert {*keys["keys"]} - {"Escape", "r", "list"} == told - others
+    assert keys["opened"] == [True, "There is no further finding."]
+
+
 def test_filters_show_the_rows_that_the_dataset_has(
     seen: dict[str, Any], checked: darkroom.ValidationResult
 ):

@@ -65,7 +65,7 @@ export function makeBar() {
     facts.relabels && facts.labels.length ? makeRelabel() : null,
     makeMove());
   const total = h("span", { class: "total" });
-  const save = h("button", { class: "main", onclick: saveDecisions }, saveName);
+  const save = keyButton(saveName, "S", saveDecisions, { class: "main" });
   const effect = keyButton("Effect", "v", showEffect);
   const node = [
     h("div", { class: "group" }, chosen, all, none),

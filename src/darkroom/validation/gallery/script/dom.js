@@ -33,10 +33,15 @@ export function fill(node, ...children) {
   );
 }
 
+// The name of a key as screen readers know it.
+export function nameKey(key) {
+  return /^[A-Z]$/.test(key) ? `Shift+${key}` : key;
+}
+
 // A button that says its key, or its keys.
 export function keyButton(name, key, act, attributes = {}) {
-  const hints = key.split(" ").map((each) => h("kbd", { "aria-hidden": "true" }, each));
-  return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": key }, name, hints);
+  const keys = key.split(" "), hints = keys.map((each) => h("kbd", { "aria-hidden": "true" }, each));
+  return h("button", { ...attributes, onclick: act, "aria-keyshortcuts": keys.map(nameKey).join(" ") }, name, hints);
 }
 
 // The page names no address, so that it can be searched for them.

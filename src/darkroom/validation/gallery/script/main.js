@@ -3,7 +3,7 @@
 import { count, facts, findHeldOut, labelNames, labelsOfSet, measures, points, setOf, showLabel, tileAt, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
 import { nameFile } from "./describe.js";
-import { countOf, fill, format, h, keyButton, say, showInSteps } from "./dom.js";
+import { countOf, fill, format, h, keyButton, nameKey, say, showInSteps } from "./dom.js";
 import { clearFilters, filters, isShown, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
@@ -17,8 +17,9 @@ const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
   ["e", "enlarge"], ["l", "more like this"], ["b", "back"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
   ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"], ["h", "keep held-out"],
-  ["H", "the same, all pairs"], ["s", "side by side"], ["f", "flicker"],
-  ["x", "difference"],
+  ["H", "the same, all pairs"], ["3", "both the left label"], ["4", "both the right one"], ["s", "side by side"],
+  ["f", "flicker"], ["x", "difference"], ["n", "next finding"], ["0", "show all"], ["w", "whole map"],
+  ["o", "only what is in view"], ["c", "no lasso"], ["+", "zoom in"], ["-", "zoom out"], ["S", "save"],
 ];
 
 // What to do about a finding, by the buttons that are here; its own hint names commands.
@@ -69,7 +70,7 @@ function makeView() {
   const items = (finding?.items ?? []).filter((item) => item.places.some(isShown));
   const isFiltered = Object.keys(filters).length > 0;
   if (isFiltered) {
-    const clear = h("button", { onclick: clearFilters }, "Show all images");
+    const clear = keyButton("Show all images", "0", clearFilters);
     const [like] = filters.alike ?? [], what = like === undefined ? "" : `: ${nameFile(tileAt.get(like))} and those like it`;
     const back = what && keyButton("Back", "b", leaveAlike);
     parts.push(h("p", { class: "shown" }, `${format(tallies.shown)} of ${countOf(count, "image")}${what}`, back, clear));
@@ -105,14 +106,24 @@ function actByKey(event) {
   } else if (key.startsWith("Arrow")) return moveFocus(event);
   else if (key === "r") ask("relabel");
   else if (key === "m") ask("move");
+  else if (key === "n") openNext();
   else if (!pressButton(key, target.closest("li"))) return;
   event.preventDefault();
 }
 
+// Opens the finding after the one that is shown.
+function openNext() {
+  const all = [...document.querySelectorAll(".findings button")];
+  const next = all[all.findLastIndex((each) => each.getAttribute("aria-pressed") === "true") + 1];
+  if (!next) return say("There is no further finding.");
+  next.click();
+  say(next.querySelector(".name").textContent);
+}
+
 // Presses the button that says this key: of the pair or image that has the focus, else of all.
 function pressButton(key, item) {
-  const named = `[aria-keyshortcuts~="${CSS.escape(key)}"]`, own = item?.querySelector(named);
-  const button = own ?? document.querySelector(`.modes ${named}, .shown ${named}, #bar ${named}`);
+  const named = `[aria-keyshortcuts~="${CSS.escape(nameKey(key))}"]`, own = item?.querySelector(named);
+  const button = own ?? document.querySelector(`.modes ${named}, .shown ${named}, .map[open] ${named}, #bar ${named}`);
   // Never one that is perhaps not seen: the first key shows it, the next one decides.
   if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
   button?.click();

@@ -2,7 +2,7 @@
 // view, becomes a filter.
 
 import { count, facts, colors, labelNames, offMap, points, setOf, showLabel, showSplit, tiles } from "./data.js";
-import { fill, format, h, picture } from "./dom.js";
+import { fill, format, h, keyButton, picture } from "./dom.js";
 import { filters, isShown, setFilter } from "./filters.js";
 import { countLabels, filterByLabel, makeDot } from "./sidebar.js";
 
@@ -171,11 +171,11 @@ export function makeMap() {
   );
   const buttons = h(
     "div", { class: "group", role: "group", "aria-label": "Map" },
-    h("button", { onclick: () => zoom(1.6), "aria-label": "Zoom in" }, "+"),
-    h("button", { onclick: () => zoom(1 / 1.6), "aria-label": "Zoom out" }, "−"),
-    h("button", { onclick: () => { Object.assign(view, wholeMap); draw(); } }, "Whole map"),
-    h("button", { onclick: () => setFilter("map", true, (place) => findPixel(place) >= 0) }, "Only what is in view"),
-    h("button", { onclick: () => setFilter("map") }, "No lasso"),
+    h("button", { onclick: () => zoom(1.6), "aria-label": "Zoom in", "aria-keyshortcuts": "+" }, "+"),
+    h("button", { onclick: () => zoom(1 / 1.6), "aria-label": "Zoom out", "aria-keyshortcuts": "-" }, "−"),
+    keyButton("Whole map", "w", () => { Object.assign(view, wholeMap); draw(); }),
+    keyButton("Only what is in view", "o", () => setFilter("map", true, (place) => findPixel(place) >= 0)),
+    keyButton("No lasso", "c", () => setFilter("map")),
   );
   const note = h("span", { class: "note" }, "draw around some images to see only them");
   const legend = h("div", { class: "group legend note", role: "group", "aria-label": "Colors of the map" });

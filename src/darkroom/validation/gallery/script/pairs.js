@@ -30,8 +30,8 @@ function makePair(item, number, total) {
     keyButton(name, action === kept ? `${key} h` : key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
   if (facts.relabels === "one" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
-    const labels = [[left, right], [right, left]].map(([from, to]) =>
-      h("button", { onclick: () => decide("relabel", [[showLabel(from), [to]]]) }, `Both ${showLabel(from)}`),
+    const labels = [[left, right, "3"], [right, left, "4"]].map(([from, to, key]) =>
+      keyButton(`Both ${showLabel(from)}`, key, () => decide("relabel", [[showLabel(from), [to]]])),
     );
     buttons.splice(2, 0, labels);
   }
