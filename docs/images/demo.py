@@ -38,7 +38,7 @@ def show_finding(page: Page, title: str) -> None:
 
 
 def take_finding(page: Page, name: str) -> None:
-    """Writes the finding, which is below the map."""
+    """Writes the finding, from its head on."""
     page.locator("section.finding").evaluate("node => node.scrollIntoView()")
     take(page, name)
 
