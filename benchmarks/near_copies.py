@@ -11,8 +11,8 @@ more than 3,000 images. Then hashes are compared: evenly spread ones with 1 % ne
 ones with up to three other bits, as of a million scans of an empty form. Without photographs, only
 these are measured.
 
-With `--features`, photographs, edits, and 50 copies of ten other photographs with something over
-them are one dataset, with features of EfficientNet-Lite0. The pairs that `validate` verifies are
+With `--features`, photographs, edits, and copies of 50 other photographs with something over them
+are one dataset, with features of EfficientNet-Lite0. The pairs that `validate` verifies are
 counted: the edits that are a pair with their original, and the pairs of images that are not edits
 of one photograph, by name. With `--images 0` only the 50 are planted, in as many photographs.
 
@@ -54,7 +54,7 @@ from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 from darkroom.storage.database import open_database
 
-_COPY_BITS, _COVERED, _PLANTED = 20, 10, 390
+_COPY_BITS, _COVERED, _PLANTED = 20, 50, 390
 # The grid of parts of a photograph, with what each part has of the next one, and their width.
 _JITTER, _MARGIN, _WIDTH = 0.04, 0.05, 160
 
@@ -177,19 +177,20 @@ def _count_processor_seconds() -> float:
 def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
     """Writes photographs as `NUMBER-0.jpg`, edits of some as `NUMBER-EDIT.jpg`; returns a list.
 
-    The last ten are not edited: these have something over them.
+    Each of the last fifty has one copy with something over it.
     """
-    lines = ["image_uri,label"]
+    lines, covers = ["image_uri,label"], [*COVERS.values()]
     for number, path in enumerate(files):
-        is_covered = number >= len(files) - _COVERED
         image = Image.open(path).convert("RGB")
-        edits = [*EDITS.values()] if number < num_edited else []
-        edits = [None] * len(EDITS) + [*COVERS.values()] if is_covered else edits
-        for edit, change in enumerate([path.read_bytes(), *edits]):
-            if change is not None:
-                data = change if isinstance(change, bytes) else change(image)
-                (folder / f"{number}-{edit}.jpg").write_bytes(data)
-                lines.append(f"{number}-{edit}.jpg,photograph")
+        written = {0: path.read_bytes()}
+        if number < num_edited:
+            written.update((n, edit(image)) for n, edit in enumerate(EDITS.values(), 1))
+        if number >= len(files) - _COVERED:
+            kind = number % len(covers)
+            written[len(EDITS) + 1 + kind] = covers[kind](image)
+        for edit, data in written.items():
+            (folder / f"{number}-{edit}.jpg").write_bytes(data)
+            lines.append(f"{number}-{edit}.jpg,photograph")
     listed = folder / "list.csv"
     listed.write_text("\n".join(lines))
     return listed

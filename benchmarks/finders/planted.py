@@ -10,8 +10,8 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-from near_copies import EDITS, list_photographs
-from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
+from near_copies import COVERS, EDITS, list_photographs
+from PIL import Image, ImageEnhance, ImageFilter
 
 WRONG = 40
 EACH, DAMAGED, _OTHER_SPLIT = 20, 10, 3
@@ -23,21 +23,7 @@ def _save(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def _write_text(image: Image.Image) -> bytes:
-    image, size = image.copy(), image.width // 10
-    text = ImageDraw.Draw(image)
-    text.text((size, image.height // 2), "SAMPLE 2024", "white", font_size=size, stroke_width=1)
-    return _save(image)
-
-
-def _add_logo(image: Image.Image) -> bytes:
-    image, side = image.copy(), image.width // 5
-    logo = ImageDraw.Draw(image)
-    logo.ellipse((8, 8, side, side), fill="red", outline="white", width=4)
-    return _save(image)
-
-
-COPIES = {**EDITS, "text over it": _write_text, "a logo in a corner": _add_logo}
+COPIES = {**EDITS, **{name: COVERS[name] for name in ("text over it", "a logo in a corner")}}
 DAMAGE = {
     "black": lambda image: _save(ImageEnhance.Brightness(image).enhance(0.03)),
     "blurred": lambda image: _save(image.filter(ImageFilter.GaussianBlur(8))),
