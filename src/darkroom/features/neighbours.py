@@ -7,12 +7,11 @@ images are alike, a pair has to be more alike than they are (decision 39).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from darkroom.features.components import Array, find_axes, measure_scatter, project
 from darkroom.features.table import Features
+from darkroom.images.near_records import Neighbours
 from darkroom.runtime import progress
 
 NUM_NEIGHBOURS, _NUM_COMPONENTS = 20, 256
@@ -22,43 +21,8 @@ _IMAGES_EACH = 4
 _MAX_COMPARED = 100_000
 # Images at once, so that memory is bounded: 100 MB of cosines; and those in a part of the pool.
 _BLOCK, _PART = 256, 64
-# Pairs at once; images that are nearer are equal.
-_PAIRS, _LEAST_REACH = 1 << 16, 1e-3
-
-
-class Neighbours(NamedTuple):
-    """Pairs of images whose features are alike: the twenty nearest of each one.
-
-    Attributes:
-        one: The column `row` of the index of the one image, int64 [pairs]. A pair may come twice.
-        other: That of the other one.
-        rows: Rows of all images that have features, int64 [N], in order.
-        points: Where they are, of length 1, float32 [N, components].
-        reach: How far from each one its last neighbour is: 1 less their cosine, float32 [N].
-    """
-
-    one: Array
-    other: Array
-    rows: Array
-    points: Array
-    reach: Array
-
-    def measure(self, one: Array, other: Array) -> Array:
-        """Returns how far apart pairs of images are, by their rows: the likeliest have the least.
-
-        Returns:
-            float32 [pairs]: 1 where one is as far as the twentieth neighbour of the one with fewer
-            images around it; 0 where one has no features, as nothing speaks against the pair.
-        """
-        found = np.zeros(len(one), np.float32)
-        ends = np.searchsorted(self.rows, np.stack([one, other])).clip(max=len(self.rows) - 1)
-        has_both = np.flatnonzero((self.rows[ends] == [one, other]).all(axis=0))
-        for start in range(0, len(has_both), _PAIRS):
-            block = has_both[start : start + _PAIRS]
-            pairs = ends[:, block]
-            cosines = np.einsum("ij,ij->i", *self.points[pairs])
-            found[block] = (1 - cosines) / self.reach[pairs].max(axis=0)
-        return found
+# Images that are nearer are equal.
+_LEAST_REACH = 1e-3
 
 
 def find_neighbours(features: Features) -> Neighbours:
@@ -68,7 +32,8 @@ def find_neighbours(features: Features) -> Neighbours:
     if len(rows) < 2:
         nothing = np.ones((len(rows), 1), np.float32)
         return Neighbours(rows[:0], rows[:0], rows, nothing, nothing[:, 0])
-    points = make_points(values)[order]
+    points = find_points(values, min(_NUM_COMPONENTS, max(2, len(values) // _IMAGES_EACH)))[order]
+    points = scale(points / np.maximum(points.std(axis=0), 1e-12))
     found, reach = [], np.empty(len(rows), np.float32)
     for part in _split(points, np.arange(len(points))):
         nearest, cosines = find_nearest(points, part, part, NUM_NEIGHBOURS)
@@ -78,12 +43,10 @@ def find_neighbours(features: Features) -> Neighbours:
     return Neighbours(one, other, rows, points, reach)
 
 
-def make_points(values: Array) -> Array:
-    """Returns features [N, D] as points of length 1: principal components of equal spread."""
+def find_points(values: Array, count: int) -> Array:
+    """Returns features [N, D] by at most so many principal components, first the largest."""
     mean, scatter = measure_scatter(values)
-    axes = find_axes(scatter, min(_NUM_COMPONENTS, max(2, len(values) // _IMAGES_EACH)))
-    points = project(values, mean, axes)
-    return scale(points / np.maximum(points.std(axis=0), 1e-12))
+    return project(values, mean, find_axes(scatter, count))
 
 
 def scale(points: Array) -> Array:

@@ -30,13 +30,13 @@ from darkroom.storage.parquet import BATCH_ROWS
 if TYPE_CHECKING:
     import duckdb
 
-    from darkroom.features.neighbours import Neighbours
-
 # Candidates of which the pixels are compared at most.
 MAX_COMPARED = 300_000
 # They are compared in blocks, of an eighth as many as there are images or more, until a block has
 # hardly any copies: fewer than one of 200. Blocks that tell of fewer pairs than 50 say nothing.
 _LEAST_BLOCK, _IMAGES_EACH, _TOO_FEW, _LEAST_DECIDED = 128, 8, 200, 50
+# Pairs of which features are compared at once.
+_PAIRS = 1 << 16
 # Of images that look much alike, in one thread.
 _SECONDS_EACH = 0.02
 _LOOKS = f"""
@@ -61,6 +61,41 @@ class Compared(NamedTuple):
     has_all_pixels: bool
     is_verified: bool
     has_neighbours: bool = False
+
+
+class Neighbours(NamedTuple):
+    """Pairs of images whose features are alike: the twenty nearest of each one.
+
+    Attributes:
+        one: The column `row` of the index of the one image, int64 [pairs]. A pair may come twice.
+        other: That of the other one.
+        rows: Rows of all images that have features, int64 [N], in order.
+        points: Where they are, of length 1, float32 [N, components].
+        reach: How far from each one its last neighbour is: 1 less their cosine, float32 [N].
+    """
+
+    one: Array
+    other: Array
+    rows: Array
+    points: Array
+    reach: Array
+
+    def measure(self, one: Array, other: Array) -> Array:
+        """Returns how far apart pairs of images are, by their rows: the likeliest have the least.
+
+        Returns:
+            float32 [pairs]: 1 where one is as far as the twentieth neighbour of the one with fewer
+            images around it; 0 where one has no features, as nothing speaks against the pair.
+        """
+        found = np.zeros(len(one), np.float32)
+        ends = np.searchsorted(self.rows, np.stack([one, other])).clip(max=len(self.rows) - 1)
+        has_both = np.flatnonzero((self.rows[ends] == [one, other]).all(axis=0))
+        for start in range(0, len(has_both), _PAIRS):
+            block = has_both[start : start + _PAIRS]
+            pairs = ends[:, block]
+            cosines = np.einsum("ij,ij->i", *self.points[pairs])
+            found[block] = (1 - cosines) / self.reach[pairs].max(axis=0)
+        return found
 
 
 class Comparer(Protocol):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
 from darkroom.features.components import find_axes, measure_scatter, project
-from darkroom.features.neighbours import find_nearest, make_points
+from darkroom.features.neighbours import find_nearest, find_points, scale
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind, find_column_kind
 
@@ -25,7 +25,7 @@ UNKNOWN, NOT_MEASURED = 255, 65_535
 # The map has 12 bits a side; the last number says that a row is not on it.
 MAP_SIDE = 4095
 # Of each image with a picture, how many like it are named; the last number says that none is.
-NUM_ALIKE, NONE_ALIKE = 12, 65_535
+NUM_ALIKE, NONE_ALIKE, _NUM_COMPONENTS = 12, 65_535, 64
 # Of the rows, those outside are drawn at the edge of the map.
 _MAP_QUANTILES = (0.002, 0.998)
 _FIT_ROWS = 20_000
@@ -164,7 +164,8 @@ def find_alike(shown: Sequence[int], places: Numbers, values: Numbers) -> Number
     known = np.flatnonzero(places[at] == wanted) if len(places) else at[:0]
     if len(known) > 1:
         every = np.arange(len(known))
-        found, _ = find_nearest(make_points(values[at[known]]), every, every, NUM_ALIKE)
+        points = scale(find_points(values[at[known]], _NUM_COMPONENTS))
+        found, _ = find_nearest(points, every, every, NUM_ALIKE)
         alike[known, : found.shape[1]] = known[found]
     return alike
 
