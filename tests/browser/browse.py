@@ -51,6 +51,7 @@ def main() -> None:
                 seen["wider"][name] = page.evaluate(wide)
         decide(page, seen)
         use(page, seen)
+        keep_left(page, seen)
         correct(page, seen)
         seen["keys"] = list_keys(page)
         page.keyboard.press("v")
@@ -296,6 +297,19 @@ def use(page: Page, seen: dict[str, object]) -> None:
         page.mouse.up()
         seen["lasso"] = read_count(page)
         page.get_by_role("button", name="Show all images").click()
+
+
+def keep_left(page: Page, seen: dict[str, object]) -> None:
+    """Decides by one key about a chain of copies in one split, and takes it back."""
+    open_finding(page, "Images that look alike in a split")
+    seen["advice, one split"] = page.locator(".finding .note").text_content()
+    page.keyboard.press("H")
+    seen["all left"] = [
+        page.locator("#status").text_content(),
+        page.locator(".pair .fate").all_text_contents(),
+    ]
+    page.keyboard.press("u")
+    page.get_by_role("button", name="Show all images").click()
 
 
 def correct(page: Page, seen: dict[str, object]) -> None:

@@ -5,6 +5,7 @@ Also: what the page requests, and what axe-core says about it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 import darkroom
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.index import read_index
 from darkroom.decisions.saved import parse_saved
 from darkroom.options import ConversionOptions
 from darkroom.pipelines.local.demo import (
@@ -115,7 +117,12 @@ def folder(
     [pair, *_] = next(each.rows for each in checked.findings if each.check == "near_leakage")
     pair = {**pair, "row": pair["other_row"], "other_row": pair["row"], "move_to": "test"}
     group = Finding("group_leakage", "fail", 1, "One.", rows=(pair,))
-    report = replace(checked.report, findings=(*checked.findings, group))
+    # Copies in train, each of which looks like the one before.
+    index = read_index(f"{checked.directory}/index", ["row", "label", "split"]).to_pylist()
+    rows = [each["row"] for each in index if (each["label"], each["split"]) == ("tree", "train")]
+    chain = tuple({"row": a, "other_row": b} for a, b in itertools.pairwise(rows[-4:]))
+    copies = Finding("near_duplicates", "warn", len(chain), "Three.", rows=chain)
+    report = replace(checked.report, findings=(*checked.findings, group, copies))
     (folder / "gallery.html").write_text(encode_gallery(report, records, str(predictions)))
     write_several(folder)
     write_boxes(folder)
@@ -316,6 +323,14 @@ def test_a_finding_is_above_the_map_and_names_buttons(
     first = seen["legend"][0]
     assert int(count) == sum(each.get(first, 0) for each in checked.report.classes.values())
     assert rest == f"of {checked.report.written} images"
+
+
+def test_one_key_keeps_the_left_one_of_copies_in_one_split(seen: dict[str, Any]):
+    assert "Keep left of all (H)" in seen["advice, one split"]
+    said, fates = seen["all left"]
+    # Of 1 = 2, 2 = 3, 3 = 4: the second pair has lost its left image, so its right one stays.
+    assert said == "2 pairs: kept the left one."
+    assert fates == ["", "drop", "drop", "", "", "drop"]
 
 
 def test_boxes_are_drawn_and_named_where_they_are_large(seen: dict[str, Any]):

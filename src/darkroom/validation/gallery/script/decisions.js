@@ -1,7 +1,7 @@
 // What to do with rows and pairs: a log, from which everything else follows. It is kept in the
 // browser, and saved as a file for `--decisions`, or copied.
 
-import { facts, findHeldOut } from "./data.js";
+import { facts } from "./data.js";
 import { changed, countOf, fill, format, h, openDialog, say } from "./dom.js";
 
 const storageKey = `darkroom decided ${facts.fingerprint}`;
@@ -93,12 +93,18 @@ export function decide(action, groups) {
   });
 }
 
-// Of each pair that nothing is decided about, keeps the image that is held out.
-export function keepHeldOut(pairs) {
-  const open = pairs.filter((pair) => findHeldOut(pair) && !findPairFate(pair.join(" ")));
-  if (!open.length) return say("All these pairs are decided.");
-  record(open.map((pair) => ({ action: findHeldOut(pair), pair })),
-    () => `${countOf(open.length, "pair")}: kept the one that is held out.`);
+// Of each pair that nothing is decided about, keeps the image on the side that `findKept` names.
+export function keepOfAll(pairs, findKept, which) {
+  const step = [], lost = new Set();
+  for (const pair of pairs) {
+    const action = findKept(pair);
+    // Where one is gone already, the other one stays: a chain of copies does not lose all.
+    if (!action || findPairFate(pair.join(" ")) || pair.some((place) => isDropped(place) || lost.has(place))) continue;
+    step.push({ action, pair });
+    lost.add(pair[action === "left" ? 1 : 0]);
+  }
+  if (!step.length) return say("All these pairs are decided.");
+  record(step, () => `${countOf(step.length, "pair")}: kept the ${which}.`);
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.

@@ -1,7 +1,7 @@
 // Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
 
-import { facts, findHeldOut, showLabel, tileAt } from "./data.js";
-import { decide, decidePair, describeFate, findPairFate, keepHeldOut } from "./decisions.js";
+import { facts, findHeldOut, isPlainCopy, showLabel, tileAt } from "./data.js";
+import { decide, decidePair, describeFate, findPairFate, keepOfAll } from "./decisions.js";
 import { describeFact, describeRow, enlarge } from "./describe.js";
 import { countOf, fill, h, keyButton, picture, showInSteps } from "./dom.js";
 
@@ -72,11 +72,13 @@ export function makePairs(items) {
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
   const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
   const pairs = items.map((item) => item.places), kept = pairs.filter(findHeldOut).length;
-  const every = keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepHeldOut(pairs));
+  const every = kept
+    ? keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepOfAll(pairs, findHeldOut, "one that is held out"))
+    : keyButton(`Keep left of all ${countOf(pairs.length, "pair")}`, "H", () => keepOfAll(pairs, () => "left", "left one"));
   const rule = "Left is the image that is held out of training: keep it, and scores can still be compared.";
   const isRule = pairs.every((pair) => findHeldOut(pair) === "left");
   return [
-    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept ? every : null),
+    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept || pairs.every(isPlainCopy) ? every : null),
     isRule ? h("p", { class: "facts" }, rule) : null, list, more,
   ];
 }
