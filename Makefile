@@ -31,7 +31,7 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
 # Not those that install other tools from the network, or need a dataset: they are run by hand.
 BENCHMARKS = $(filter-out $(addprefix benchmarks/,installing.py recorder.py side_by_side%.py \
-	wrong_labels.py),$(wildcard benchmarks/*.py))
+	wrong_labels.py cleaning.py),$(wildcard benchmarks/*.py))
 CORE = not long and not slow and not newest and not flink and not spark and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
 NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input kfp manifest notebooks \
