@@ -185,7 +185,8 @@ _OTHERS = {
     "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
     "--durations",  # of pytest
-    *("--draws", "--pairs", "--photographs", "--python", "--rows", "--sets"),  # of benchmarks/
+    # Of benchmarks/.
+    *("--draws", "--pairs", "--photographs", "--pictures", "--python", "--rows", "--sets"),
 }
 
 
