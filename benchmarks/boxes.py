@@ -1,14 +1,16 @@
 """How much boxes cost: conversion and input with seven boxes an image, beside one label an image.
 
-    python benchmarks/boxes.py PHOTOGRAPHS [--rounds 3] [--epochs 2]
+    python benchmarks/boxes.py PHOTOGRAPHS [--rounds 3] [--epochs 2] [--frameworks numpy tensorflow]
 
-Both lists name the same images, and rounds alternate. Times are processor seconds of all processes,
-which say more than the clock where a machine is shared. The photographs are copied eight times.
+Both lists name the same images, and rounds alternate; a first one, of one epoch, is not counted.
+Times are processor seconds of all processes, which say more than the clock where a machine is
+shared. The photographs are copied eight times. Of frameworks, what is asked for must be installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -25,6 +27,7 @@ from PIL import Image
 import darkroom
 
 KINDS = ("label", "boxes")
+AUGMENTS = {"whole": "none", "windows and mirrors": "crop,flip"}
 COPIES, BOXES, CLASSES = 8, 7, 20
 
 
@@ -64,40 +67,43 @@ def convert(folder: Path, kind: str) -> None:
     subprocess.run([*command, *out], check=True, capture_output=True)
 
 
-def read(folder: Path, kind: str, augment: str, epochs: int) -> None:
+def read(folder: Path, framework: str, augment: str, epochs: int, kind: str) -> None:
     """Reads epochs of a kind."""
     options = {"image_size": 224, "batch_size": 64, "training": True, "augment": augment}
-    data = darkroom.load(f"{folder}/{kind}", framework="numpy", num_threads=1, **options)
+    data = darkroom.load(f"{folder}/{kind}", framework=framework, num_threads=1, **options)
     for _ in range(epochs):
         for _ in data["train"]:
             pass
 
 
-def main() -> None:
+def compare(name: str, rounds: int, work: Callable[[str], object]) -> None:
     """Prints the share of the speed of labels that boxes have."""
+    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for _ in range(rounds):
+        for kind in KINDS:
+            found[kind].append(measure(partial(work, kind)))
+    label, boxes = (statistics.median(found[kind]) for kind in KINDS)
+    shown = f"{name}: {label / boxes:.3f} of the speed of labels"
+    print(f"{shown} ({label:.2f} s, {boxes:.2f} s)", flush=True)
+
+
+def main() -> None:
+    """Compares conversion, and the input of each framework."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("photographs", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--frameworks", nargs="+", default=["numpy", "tensorflow"])
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_lists(given.photographs, folder)
-        works: dict[str, Callable[[str], object]] = {
-            "conversion": lambda kind: convert(folder, kind),
-            "input, whole": lambda kind: read(folder, kind, "none", given.epochs),
-            "input, windows and mirrors": lambda kind: read(
-                folder, kind, "crop,flip", given.epochs
-            ),
-        }
-        for name, work in works.items():
-            found: dict[str, list[float]] = {kind: [] for kind in KINDS}
-            for _ in range(given.rounds):
-                for kind in KINDS:
-                    found[kind].append(measure(partial(work, kind)))
-            label, boxes = (statistics.median(found[kind]) for kind in KINDS)
-            shown = f"{name}: {label / boxes:.3f} of the speed of labels"
-            print(f"{shown} ({label:.2f} s, {boxes:.2f} s)", flush=True)
+        compare("conversion", given.rounds, partial(convert, folder))
+        for framework, (shown, augment) in itertools.product(given.frameworks, AUGMENTS.items()):
+            work = partial(read, folder, framework, augment, given.epochs)
+            for kind in KINDS:
+                read(folder, framework, augment, 1, kind)
+            compare(f"input of {framework}, {shown}", given.rounds, work)
 
 
 if __name__ == "__main__":
