@@ -196,10 +196,10 @@ def test_one_image_in_two_splits_stops_the_gate(jpeg_set, tmp_path):
     assert (findings["leakage"].policy, findings["leakage"].count) == (FAIL, 1)
     (row,) = findings["leakage"].rows
     assert (row["row"], row["split"], row["other_row"], row["other_split"]) == (
-        1,
-        "train",
         41,
         "eval",
+        1,
+        "train",
     )
 
 

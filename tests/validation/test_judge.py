@@ -183,7 +183,7 @@ def test_ignored_images_and_pairs_are_in_no_finding(judge):
     report, pairs = judge_all("after")
     assert report.ignored == 4
     assert pairs == {
-        "leakage": [(5, 7)],
+        "leakage": [(7, 5)],
         "near_leakage": [(10, 11)],
         "near_conflicts": [(8, 11), (10, 11)],
         "near_duplicates": [(8, 9)],
@@ -192,7 +192,7 @@ def test_ignored_images_and_pairs_are_in_no_finding(judge):
     assert report.written == 11
     assert "Not shown: 4 images or pairs, as decided." in format_table(report)
     ignore(11)
-    assert judge_all("all")[1] == {"leakage": [(5, 7)], "near_duplicates": [(8, 9)]}
+    assert judge_all("all")[1] == {"leakage": [(7, 5)], "near_duplicates": [(8, 9)]}
 
 
 def test_clean_dataset_passes(judge):
@@ -226,13 +226,13 @@ def test_leakage_names_both_records(judge):
             "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
             (
                 {
-                    "row": 5,
-                    "uri": "/data/5.jpg",
-                    "split": "train",
+                    "row": 6,
+                    "uri": "/data/6.jpg",
+                    "split": "eval",
                     "label": "cat",
-                    "other_row": 6,
-                    "other_uri": "/data/6.jpg",
-                    "other_split": "eval",
+                    "other_row": 5,
+                    "other_uri": "/data/5.jpg",
+                    "other_split": "train",
                     "other_label": "cat",
                     "records": 2,
                 },
@@ -252,7 +252,7 @@ def test_a_jpeg_and_its_decoded_copies_are_the_same_image(judge, place):
     report = judge([*CLEAN, jpeg, copies[place], other])
     (leak,) = report.findings
     assert (leak.check, leak.count) == ("leakage", 1)
-    assert [leak.rows[0][name] for name in ("row", "other_row")] == [5, 7]
+    assert [leak.rows[0][name] for name in ("row", "other_row")] == [7, 5]
     findings = found(judge([*CLEAN, jpeg, again, copies[place]], folder="again"))
     assert {check: finding.count for check, finding in findings.items()} == {
         "leakage": 1,
@@ -315,15 +315,28 @@ def test_a_record_without_label_conflicts_with_no_other(judge):
     assert found(judge([*CLEAN, *twins])) == {}
 
 
-def test_only_ten_rows_are_listed(judge):
+def test_every_copy_is_in_a_pair_with_the_one_that_may_stay(judge):
     twins = [
-        record(10 + 2 * number + side, split, "cat", f"same {number}")
-        for number in range(12)
-        for side, split in enumerate(("train", "eval"))
+        *(record(row, "train", "cat", "same") for row in (5, 6)),
+        record(7, "test", "cat", "same"),
+        record(8, "eval", "cat", "same"),
+        *(record(row, split, "cat", "other") for row, split in ((9, "train"), (10, "eval"))),
+        *(record(row, "test", "dog", "third") for row in (11, 12, 13)),
+        *(record(20 + at, "train", label, "two") for at, label in enumerate(("cat", "dog", "cat"))),
     ]
-    finding = found(judge([*CLEAN, *twins]))["leakage"]
-    assert finding.count == 12
-    assert [row["row"] for row in finding.rows] == list(range(10, 30, 2))
+    findings = found(judge([*CLEAN, *twins]))
+    listed = {
+        check: [(row["row"], row["other_row"]) for row in finding.rows]
+        for check, finding in findings.items()
+        if check in ("leakage", "duplicates", "label_conflicts")
+    }
+    # First comes a pair of each image.
+    assert listed == {
+        "leakage": [(7, 5), (10, 9), (7, 6), (7, 8)],
+        "duplicates": [(5, 6), (11, 12), (20, 22), (11, 13)],
+        "label_conflicts": [(20, 21)],
+    }
+    assert [findings[check].count for check in listed] == [2, 1, 3]
 
 
 def test_too_many_rejects_are_a_finding(judge):
@@ -420,7 +433,7 @@ def test_hostile_text_is_never_run_or_interpreted(judge):
         record(6, "eval", evil, "same", uri="/data/[a]*?.jpg"),
     ]
     report = judge([*CLEAN, *twins], folder="it's [a] *folder*?")
-    assert found(report)["leakage"].rows[0]["uri"] == evil
+    assert found(report)["leakage"].rows[0]["other_uri"] == evil
     text = format_table(report)
     assert "\x1b" not in text
     assert "<U+001B>[2J" in text
@@ -446,8 +459,8 @@ def test_the_table_lists_ten_rows_of_each_finding(judge):
             "Stopped by 1 finding.",
             "16 rows in the source: 4 written, 12 rejected, 0 deduplicated.",
             "Looked for: equal pixels and small changes; crops and turned copies need features: "
-            "option embed, or darkroom embed. 4 images without perceptual hash: plain, tiny, not "
-            "decoded or of an older dataset.",
+            "option embed, or darkroom embed. Without perceptual hash: 4 images, plain, tiny or "
+            "damaged, or of an old dataset.",
             "",
             "FAIL  rejects       12  12 of 16 rows were rejected "
             "(75.00%, allowed 1.00%): missing 12.",
@@ -470,7 +483,7 @@ def test_the_table_shows_both_records_of_a_pair(judge):
     ]
     lines = format_table(judge([*CLEAN, *twins])).splitlines()
     assert (
-        "      row 5 /data/5.jpg (train, cat)  =  row 6 /data/6.jpg (eval, cat)  (3 records)"
+        "      row 7 /data/7.jpg (test, cat)  =  row 5 /data/5.jpg (train, cat)  (3 records)"
         in lines
     )
 

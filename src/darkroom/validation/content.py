@@ -4,8 +4,8 @@ A JPEG and the PNG that was made of it have the same pixels.
 
 Two records of one image are a duplicate if they have the same split and label, a label conflict if
 only the labels differ, and leakage if only the splits differ. If both differ, they are reported as
-both, because fixing one does not fix the other. Each finding counts images, and lists one pair of
-records for each image.
+both, because fixing one does not fix the other. Each finding counts images. It lists pairs of their
+records: one record, which may stay, with each of the others.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from darkroom.dataset.index_queries import select_twins
-from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
+from darkroom.dataset.splits import SPLITS
+from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
-from darkroom.validation.report.findings import Finding, Row
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
 
 
 def check_leakage(context: Context) -> Iterator[Finding]:
@@ -56,7 +57,7 @@ def check_label_conflicts(context: Context) -> Iterator[Finding]:
 def check_duplicates(context: Context) -> Iterator[Finding]:
     """Finds images that occur more than once in a split with the same label."""
     context.connection.execute(_CREATE_TWINS)
-    count = fetch_number(context.connection, _COUNT_DUPLICATES)
+    count, rows = _fetch_pairs(context, _DUPLICATES, _ARE_DUPLICATES)
     if count:
         surplus = fetch_number(context.connection, _COUNT_SURPLUS)
         verb = "image occurs" if count == 1 else "images occur"
@@ -67,18 +68,30 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
             f"{count:,} {verb} more than once in a split with the same label: "
             f"{format_count(surplus, 'record')} too many.",
             "Delete the copies: each of them counts again in training or in the scores.",
-            fetch_rows(context.connection, _FIRST_DUPLICATES, [MAX_LISTED_ROWS]),
+            rows,
         )
 
 
 def _fetch_twins(
     context: Context, differing: Literal["split", "said"]
 ) -> tuple[int, tuple[Row, ...]]:
-    """Returns how many images differ in a column, and two records of each of the first ten."""
+    """Returns how many images differ in a column, and pairs of their records."""
     context.connection.execute(_CREATE_TWINS)
-    count = fetch_number(context.connection, _COUNT_DIFFERING.format(differing=differing))
-    sql = _FIRST_DIFFERING.format(differing=differing)
-    return count, fetch_rows(context.connection, sql, [MAX_LISTED_ROWS]) if count else ()
+    groups, pairs = _DIFFERING.format(differing=differing), f"one.{differing} <> other.{differing}"
+    return _fetch_pairs(context, groups, pairs)
+
+
+def _fetch_pairs(context: Context, groups: str, pairs: str) -> tuple[int, tuple[Row, ...]]:
+    """Returns how many groups of records there are, and pairs: one record of each with the others.
+
+    Args:
+        context: What is checked.
+        groups: Query of the groups: `content`, `records` and `first`, the row of the one.
+        pairs: Which others, in SQL; `one` and `other` are two records with the same content.
+    """
+    count = fetch_number(context.connection, f"SELECT count(*) FROM ({groups})")
+    sql = _PAIRS.format(groups=groups, pairs=pairs)
+    return count, fetch_rows(context.connection, sql, [MAX_RANKED_ROWS] * 2) if count else ()
 
 
 # All records with content that occurs more than once. Usually this table is small.
@@ -86,61 +99,41 @@ _TWINS = select_twins("row, uri, split, label, said, coalesce(pixels, sha256) AS
 _CREATE_TWINS = f"""
 CREATE TEMP TABLE IF NOT EXISTS twins AS FROM ({_TWINS}) ANTI JOIN ignored_twins USING (row)
 """
+# The first record of a group is one that is held out of training, if there is one. A record without
+# a label conflicts with no other, because min, max and <> leave nulls out.
+_GROUPS = f"""
+SELECT content, count(*) AS records, min(row) AS least,
+    max_by(row, [list_position({[*SPLITS]}, split), -row]) AS first
+FROM twins
+"""
+_DIFFERING = (
+    _GROUPS
+    + "WHERE {differing} IS NOT NULL GROUP BY content HAVING min({differing}) <> max({differing})"
+)
+_DUPLICATES = _GROUPS + "GROUP BY content, split, said HAVING records > 1"
+_ARE_DUPLICATES = (
+    "one.row <> other.row AND one.split = other.split AND one.said IS NOT DISTINCT FROM other.said"
+)
 # The listed groups are chosen first, and only they are joined with their records: records of all
-# groups would not fit into memory. A record without a label conflicts with no other, because min,
-# max and <> leave nulls out.
-_TWO_SIDES = """
-    one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
+# groups would not fit into memory. First comes a pair of each group, then what else it has.
+_PAIRS = """
+WITH listed AS ({groups} ORDER BY least LIMIT ?), pairs AS (
+    SELECT first, other.row AS other_row, records, least,
+        row_number() OVER (PARTITION BY first ORDER BY other.row) AS number
+    FROM listed JOIN twins AS one ON one.row = first
+        JOIN twins AS other ON other.content = one.content
+    WHERE {pairs} ORDER BY number, least LIMIT ?
+)
+SELECT one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
     other.row AS other_row, other.uri AS other_uri, other.split AS other_split,
     other.label AS other_label, records
+FROM pairs JOIN twins AS one ON one.row = first JOIN twins AS other ON other.row = pairs.other_row
+ORDER BY number, least
 """
-_COUNT_DIFFERING = """
-SELECT count(*) FROM (
-    SELECT content FROM twins GROUP BY content HAVING min({differing}) <> max({differing})
-)
-"""
-_FIRST_DIFFERING = (
-    """
-WITH listed AS (
-    SELECT content, count(*) AS records, min(row) AS first FROM twins
-    WHERE {differing} IS NOT NULL
-    GROUP BY content HAVING min({differing}) <> max({differing}) ORDER BY first LIMIT ?
-), sides AS (
-    SELECT content, records, row, {differing},
-        {{'row': row, 'uri': uri, 'split': split, 'label': label, 'said': said}} AS side
-    FROM twins JOIN listed USING (content) WHERE {differing} IS NOT NULL
-), firsts AS (
-    SELECT content, min_by(side, row) AS one FROM sides GROUP BY content
-), pairs AS (
-    SELECT one, any_value(records) AS records, min_by(side, row) AS other
-    FROM sides JOIN firsts USING (content) WHERE {differing} <> one.{differing}
-    GROUP BY content, one
-)
-SELECT"""
-    + _TWO_SIDES
-    + "FROM pairs ORDER BY row"
-)
 _COUNT_LEAKING_CONFLICTS = """
 SELECT count(*) FROM (
     SELECT content FROM twins GROUP BY content
     HAVING min(said) <> max(said) AND min(split) <> max(split)
 )
 """
-_DUPLICATES = """
-    SELECT content, split, said, count(*) AS records, min(row) AS first
-    FROM twins GROUP BY content, split, said HAVING count(*) > 1
-"""
-_COUNT_DUPLICATES = f"SELECT count(*) FROM ({_DUPLICATES})"
 _COUNT_SURPLUS = f"SELECT sum(records - 1) FROM ({_DUPLICATES})"
-_FIRST_DUPLICATES = f"""
-WITH listed AS ({_DUPLICATES} ORDER BY first LIMIT ?), pairs AS (
-    SELECT sides[1] AS one, sides[2] AS other, records FROM (
-        SELECT any_value(records) AS records,
-            min({{'row': row, 'uri': uri, 'split': split, 'label': twins.label}}, 2) AS sides
-        FROM twins JOIN listed USING (content, split)
-        WHERE twins.said IS NOT DISTINCT FROM listed.said
-        GROUP BY content, split, twins.said
-    )
-)
-SELECT {_TWO_SIDES} FROM pairs ORDER BY row
-"""

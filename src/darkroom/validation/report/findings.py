@@ -60,6 +60,7 @@ _VALUE_NAMES = {
     "probability": "probability of its label",
     "z": "distance (standard deviations)",
     "features": "probability of this side",
+    "records": "records of this image",
 }
 
 
@@ -92,11 +93,11 @@ class Finding:
         count: How many images, rows or classes it is about; `message` says which.
         message: The finding, in one sentence.
         hint: What to do about it.
-        rows: The first ten, or of a ranked finding the worst thousand, as dicts for JSON. A record
-            has `row`, `uri`, `split` and `label`; the other record of a pair has the same names
-            with the prefix `other_`. Pairs that look alike have their `difference`, in bits of
-            256, and begin with the least. A label that is probably wrong has `suggested`, and its
-            `probability`, or for numbers `z`, the distance in standard deviations.
+        rows: The first ten, or of pairs and of what is ranked the first thousand, as dicts for
+            JSON. A record has `row`, `uri`, `split` and `label`; the other record of a pair has the
+            same names with the prefix `other_`. Pairs that look alike have their `difference`, in
+            bits of 256, and begin with the least. A label that is probably wrong has `suggested`,
+            and its `probability`, or for numbers `z`, the distance in standard deviations.
         measured: Of a difference, what was measured, and how much was found and allowed.
         next_rows: Of labels that are probably wrong the next ones by doubt, for people who look on.
     """
@@ -130,13 +131,15 @@ def name_value(name: str) -> str:
 def format_more(finding: Finding) -> str:
     """Returns how many rows follow the first ones, and where they are; empty for none."""
     shown, listed = len(finding.first_rows), len(finding.rows)
-    if not shown or finding.count <= shown:
+    # An image may have several pairs.
+    count = max(finding.count, listed)
+    if not shown or count <= shown:
         return ""
-    more = f"{finding.count - shown:,} more"
+    more = f"{count - shown:,} more"
     if listed == shown:
         return more
-    which = "all" if listed >= finding.count else f"the first {listed:,}"
-    return f"{more}: {which} are in report.json, --json and the gallery"
+    which = "all" if listed >= count else f"the first {listed:,}"
+    return f"{more}: {which} are in report.json and --json"
 
 
 def format_row(row: Row) -> str:
@@ -162,7 +165,12 @@ def list_sides(row: Row) -> tuple[Row, Row]:
 
 def list_facts(row: Row) -> dict[str, Any]:
     """Returns what a finding says of its records besides what they are, by names for people."""
-    known = {name: value for name, value in row.items() if value is not None}
+    # That there are two records goes without saying.
+    known = {
+        name: value
+        for name, value in row.items()
+        if value is not None and (name, value) != ("records", 2)
+    }
     return {name_value(name): value for name, value in known.items() if name not in _RECORD}
 
 

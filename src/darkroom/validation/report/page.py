@@ -51,8 +51,6 @@ _HISTOGRAM_TITLES = {
     "luminance": "Mean luminance, 0 to 255",
 }
 _LONG_COLUMNS = frozenset({"uri", "detail", "long"})
-# Of a pair, that goes without saying.
-_TWO = ("records", 2)
 _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
 # By URI of the source image.
@@ -167,8 +165,7 @@ def _list_pair(row: Row, thumbnails: Thumbnails) -> Iterator[Cell]:
 
     What the check says of both of them is with the second one.
     """
-    facts = {name: value for name, value in list_facts(row).items() if (name, value) != _TWO}
-    more = ", ".join(f"{name} {value}" for name, value in facts.items())
+    more = ", ".join(f"{name} {value}" for name, value in list_facts(row).items())
     for side, said in zip(list_sides(row), ("", more), strict=True):
         tags = (side[name] for name in ("split", "label"))
         html = element(
