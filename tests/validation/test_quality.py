@@ -71,6 +71,14 @@ def test_what_a_person_would_mark_is_marked(tmp_path, count):
     assert [name for name in PLANTED if name not in found[name]] == []
 
 
+def test_the_strongest_blur_is_marked_however_few_levels_are_left(tmp_path):
+    usual = {f"usual-{number}": draw(number) for number in range(30)}
+    soft = Image.fromarray(make_noise(100, 3, 4)).resize(SIZE, Image.Resampling.BICUBIC)
+    images = {**usual, "soft": shift(soft, 0.2, 100)}
+    darkroom.convert(write_images(tmp_path / "in", images), tmp_path / "records")
+    assert find_quality(tmp_path / "records") == {"soft": "blurred"}
+
+
 def test_images_that_people_ignore_are_not_shown(tmp_path):
     images = {**{f"usual-{number}": draw(number) for number in range(10)}, **PLANTED}
     source = write_images(tmp_path / "in", images)
