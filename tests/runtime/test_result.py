@@ -137,8 +137,8 @@ def test_a_validation_shows_the_first_rows_of_each_finding():
     )
     html = ValidationResult("data", make_report(findings=findings))._repr_html_()
     assert (
-        "rejects 20 of 23 rows. Fix them. row 1 <b>1.png (train) "
-        "row 2 <b>2.png (train) row 3 <b>3.png (train) and 17 more small_classes"
+        "FAIL rejects 20 of 23 rows. Fix them. row 1 <b>1.png (train) "
+        "row 2 <b>2.png (train) row 3 <b>3.png (train) and 17 more WARN small_classes"
     ) in Page(html).text
     assert "<b>1" not in html
 

@@ -113,7 +113,10 @@ class ValidationResult(Result):
     def describe(self) -> Outcome:
         """Returns verdict, counts, and the first rows of each finding."""
         report = self.report
-        findings = [Fact(each.check, _format_finding(each)) for each in report.findings]
+        findings = [
+            Fact(f"{each.policy.upper()} {each.check}", _format_finding(each))
+            for each in report.findings
+        ]
         rows = [
             format_accounting(report),
             format_scope(report),

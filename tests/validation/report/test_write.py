@@ -170,7 +170,7 @@ def test_programs_get_all_ranked_rows_and_people_the_first_ten():
     for text in (format_table(report), encode_markdown(report), encode_html(report, {})):
         assert "/10.jpg" in text
         assert "/11.jpg" not in text
-        assert "and 4 more: the first 12 are in report.json, --json and the gallery" in text
+        assert "and 4 more: the first 12 are in report.json and --json" in text
 
 
 def test_values_of_rows_have_names_that_say_what_of():
@@ -268,19 +268,27 @@ def test_only_the_first_classes_are_shown():
         assert "and 50 more: all are in report.json" in text
 
 
-def test_thumbnails_are_read_once_and_at_most_eighty(tmp_path):
+def test_thumbnails_are_read_once_in_turns_and_at_most_160(tmp_path):
     read = []
 
     def read_image(uri):
         read.append(uri)
         return read_fake(uri)
 
-    samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(100))
-    report = make_report(samples=samples)
+    findings = [
+        Finding(
+            check, "warn", 10, check, rows=[side(row, f"/{check}{row}.png") for row in range(10)]
+        )
+        for check in ("drift", "quality")
+    ]
+    samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(200))
+    report = make_report(findings=tuple(findings), samples=samples)
     write_report(report, str(tmp_path), sources=SourceImages(read_image))
-    assert len(read) == len(set(read)) == 80
-    assert read[:2] == ["/a.png", "plain"]
-    assert (tmp_path / "report.html").read_text().count("<img ") == 80
+    assert len(read) == len(set(read)) == 160
+    assert read[:4] == ["/drift0.png", "/quality0.png", "/0.png", "/drift1.png"]
+    text = (tmp_path / "report.html").read_text()
+    assert text.count("<img ") == 160
+    assert "Of 220 images here, 160 have a picture." in text
 
 
 def test_a_report_replaces_a_report_and_no_file_of_the_user(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 from darkroom import storage
@@ -20,7 +20,7 @@ from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.sources import SourceImages
 
-MAX_THUMBNAILS = 80
+MAX_THUMBNAILS = 160
 
 
 class Records(NamedTuple):
@@ -50,14 +50,15 @@ class Pictures(NamedTuple):
 def make_pictures(
     report: DatasetReport, records: Records | None, sources: SourceImages
 ) -> Pictures:
-    """Makes thumbnails of the first eighty images that a report names.
+    """Makes thumbnails of the first 160 images that a report names.
 
     Args:
         report: The report.
         records: Where its records are; None where that is not known.
         sources: Reads the images that are not read from records.
     """
-    rows = dict(islice(_list_pictured(report), MAX_THUMBNAILS))
+    named = [*_list_pictured(report)]
+    rows = dict(named[:MAX_THUMBNAILS])
     thumbnails, drawn = {}, {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
@@ -70,9 +71,10 @@ def make_pictures(
     pictures = {
         uri: make_picture(source, uri, *drawn.get(uri, ())) for uri, source in thumbnails.items()
     }
-    return Pictures(
-        pictures, f"{count} of {len(rows)} pictures are missing: {why}." if count else ""
-    )
+    missing = [f"{count} of {len(rows)} pictures are missing: {why}."] if count else []
+    if len(named) > len(rows):
+        missing.append(f"Of {len(named)} images here, {len(rows)} have a picture.")
+    return Pictures(pictures, " ".join(missing))
 
 
 def show_pictures(report: DatasetReport, records: Records) -> Html | None:
@@ -82,12 +84,13 @@ def show_pictures(report: DatasetReport, records: Records) -> Html | None:
 
 
 def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
-    """Yields URI and row of the records that findings name, then of the samples, each once."""
+    """Yields URI and row of the records of findings and of the samples, in turns, each once."""
     seen = set()
     # Rejected and lost rows may name files that are not images.
-    found = [finding for finding in report.findings if finding.check != "accounting"]
-    named = [row for finding in found for row in finding.first_rows if "reason" not in row]
-    for row in (*named, *report.samples):
+    found = [each.first_rows for each in report.findings if each.check != "accounting"]
+    for row in filter(None, chain.from_iterable(zip_longest(*found, report.samples))):
+        if "reason" in row:
+            continue
         for side in ("", "other_"):
             uri = row.get(f"{side}uri")
             if uri and uri not in seen:
