@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCOPE = (
     "Looked for: equal pixels and small changes; crops and turned copies need features: option "
-    "embed, or darkroom embed. 52 images without perceptual hash: plain, tiny, not decoded or of "
-    "an older dataset."
+    "embed, or darkroom embed. Without perceptual hash: 52 images, plain, tiny or damaged, or of "
+    "an old dataset."
 )
 DATA_NODES = [
     *("ImportSchemaGen", "ManifestGen", "ImageToTFRecord", "ImageStatisticsGen"),

@@ -40,12 +40,15 @@ def test_what_moved_is_named_with_its_size_and_images():
     assert min(light.images.values()) > 150
     [dark] = compare_sides(side(90, 60, name="test"), side(900))
     assert max(dark.images.values()) < 60
-    assert labels.detail == "cat: 80.0% of test, 50.0% of train; dog: 20.0% of test, 50.0% of train"
+    assert labels.detail == (
+        "cat: 80.0% of test, 50.0% of train; dog: 20.0% of test, 50.0% of train. "
+        "Half the sum of such differences is 0.300, and 0.114 is allowed"
+    )
     assert [*labels.images] == [3, 4]
     [size] = compare_sides(side(50, size=399, name="test"), side(50))
     assert size.detail == (
-        "100% of test and 0% of train are at most 399. The middle half of test is from 399 to 399, "
-        "that of train from 400 to 400"
+        "100% of test and 0% of train are at most 399: a difference of 1.000, and 0.440 is "
+        "allowed. The middle half of test is from 399 to 399, that of train from 400 to 400"
     )
 
 
@@ -121,9 +124,10 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
     code, suspects, [drift] = validate("--baseline", str(old))
     assert (code, suspects, drift["count"]) == (1, None, 10)
     assert drift["message"] == (
-        "The dataset differs from the baseline in brightness, from 0 to 255: found 1.0, allowed "
-        "0.328. 0% of the dataset and 100% of the baseline are at most 89. The middle half of the "
-        "dataset is from 142.2 to 186.8, that of the baseline from 22.25 to 66.75."
+        "The dataset differs from the baseline in brightness (0 to 255): 0% of the dataset and "
+        "100% of the baseline are at most 89: a difference of 1.000, and 0.328 is allowed. The "
+        "middle half of the dataset is from 142.2 to 186.8, that of the baseline from 22.25 to "
+        "66.75."
     )
     assert drift["measured"] == {"what": "brightness", "found": 1.0, "allowed": 0.328}
     assert drift["rows"][0] == {

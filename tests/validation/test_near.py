@@ -144,7 +144,7 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
     assert written["num_unlike"] == 5
     page = (tmp_path / "report/report.html").read_text()
     text = (tmp_path / "report/report.md").read_text()
-    scope = f"{SCOPE} 5 images without perceptual hash: plain, tiny, not decoded or of an older"
+    scope = f"{SCOPE} Without perceptual hash: 5 images, plain, tiny or damaged, or of an old"
     for each in (page, text):
         assert scope in each
         assert "Images that look alike in different splits" in each

@@ -36,9 +36,9 @@ _NUMBERS = {
     "brightness": "luminance",
 }
 _MEASURES = {
-    "size": "size, as the side of a square with as many pixels",
-    "aspect": "aspect, as width by height",
-    "brightness": "brightness, from 0 to 255",
+    "size": "size (root of the number of pixels)",
+    "aspect": "aspect (width divided by height)",
+    "brightness": "brightness (0 to 255)",
 }
 _HINTS = {
     BY_COLUMN: "leave the split column empty, so that rows are assigned at random",
@@ -137,7 +137,8 @@ def compare_sides(side: Side, other: Side) -> Iterator[Moved]:
             parts = np.concatenate([np.quantile(each, (0.25, 0.75)) for each in (values, others)])
             detail = (
                 f"{below[0][at]:.0%} of {side.name} and {below[1][at]:.0%} of {other.name} are at "
-                f"most {both[at]:.4g}. The middle half of {side.name} is from {parts[0]:.4g} to "
+                f"most {both[at]:.4g}: a difference of {distance:.3f}, and {allowed:.3f} is "
+                f"allowed. The middle half of {side.name} is from {parts[0]:.4g} to "
                 f"{parts[1]:.4g}, that of {other.name} from {parts[2]:.4g} to {parts[3]:.4g}"
             )
             # The farthest from the middle of the other side, where this one has more.
@@ -162,6 +163,9 @@ def compare_sides(side: Side, other: Side) -> Iterator[Moved]:
         detail = "; ".join(
             f"{names[n]}: {shares[0, n]:.1%} of {side.name}, {shares[1, n]:.1%} of {other.name}"
             for n in first
+        )
+        detail += (
+            f". Half the sum of such differences is {distance:.3f}, and {allowed:.3f} is allowed"
         )
         most = names[(shares[0] - shares[1]).argmax()]
         yield Moved("labels", distance, allowed, detail, dict.fromkeys(side.examples[most]))
@@ -192,8 +196,8 @@ def tell_apart(looks: Looks, is_side: Array, is_other: Array, rows: Array) -> li
     if auroc <= allowed:
         return []
     detail = (
-        "A classifier of features tells the sides apart: of two images, one of each side, it is so "
-        "often right which is which (AUROC); 0.5 is chance. The images are those it is surest of"
+        f"of two images, one of each side, a classifier tells which is which in {auroc:.1%} of "
+        f"cases (AUROC), and {allowed:.1%} is allowed; 50% is chance. It is surest of these images"
     )
     far = np.argsort(np.where(sides == 1, -told, np.inf)[:, 0], kind="stable")[:MAX_LISTED_ROWS]
     shown = {int(rows[place]): round(float(told[place, 0]), 3) for place in far}
@@ -209,8 +213,7 @@ def _report(context: Context, what: str, moved: Sequence[Moved], hint: str) -> I
             for row, value in each.images.items()
         ]
         numbers = {"found": round(float(each.found), 3), "allowed": round(float(each.allowed), 3)}
-        found = "found {found}, allowed {allowed}".format(**numbers)
-        message = f"{what} in {_MEASURES.get(each.what, each.what)}: {found}. {each.detail}."
+        message = f"{what} in {_MEASURES.get(each.what, each.what)}: {each.detail}."
         yield Finding(
             "drift",
             context.options.policies["drift"],

@@ -240,7 +240,7 @@ def _format_looks(report: DatasetReport) -> str:
     if report.num_unlike:
         images = format_count(report.num_unlike, "image")
         scope += (
-            f" {images} without perceptual hash: plain, tiny, not decoded or of an older dataset."
+            f" Without perceptual hash: {images}, plain, tiny or damaged, or of an old dataset."
         )
     return scope
 
