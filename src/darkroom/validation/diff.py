@@ -32,7 +32,7 @@ from darkroom.targets.kind import find_kind
 from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.judge import JudgedFiles, create_fields, create_rejects, name_labels
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
-from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 from darkroom.validation.validate import ValidationResult
@@ -234,8 +234,8 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
             count,
             f"The test split has {format_count(count, 'change')}, so scores cannot be compared "
             "with older ones.",
-            "Keep the test split as it is: split_ratios 90/10/0 (--split-ratios) adds no new image "
-            "to it. Or score the older model on the new one, too.",
+            "If that was decided, score the older model on the new one, too. If not, keep the test "
+            "split as it is: split_ratios 90/10/0 (--split-ratios) adds no new image to it.",
         )
     if policies["class_loss"] != OFF:
         share = options.max_class_loss
@@ -246,7 +246,8 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
                 policies["class_loss"],
                 len(rows),
                 f"Classes that lost more than {share:.0%} of their images: {names}.",
-                "See whether a part of the source is missing.",
+                "See whether a part of the source is missing. If that was decided, allow it: "
+                "max_class_loss (--max-class-loss).",
                 rows[:MAX_LISTED_ROWS],
             )
     connection.execute(_LEAKED)
@@ -272,7 +273,7 @@ def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
             continue
         total = sum(row["images"] for row in counts)
         parts = "; ".join(filter(None, (_count_by(name, counts) for name in ("split", "label"))))
-        sql = _EXAMPLES.format(change=change, prefix=prefix, side=side, most=MAX_LISTED_ROWS)
+        sql = _EXAMPLES.format(change=change, prefix=prefix, side=side, most=MAX_RANKED_ROWS)
         message = f"{title}: {total:,} ({parts})."
         yield Finding(change, INFO, total, message, "", fetch_rows(connection, sql))
 
@@ -284,7 +285,7 @@ def _list_objects(connection: duckdb.DuckDBPyConnection, changes: str) -> Iterat
         counts = fetch_rows(connection, _COUNT_OBJECTS, [change])
         if total := sum(row["images"] for row in counts):
             message = f"{title}: {total:,} ({_count_by('label', counts)})."
-            rows = fetch_rows(connection, _FIRST_OBJECTS, [change, MAX_LISTED_ROWS])
+            rows = fetch_rows(connection, _FIRST_OBJECTS, [change, MAX_RANKED_ROWS])
             yield Finding(change, INFO, total, message, "", rows)
 
 
