@@ -325,9 +325,16 @@ def correct(page: Page, seen: dict[str, object]) -> None:
     seen["enlarged"] = page.locator("dialog").inner_text()
     seen["wide"] = page.locator("dialog img").bounding_box()["width"]
     seen["axe, enlarged"] = find_faults(page)
-    page.keyboard.press("d")  # not of the page behind it
     page.keyboard.press("Escape")
     seen["focused"] = page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("e")
+    page.keyboard.press("d")
+    seen["decided enlarged"] = [
+        page.locator(".tile .fate").first.text_content(),
+        page.locator("dialog").count(),
+        page.evaluate("document.activeElement.innerText"),
+    ]
+    page.keyboard.press("u")
     page.keyboard.press("a")
     page.keyboard.press("t")
     seen["taken"] = page.locator(".tile .fate").all_inner_texts()

@@ -149,9 +149,11 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
     """Returns `items` and `lines` of a finding.
 
     A row of a finding names its record by `row`, and that of a pair the second one by `other_row`.
-    Of a pair, the image that is held out comes first, unless the finding would move one of them.
+    Of a pair, the image that is held out comes first, and else the larger one; unless the finding
+    would move one of them.
     """
     items, lines = [], []
+    split_of = rows.group % len(SPLITS)  # the last one is test
     numbers = [(row.get("row", -1), row.get("other_row", -1)) for row in finding.rows]
     found = rows.find_places(number for pair in numbers for number in pair).reshape(-1, 2)
     for row, pair in zip(finding.rows, found.tolist(), strict=True):
@@ -161,7 +163,6 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
             continue
         places = [place for place in pair if place >= 0]
         if "move_to" not in row:
-            # `SPLITS` ends with test.
-            places.sort(key=lambda place: -int(rows.group[place] % len(SPLITS)))
+            places.sort(key=lambda place: (-int(split_of[place]), -int(rows.side[place])))
         items.append({"places": places, "facts": list_facts(row)})
     return {"items": items, "lines": lines}

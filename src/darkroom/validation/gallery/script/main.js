@@ -17,22 +17,27 @@ const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
   ["e", "enlarge"], ["l", "more like this"], ["b", "back"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
   ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"], ["h", "keep held-out"],
-  ["H", "the same, or left, all pairs"], ["3", "both the left label"], ["4", "both the right one"], ["s", "side by side"],
+  ["H", "keep held-out, or left, of all pairs"], ["3", "both the left label"], ["4", "both the right one"], ["s", "side by side"],
   ["f", "flicker"], ["x", "difference"], ["n", "next finding"], ["0", "show all"], ["w", "whole map"],
-  ["o", "only what is in view"], ["c", "no lasso"], ["+", "zoom in"], ["-", "zoom out"], ["S", "save"],
+  ["o", "only what is in view"], ["c", "no lasso"], ["+", "zoom in"], ["-", "zoom out"], ["S", "save"], ["?", "these keys"],
 ];
 
 // What to do about a finding, by the buttons that are here; its own hint names commands.
-function advise({ items, hint, suggested }) {
+function advise({ check, items, hint, suggested }) {
+  // It is about many images, and not about those that show it.
+  if (check === "drift") return hint;
   const pairs = items.map(({ places }) => places).filter((places) => places.length === 2);
   const ignore = "Ignore (i) says that they are no copies.";
   if (items.some((item) => item.facts["move to"])) return "Left to … (t) brings the left image to the split of its group.";
   if (facts.relabels === "one" && pairs.some(([one, other]) => showLabel(one) !== showLabel(other))) {
-    return `One of the labels is wrong: Both … gives both images the right one, or keep the image that has it (1, 2). ${ignore}`;
+    const both = check === "label_conflicts"
+      ? "keep the image that has the right one (1, 2); or give it to both (Both …), then keep one"
+      : "Both … gives both images the right one, or keep the image that has it (1, 2)";
+    return `One of the labels is wrong: ${both}. ${ignore}`;
   }
   if (pairs.some(findHeldOut)) return `Keep the held-out image (h), and the copy in training is dropped. ${ignore}`;
   if (pairs.length) {
-    const every = pairs.every(isPlainCopy) ? ", Keep left of all (H) the right one of each pair" : "";
+    const every = pairs.every(isPlainCopy) ? ", Keep left of all (H) the right one of each pair; look which is the original" : "";
     return `Keep left (1) or Keep right (2) drops the other image${every}. ${ignore}`;
   }
   if (suggested.size && facts.relabels) {
@@ -99,19 +104,34 @@ function makeView() {
 }
 
 function actByKey(event) {
-  const { key, target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("dialog")) return;
+  const { key } = event, dialog = event.target.closest("dialog");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (dialog) {
+    // What is enlarged can be decided at once.
+    if (key.length > 1 || key === " " || !dialog.querySelector("figure")) return;
+    dialog.close();
+    if (key === "e") return;
+  }
+  const target = document.activeElement;
   if (target.matches("input")) {
     if (key !== "Escape") return;
     target.value = "";
     target.dispatchEvent(new Event("input"));
     target.blur();
   } else if (key.startsWith("Arrow")) return moveFocus(event);
+  else if (key === "?") showKeys();
   else if (key === "r") ask("relabel");
   else if (key === "m") ask("move");
   else if (key === "n") openNext();
   else if (!pressButton(key, target.closest("li"))) return;
   event.preventDefault();
+}
+
+function showKeys() {
+  document.querySelector(".filters").open = true;
+  const keys = document.querySelector(".keys");
+  keys.open = true;
+  keys.scrollIntoView({ block: "nearest" });
 }
 
 // Opens the finding after the one that is shown.
@@ -129,6 +149,7 @@ function pressButton(key, item) {
   const button = own ?? document.querySelector(`.modes ${named}, .shown ${named}, .map[open] ${named}, #bar ${named}`);
   // Never one that is perhaps not seen: the first key shows it, the next one decides.
   if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
+  if (!button && keyHelp.some(([each]) => each === key)) say(`Nothing here has the key ${key}.`);
   button?.click();
   if (own?.dataset.action) item.nextElementSibling?.querySelector("[data-action]").focus();
   return button;

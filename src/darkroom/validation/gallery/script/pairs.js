@@ -1,7 +1,7 @@
 // Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
 
 import { facts, findHeldOut, isPlainCopy, showLabel, tileAt } from "./data.js";
-import { decide, decidePair, describeFate, findPairFate, keepOfAll } from "./decisions.js";
+import { decide, decidePair, describeFate, findFate, findPairFate, isDropped, keepOfAll } from "./decisions.js";
 import { describeFact, describeRow, enlarge } from "./describe.js";
 import { countOf, fill, h, keyButton, picture, showInSteps } from "./dom.js";
 
@@ -31,7 +31,7 @@ function makePair(item, number, total) {
   if (facts.relabels === "one" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
     const labels = [[left, right, "3"], [right, left, "4"]].map(([from, to, key]) =>
-      keyButton(`Both ${showLabel(from)}`, key, () => decide("relabel", [[showLabel(from), [to]]])),
+      keyButton(`Both ${showLabel(from)}`, key, () => decide("relabel", [[showLabel(from), [to]]]), { "data-to": to, "data-label": showLabel(from) }),
     );
     buttons.splice(2, 0, labels);
   }
@@ -40,19 +40,31 @@ function makePair(item, number, total) {
   buttons.push(keyButton("Enlarge", "e", () => enlarge(item.places)));
   const focus = (event) => event.target.closest("button") ?? card.querySelector("[data-action=left]").focus({ preventScroll: true });
   const card = h("li", { class: "pair", "data-pair": item.places.join(" "), onclick: focus },
-    h("figure", {}, h("div", { class: "stage" }, item.places.map((place) => picture(tileAt.get(place)))), sides),
+    h("figure", {}, makeStage(item.places), sides),
     h("p", { class: "facts" }, `pair ${number} of ${total}`, Object.entries(item.facts).map(describeFact)),
     h("div", { class: "actions", role: "group", "aria-label": `Pair ${number}` }, buttons));
   paintPair(card);
   return card;
 }
 
+function makeStage(places) {
+  const shown = places.map((place) => tileAt.get(place)), [width, height] = shown[0]?.size ?? [1, 1];
+  const stage = h("div", { class: "stage" }, shown.map(picture));
+  // A difference has the form of the left image.
+  stage.style.setProperty("--form", String(width / height));
+  return stage;
+}
+
 function paintPair(card) {
-  const fate = findPairFate(card.dataset.pair);
-  card.classList.toggle("decided", fate !== "");
+  const fate = findPairFate(card.dataset.pair), places = card.dataset.pair.split(" ").map(Number);
   for (const button of card.querySelectorAll("[data-action]")) {
     button.setAttribute("aria-pressed", String(button.dataset.action === fate));
   }
+  for (const button of card.querySelectorAll("[data-to]")) {
+    button.setAttribute("aria-pressed", String(findFate(Number(button.dataset.to)).relabel === button.dataset.label));
+  }
+  const hasOneLabel = card.querySelector("[data-to][aria-pressed=true]") !== null;
+  card.classList.toggle("decided", fate !== "" || hasOneLabel || places.some(isDropped));
   for (const node of card.querySelectorAll(".fate")) {
     const what = describeFate(Number(node.dataset.place));
     fill(node, what);
@@ -75,10 +87,11 @@ export function makePairs(items) {
   const every = kept
     ? keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepOfAll(pairs, findHeldOut, "one that is held out"))
     : keyButton(`Keep left of all ${countOf(pairs.length, "pair")}`, "H", () => keepOfAll(pairs, () => "left", "left one"));
-  const rule = "Left is the image that is held out of training: keep it, and scores can still be compared.";
-  const isRule = pairs.every((pair) => findHeldOut(pair) === "left");
+  const rule = pairs.every((pair) => findHeldOut(pair) === "left")
+    ? "Left is the image that is held out of training: keep it, and scores can still be compared."
+    : pairs.every(isPlainCopy) ? "Left is the larger image, where they differ in size." : "";
   return [
     h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept || pairs.every(isPlainCopy) ? every : null),
-    isRule ? h("p", { class: "facts" }, rule) : null, list, more,
+    rule ? h("p", { class: "facts" }, rule) : null, list, more,
   ];
 }

@@ -16,6 +16,12 @@ function filterByFinding(finding) {
   setFilter("finding", finding, finding.items.length ? (place) => isOf[place] === 1 : () => true);
 }
 
+function openFinding(finding) {
+  filterByFinding(finding);
+  // On a phone it is below this list.
+  if (filters.finding && matchMedia("(max-width: 899px)").matches) document.querySelector(".finding")?.scrollIntoView();
+}
+
 // Adds a value to the values that pass, or takes it out; without values, all rows pass.
 function toggleValue(name, value, makeTest) {
   const chosen = new Set(filters[name] ?? []);
@@ -74,7 +80,7 @@ function makeSection(title, id, ...content) {
 
 function makeFindings() {
   const choices = facts.findings.map((finding) =>
-    makeChoice(finding.title, () => filterByFinding(finding), finding.policy),
+    makeChoice(finding.title, () => openFinding(finding), finding.policy),
   );
   const paint = () =>
     choices.forEach((each, at) =>

@@ -99,6 +99,7 @@ export function leaveAlike() {
   const [place] = filters.alike;
   goBack();
   focusTile(place);
+  say("Back.");
 }
 
 function focusTile(place) {
