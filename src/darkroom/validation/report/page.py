@@ -151,7 +151,8 @@ def _list_rows(rows: Sequence[Row], thumbnails: Thumbnails) -> Table:
     if rows and "other_row" in rows[0]:
         header = ["", "one record", "", "other record"]
         return Table("", header, [[*_list_pair(row, thumbnails)] for row in rows])
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    # The longest text is last: a phone shows the others.
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key="uri".__eq__)
     body: list[list[Cell]] = [[_make_cell(name, row.get(name)) for name in names] for row in rows]
     header = [*map(name_value, names)]
     if any(row.get("uri") in thumbnails for row in rows):
