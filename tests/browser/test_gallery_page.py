@@ -186,7 +186,7 @@ def test_filters_show_the_rows_that_the_dataset_has(
 ):
     total, in_eval = checked.report.written, checked.report.splits["eval"]
     assert seen["finding"] == f"2 of {total} images"
-    assert seen["split"] == f"{in_eval} of {total} images"
+    assert seen["split"] == f"{in_eval} of {total} images: eval"
     assert seen["several"] == ["a\n2 images", "b\n2 images", "c\n1 image", "no label\n1 image"]
     assert SCRIPT in seen["first pair"]
     assert "leaked.jpg" in seen["first pair"]
@@ -325,7 +325,7 @@ def test_a_finding_is_above_the_map_and_names_buttons(
     count, _, rest = seen["legend, one"].partition(" ")
     first = seen["legend"][0]
     assert int(count) == sum(each.get(first, 0) for each in checked.report.classes.values())
-    assert rest == f"of {checked.report.written} images"
+    assert rest == f"of {checked.report.written} images: {first}"
 
 
 def test_one_key_keeps_the_left_one_of_copies_in_one_split(seen: dict[str, Any]):

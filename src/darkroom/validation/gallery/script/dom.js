@@ -57,14 +57,20 @@ function draw(name, attributes, text = "") {
 // A picture with what is drawn over it, whose places are shares of its sides.
 function drawShapes({ picture, shapes, size: [width, height] }) {
   const node = draw("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  const letter = Math.max(width, height) / 28;
+  const letter = Math.max(width, height) / 28, lines = [];
   node.append(draw("image", { href: picture, width, height, preserveAspectRatio: "none" }));
   for (const [text, left, top, right, bottom, tone] of shapes) {
     const x = left * width, y = top * height, color = colors[tone % colors.length];
     const sides = { width: (right - left) * width, height: (bottom - top) * height };
     // A dark line below the colored one, which is seen on any photograph.
     for (const stroke of ["#000", color]) node.append(draw("rect", { x, y, ...sides, stroke }));
-    node.append(draw("text", { x, y: Math.max(y - letter / 4, letter), "font-size": letter }, text));
+    // A name goes down until it is over no other one, and is left out where there is no room.
+    let base = Math.max(y - letter / 4, letter);
+    const end = x + text.length * letter * 0.6;
+    const isOver = (line) => Math.abs(line.base - base) < letter && x < line.end && line.x < end;
+    while (base < height && lines.some(isOver)) base += letter;
+    lines.push({ x, end, base });
+    if (base < height) node.append(draw("text", { x, y: base, "font-size": letter }, text));
   }
   return node;
 }

@@ -79,8 +79,10 @@ function makeView() {
   const isFiltered = Object.keys(filters).length > 0;
   if (isFiltered) {
     const clear = keyButton("Show all images", "0", clearFilters);
-    const [like] = filters.alike ?? [], what = like === undefined ? "" : `: ${nameFile(tileAt.get(like))} and those like it`;
-    const back = what && keyButton("Back", "b", leaveAlike);
+    const [like] = filters.alike ?? [];
+    const chosen = [...[...filters.label ?? []].map((label) => labelNames[label]), ...[...filters.split ?? []].map((split) => facts.splits[split])];
+    const what = like !== undefined ? `: ${nameFile(tileAt.get(like))} and those like it` : chosen.length ? `: ${chosen.join(", ")}` : "";
+    const back = like !== undefined && keyButton("Back", "b", leaveAlike);
     parts.push(h("p", { class: "shown" }, `${format(tallies.shown)} of ${countOf(count, "image")}${what}`, back, clear));
   }
   if (finding && items.length) {
