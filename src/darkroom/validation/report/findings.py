@@ -154,8 +154,11 @@ def format_row(row: Row) -> str:
         extra += [f"probably {row['suggested']}"] if "suggested" in row else []
         extra += [f"{name} {row[name]}" for name in MEASURES if name in row]
         return ": ".join([format_record(row), *(make_visible(str(each)) for each in extra)])
-    # An anomaly, a split or a class has few short values, and the check says what they are.
-    return ": ".join(make_visible(f"{value}") for value in row.values() if value)
+    # An anomaly, a split or a class. What a single number is, the check says.
+    numbers = [name for name, value in row.items() if isinstance(value, int)]
+    named = numbers if len(numbers) > 1 else ()
+    values = ((f"{name_value(name)} " if name in named else "", each) for name, each in row.items())
+    return ": ".join(make_visible(f"{name}{value}") for name, value in values if value)
 
 
 def list_sides(row: Row) -> tuple[Row, Row]:

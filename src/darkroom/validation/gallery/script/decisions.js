@@ -194,7 +194,7 @@ function offerText(text) {
     fill(said, "Copied.");
   };
   field.value = text;
-  const what = "Add this line to your file of decisions, which the next run takes: the option decisions.";
+  const what = "Add this line to your file of decisions. The next run takes the file by its option decisions.";
   openDialog("Copy decisions", h("p", {}, what), field, said, h("button", { class: "main", onclick: copy }, "Copy"));
 }
 
