@@ -104,6 +104,18 @@ def test_roboflow_has_a_folder_a_split(write, tmp_path):
     assert row[1] == "eval"
 
 
+def test_fiftyone_has_labels_beside_data(write, tmp_path):
+    write(make_coco(), "set/labels.json", "data")
+    assert [uri for uri, _ in read(tmp_path / "set")] == [
+        f"{tmp_path}/set/data/a.jpg",
+        f"{tmp_path}/set/data/b.jpg",
+    ]
+    for split in ("train", "val"):
+        write(make_coco(), f"splits/{split}/labels.json", "data")
+    found = [(uri[len(str(tmp_path)) :], split) for uri, split, _ in read(tmp_path / "splits")]
+    assert found[::2] == [("/splits/train/data/a.jpg", "train"), ("/splits/val/data/a.jpg", "eval")]
+
+
 def test_cvat_has_annotations_and_images(write, tmp_path):
     path = write(make_coco(), "set/annotations/instances_default.json", "../images")
     for source in (path, tmp_path / "set", tmp_path / "set/annotations"):

@@ -1,11 +1,13 @@
 """COCO: files of JSON with images, categories and annotations.
 
 A source is one file, or the folder of a dataset: of Roboflow (`train/_annotations.coco.json`), of
-CVAT (`annotations/instances_default.json`), or of COCO (`annotations/instances_train2017.json`).
+FiftyOne (`labels.json`, or `train/labels.json`), of CVAT (`annotations/instances_default.json`), or
+of COCO (`annotations/instances_train2017.json`).
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -22,9 +24,11 @@ from darkroom.manifest.formats.coco_objects import Annotation, CocoObjects, Id
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.formats.splits import find_split_name, parse_split_name
+from darkroom.manifest.sources.forms import find_form, read_evidence
 from darkroom.options.manifest import ManifestOptions
 
-_ROBOFLOW, _INSTANCES = "_annotations.coco.json", "instances*.json"
+_ROBOFLOW, _FIFTYONE = "_annotations.coco.json", "labels.json"
+_INSTANCES = "instances*.json"
 # Of annotations without boxes: a key that these have, and what they are.
 _OTHERS = {"caption": "captions", "segments_info": "panoptic segments", "keypoints": "keypoints"}
 _BOXES = ("bbox", "segmentation")
@@ -61,8 +65,8 @@ class CocoSource(AnnotationSource):
         if not paths:
             raise DataError(
                 f"{path} has no annotations of COCO.",
-                f"Expected {_ROBOFLOW}, in it or in folders of splits, or annotations/{_INSTANCES}."
-                " Else name the file.",
+                f"Expected {_ROBOFLOW} or {_FIFTYONE}, in it or in folders of splits, or "
+                f"annotations/{_INSTANCES}. Else name the file.",
             )
         self._files = [_CocoFile(each, options.image_dir) for each in paths]
         base = path if len(paths) > 1 else self._files[0].place.folder
@@ -86,15 +90,23 @@ def find_files(folder: str, names: Sequence[str]) -> list[str]:
     Raises:
         OSError: A folder cannot be read.
     """
-    if _ROBOFLOW in names:
-        return [storage.join(folder, _ROBOFLOW)]
-    splits = [storage.join(folder, name, _ROBOFLOW) for name in names if parse_split_name(name)]
-    if found := [path for path in splits if storage.exists(path)]:
-        return found
+    splits = [storage.join(folder, name) for name in names if parse_split_name(name)]
+    for file in (_ROBOFLOW, _FIFTYONE):
+        paths = [storage.join(each, file) for each in ([folder] if file in names else splits)]
+        if found := [path for path in paths if storage.exists(path) and _is_own(path)]:
+            return found
     if "annotations" in names:
         folder = storage.join(folder, "annotations")
         names = storage.list_folder(folder)
     return [storage.join(folder, name) for name in names if fnmatchcase(name, _INSTANCES)]
+
+
+def _is_own(path: str) -> bool:
+    """Tells whether a file of annotations is one of COCO: others, too, are named labels.json."""
+    if posixpath.basename(path) == _ROBOFLOW:
+        return True
+    form = find_form(read_evidence(path))
+    return form is not None and form.format == "coco"
 
 
 class _CocoFile:
