@@ -382,6 +382,13 @@ def test_labels_of_yolo_without_classes_are_told_what_they_lack(refuse, photos):
     assert "Put data.yaml, or classes.txt" in refuse(folder).hint
 
 
+def test_a_dataset_of_fiftyone_is_told_how_to_become_coco(refuse, photos):
+    folder = photos("data/a.png", "labels.json", json=FIFTYONE)
+    error = refuse(folder)
+    assert "labels.json is a file of annotations of FiftyOne" in error.message
+    assert "COCODetectionDataset" in error.hint
+
+
 def test_classes_that_are_numbered_alike_are_honest(read, photos):
     folder = photos(*(f"{name}/{n}.png" for name in ("hats", "masks", "gloves") for n in (1, 2)))
     assert read(folder)[1] == ["task_class"]
@@ -411,6 +418,12 @@ LARGE_COCO = json.dumps(
     {
         "annotations": [COCO_BOX] * 3_000,
         "images": [{"id": n, "file_name": f"{n}.png"} for n in range(30_000)],
+    }
+)
+FIFTYONE = json.dumps(
+    {
+        "classes": ["cat"],
+        "labels": {"a": [{"label": 0, "bounding_box": [0.1, 0.2, 0.3, 0.4], "confidence": 0.9}]},
     }
 )
 TASK = {"data": {"image": "a.png"}, "annotations": []}
@@ -445,6 +458,7 @@ TASK = {"data": {"image": "a.png"}, "annotations": []}
         ("a.jsonl", '[{"image": "a.png",\n "label": "cat"}]\n', 1, "an array of JSON"),
         ("a.xml", VOC, 2, "an annotation of Pascal VOC"),
         ("a.xml", "<annotations>\n<image id='0'/></annotations>", 2, "CVAT"),
+        ("labels.json", FIFTYONE, 2, "a file of annotations of FiftyOne"),
     ],
 )
 def test_a_known_form_is_named(refuse, name, text, code, said):

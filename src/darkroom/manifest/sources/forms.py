@@ -172,7 +172,15 @@ _CREATE_ML = KnownForm(
     _has_keys("annotations", "coordinates"),
     _write_coco("create-ml"),
 )
-_IN_FOLDERS = (_COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML)
+_FIFTYONE = KnownForm(
+    "a file of annotations of FiftyOne",
+    _has_keys("classes", "labels", "bounding_box"),
+    "Write it as COCO, and convert that folder:\n"
+    '  folder, types = os.path.dirname("{path}"), fiftyone.types\n'
+    "  data = fiftyone.Dataset.from_dir(folder, types.FiftyOneImageDetectionDataset)\n"
+    '  data.export("coco", dataset_type=types.COCODetectionDataset)',
+)
+_IN_FOLDERS = (_COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML, _FIFTYONE)
 _JSON_LINES = KnownForm(
     "JSON Lines",
     lambda found: isinstance(found.first_value, dict),
