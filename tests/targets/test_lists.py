@@ -321,3 +321,27 @@ def test_each_example_of_the_guide_is_a_source(plan, photos, lines, options):
     )
     assert found.labels[first] == expected
     assert not found.rejects
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("name", ["annotations", "ground_truth"])
+def test_boxes_in_a_column_of_another_name_are_not_lost(plan, tmp_path, form, name):
+    objects = [[], [{"label": "cat", "box": [1, 2, 3, 4]}]]
+    frame = pd.DataFrame({"split": "train", "image": ["a.jpg", "b.jpg"], name: objects})
+    source = frame if form == "frame" else tmp_path / f"a.{form}"
+    if form == "parquet":
+        frame.to_parquet(source)
+    elif form == "jsonl":
+        frame.to_json(source, orient="records", lines=True)
+    elif form == "csv":
+        frame.assign(**{name: [*map(json.dumps, objects)]}).to_csv(source, index=False)
+    with pytest.raises(DataError, match=f"the column '{name}' has boxes") as caught:
+        plan(source, {})
+    # The advice works, either way.
+    columns = json.loads(re.search("--columns '(.*)' ", caught.value.hint)[1])
+    found = plan(source, {"columns": columns}).labels
+    assert [each["label"] for each in found["b.jpg"]["objects"]] == ["cat"]
+    assert plan(source, {"columns": columns | {name: "ignored"}}).labels == {
+        "a.jpg": None,
+        "b.jpg": None,
+    }

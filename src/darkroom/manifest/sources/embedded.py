@@ -1,16 +1,18 @@
-"""Notices images in the cells of a table, where their paths or labels are expected."""
+"""Notices images and boxes in the cells of a table, where others are expected."""
 
 from __future__ import annotations
 
 import ast
 import base64
+import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
 from darkroom.images.headers import sniff_format
 from darkroom.storage.uris import MAX_PATH_CHARACTERS
@@ -26,7 +28,7 @@ _HEX_MARK = re.compile(r"0x|\\x")
 def check_no_images(
     name: str, schema: Schema, cells: Mapping[str, Iterable[Any]], frame: str = "df"
 ) -> None:
-    """Checks that columns have the paths of images, and labels, but no images.
+    """Checks that columns have paths and labels, but no images, and features no boxes.
 
     Args:
         name: The source, for the message.
@@ -35,7 +37,7 @@ def check_no_images(
         frame: Python for the DataFrame that has it.
 
     Raises:
-        DataError: A column has the images themselves.
+        DataError: A column has the images themselves, or boxes are lost because of its name.
     """
     if (column := schema.image) and (write := _find_common(cells[column], _find_writer)):
         begin = "" if frame == "df" else f"  df = {frame}\n"
@@ -53,6 +55,30 @@ def check_no_images(
             'Say which columns hold paths and labels: --columns \'{"path": "image", "species": '
             '"string_label"}\' (columns= in Python).',
         )
+    names = () if schema.targets else dict(schema.inputs)
+    if column := next((each for each in names if any(map(_has_boxes, cells[each]))), None):
+        kinds = {each: kind.value for each, kind in schema.columns} | {column: Kind.OBJECTS.value}
+        raise DataError(
+            f"{name}: the column {column!r} has boxes, but it is not named objects, and no column "
+            "has labels.",
+            f"Rename it, or give the kinds: --columns {shlex.quote(json.dumps(kinds))} (columns= "
+            'in Python). With "ignored" there it is left out.',
+        )
+
+
+def list_looked_at(schema: Schema) -> list[str]:
+    """Returns the columns whose first cells `check_no_images` looks at."""
+    others = [schema.label] if schema.targets else dict(schema.inputs)
+    return [*filter(None, (schema.image, *others))]
+
+
+def _has_boxes(cell: Any) -> bool:
+    """Tells whether a cell has objects, in one of the forms that `as_objects` takes."""
+    with suppress(TypeError, ValueError, LookupError, RecursionError):
+        cell = json.loads(cell) if isinstance(cell, str) else cell
+        first = cell if isinstance(cell, Mapping) else cell[0]
+        return isinstance(first, Mapping) and not {"box", "bbox"}.isdisjoint(first)
+    return False
 
 
 def _find_common(cells: Iterable[Any], find: Callable[[Any], str]) -> str:

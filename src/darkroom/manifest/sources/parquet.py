@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, Source, SourceState
-from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images
+from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images, list_looked_at
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
 
@@ -34,7 +34,7 @@ class ParquetSource(Source):
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
         self.schema = columns.find_schema(names, arrow_kinds(arrow))
-        if looked_at := [*filter(None, (self.schema.image, self.schema.label))]:
+        if looked_at := list_looked_at(self.schema):
             with _report_damage(path):
                 batch = next(read_batches(path, looked_at, SAMPLE_ROWS), None)
             cells = {name: batch[name].to_pylist() if batch else () for name in looked_at}
