@@ -200,21 +200,21 @@ def test_classes_and_labels_beside_images_in_folders_of_splits(write, read):
             "train/a.jpg": "",
             "train/a.txt": CAT,
             "train/b.jpg": "",
-            "valid/_darknet.labels": "cat\n",
-            "valid/c.jpg": "",
+            "test/_darknet.labels": "cat\n",
+            "test/c.jpg": "",
         }
     )
     source, rows = read()
-    # Nobody says that valid was looked at.
-    assert list_labels(rows) == {"train/a.jpg": ["cat"], "train/b.jpg": [], "valid/c.jpg": None}
+    # Nobody says that test was looked at.
+    assert list_labels(rows) == {"train/a.jpg": ["cat"], "train/b.jpg": [], "test/c.jpg": None}
     assert list_splits(rows) == {
         "train/a.jpg": "train",
         "train/b.jpg": "train",
-        "valid/c.jpg": "eval",
+        "test/c.jpg": "test",
     }
     assert source.read_as.remarks[1:] == (
-        "images without a label file, where nothing is: 1",
         "images in folders without labels, where nobody looked: 1",
+        "images without a label file, where nothing is: 1",
     )
 
 
@@ -268,7 +268,17 @@ def test_a_label_file_of_two_images_is_of_both(write, read):
         ({"data.yaml": "train: images\nnames: [a]", "images/x": ""}, "no image in its folders"),
         (
             {"data.yaml": "train: images\nnames: [a]", "images/a.jpg": ""},
-            r"no image has a label file, as .*images/a\.jpg",
+            r"no image of train has a label file, as .*a\.jpg\. Tried: .*/labels, .*/images\.",
+        ),
+        (
+            {
+                "data.yaml": "train: images/train\nval: images/val\nnames: [cat, dog]",
+                "images/train/a.jpg": "",
+                "images/val/b.jpg": "",
+                "labels/training/a.txt": CAT,
+                "labels/val/b.txt": DOG,
+            },
+            r"no image of train has a label file, .*Tried: .*/labels/train, .*/images/train\.",
         ),
         (
             {"data.yaml": "train: a.txt\nnames: [a]", "a.txt": "x/b.jpg\nx/c.jpg"},
@@ -284,6 +294,21 @@ def test_what_is_found_nowhere_is_an_error_of_the_source(write, read, files, sai
     write(files)
     with pytest.raises(DataError, match=said):
         read()
+
+
+def test_a_split_without_label_files_is_read_where_the_user_says_what_it_means(write, read):
+    write(
+        {
+            "data.yaml": "train: images/train\nval: images/val\nnames: [cat]",
+            "images/train/a.jpg": "",
+            "images/val/b.jpg": "",
+            "labels/train/a.txt": CAT,
+        }
+    )
+    assert list_labels(read(empty_labels="none")[1]) == {
+        "images/train/a.jpg": ["cat"],
+        "images/val/b.jpg": None,  # which that option makes an image without objects
+    }
 
 
 def test_folders_of_images_with_a_list_of_their_classes_are_not_yolo(write, read):

@@ -1,6 +1,7 @@
 """YOLO: a text file with boxes for each image; data.yaml, or a file of darknet, names the classes.
 
-Without a label file nothing is in an image; where no image of a folder has one, nobody looked.
+Without a label file nothing is in an image. Where no image of a folder has one, nobody looked; all
+of train or eval without them are refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import chain
 
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
+from darkroom.dataset.splits import EVAL, TRAIN, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
@@ -20,6 +22,7 @@ from darkroom.manifest.formats.yolo_files import (
     LIST_ENDING,
     find_images_below,
     find_named_images,
+    list_label_folders,
     list_label_names,
     pair_labels,
 )
@@ -28,6 +31,7 @@ from darkroom.manifest.formats.yolo_settings import find_settings, is_class_file
 from darkroom.manifest.sources.folder import is_image_name
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.uris import relative_identity
+from darkroom.targets.form import UNANNOTATED
 
 
 class YoloSource(AnnotationSource):
@@ -57,15 +61,26 @@ class YoloSource(AnnotationSource):
         # Images beside those of a list were not chosen.
         self._has_lists = any(place.endswith(LIST_ENDING) for _, place in settings.entries)
         self._labels, self._lost = pair_labels(image.uri for image in found.images)
-        if not self._labels:
-            raise DataError(
-                f"{file}: no image has a label file, as {found.images[0].uri}.",
-                "Put them into labels where the path of an image has images, or beside the images.",
-            )
+        self._looked_at = {*map(posixpath.dirname, self._labels)}
+        if options.empty_labels == UNANNOTATED:
+            self._check_labels(file)
         remarks = (f"classes of {posixpath.basename(file)}", *found.remarks)
         has_splits = any(image.split for image in found.images)
         super().__init__(path, found.base, ReadAs("YOLO", remarks=remarks), has_splits=has_splits)
         self._check_form()
+
+    def _check_labels(self, file: str) -> None:
+        """Checks that train and eval have label files, as those of test are often not given."""
+        images = self._images
+        known = {each.split for each in images if posixpath.dirname(each.uri) in self._looked_at}
+        for split, uri in {each.split: each.uri for each in reversed(images)}.items():
+            if split not in known and (not known or parse_split(split) in (TRAIN, EVAL)):
+                raise DataError(
+                    f"{file}: no image{split and f' of {split}'} has a label file, as {uri}. "
+                    f"Tried: {', '.join(list_label_folders(posixpath.dirname(uri)))}.",
+                    "Put the label files there, or correct the name of their folder. If nothing is "
+                    "in these images: --empty-labels none (empty_labels= in Python).",
+                )
 
     def _check_form(self) -> None:
         paths = [*self._labels.values()]
@@ -81,14 +96,13 @@ class YoloSource(AnnotationSource):
         """Yields every image, then the label files that have objects and no image."""
         uses = Counter(self._labels.values())
         self.counts["label files of several images each"] = sum(n > 1 for n in uses.values())
-        looked_at = {*map(posixpath.dirname, self._labels)}
         # An image may be in two lists.
         paths = (self._labels.get(image.uri) for image in self._images)
         texts = self._read_texts(filter(None, paths))
         for image in self._images:
             if path := self._labels.get(image.uri):
                 yield self._read(image, path, next(texts))
-            elif posixpath.dirname(image.uri) in looked_at:
+            elif posixpath.dirname(image.uri) in self._looked_at:
                 self.counts["images without a label file, where nothing is"] += 1
                 yield image._replace(objects=place_in(1, 1, []))
             else:

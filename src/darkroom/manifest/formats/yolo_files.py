@@ -146,15 +146,19 @@ def pair_labels(images: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     return labels, lost
 
 
-def _list_labels(images: str) -> dict[str, str]:
-    """Returns the label files of the images of a folder, by their names without ending."""
+def list_label_folders(images: str) -> list[str]:
+    """Returns the folders in which the label files of the images of a folder may be."""
     # The last one counts: a folder above the dataset may have this name, too.
     above, found, below = f"{images}/".rpartition("/images/")
-    folders = [f"{above}/labels/{below}".rstrip("/"), images] if found else [images]
+    return [f"{above}/labels/{below}".rstrip("/"), images] if found else [images]
+
+
+def _list_labels(images: str) -> dict[str, str]:
+    """Returns the label files of the images of a folder, by their names without ending."""
     # Hosts, as of http://, are not asked.
     if has_scheme(images) and images.partition("://")[0] not in ALLOWED_SCHEMES:
         return {}
-    for folder in folders:
+    for folder in list_label_folders(images):
         if names := list_label_names(storage.list_folder(folder)):
             return {name.removesuffix(LIST_ENDING): storage.join(folder, name) for name in names}
     return {}
