@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import darkroom
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.splits import parse_split
@@ -380,6 +381,16 @@ def test_a_folder_of_another_task_is_not_one_of_classes(refuse, photos, names, s
 def test_labels_of_yolo_without_classes_are_told_what_they_lack(refuse, photos):
     folder = photos("images/a.png", "labels/a.txt", txt="0 0.5 0.5 0.1 0.1\n")
     assert "Put data.yaml, or classes.txt" in refuse(folder).hint
+
+
+def test_a_refusal_begins_with_the_doubts_of_its_source(photos, tmp_path):
+    names = {"txt": "1 0.5 0.5 0.1 0.1\n2 0.5 0.5 0.1 0.1", "yaml": "train: images\nnames: [a, b]"}
+    folder = photos("images/a.png", "labels/a.txt", "data.yaml", **names)
+    PIL.Image.new("RGB", (8, 8)).save(folder / "images/a.png")
+    with pytest.raises(DataError) as caught:
+        darkroom.convert(folder, tmp_path / "out")
+    hint = caught.value.hint
+    assert hint.index("Doubt: No object has class 0, 'a'.") < hint.index("unknown_class: ")
 
 
 def test_a_dataset_of_fiftyone_is_told_how_to_become_coco(refuse, photos):

@@ -26,6 +26,7 @@ from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
     count_rejected_objects,
     count_rejects,
@@ -313,6 +314,7 @@ class ConversionJob:
         lost = f" and {objects.rejected} of {objects.read} objects" if objects.rejected else ""
         read_as = result.read_as
         form = f"The source was read as {read_as.describe_form()}.\n" if read_as else ""
+        form += "".join(f"{line}\n" for line in (format_doubts(read_as) if read_as else ()))
         hints = format_hint({**result.rejected_objects, **result.rejected})
         raise TooManyRejectsError(
             f"{result.num_rejected} of {result.rows} rows{lost} were rejected, {limit}. "

@@ -17,7 +17,7 @@ REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 # What darkroom decides about a source and may get wrong; see `darkroom.dataset.read_as`.
 SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
-SIMILAR_LABELS = "similar_labels"
+SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
 DOUBTS = (
     SPLIT_COLUMN,
     FIRST_LINE,
@@ -26,6 +26,7 @@ DOUBTS = (
     TASK_CLASS,
     ONE_CLASS,
     SIMILAR_LABELS,
+    FIRST_CLASS,
 )
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 AUTO_FORMAT = "auto"

@@ -311,6 +311,36 @@ def test_a_split_without_label_files_is_read_where_the_user_says_what_it_means(w
     }
 
 
+def test_classes_that_may_be_numbered_from_1_are_in_doubt(write, read):
+    files = {"images/a.jpg": "", "labels/a.txt": DOG + "2 0.5 0.5 0.1 0.1\n"}
+    write({**files, "data.yaml": "train: images\nnames: [cat, dog]"})
+    source, _ = read()
+    (doubt,) = source.read_as.doubts
+    assert (doubt.name, doubt.text) == (
+        "first_class",
+        "No object has class 0, 'cat'. YOLO numbers classes from 0, and these label files may do "
+        "so from 1.",
+    )
+    # The advice works.
+    assert "names: {1: cat, ...}" in doubt.hint
+    write({**files, "data.yaml": "train: images\nnames: {1: cat, 2: dog}"})
+    source, rows = read()
+    assert list_labels(rows) == {"images/a.jpg": ["cat", "dog"]}
+    assert source.read_as.doubts == ()
+
+
+@pytest.mark.parametrize("labels", [CAT + DOG, CAT, "", "0 0,5 0,5 0,5 0,5"])
+def test_classes_that_begin_with_0_are_not_in_doubt(write, read, labels):
+    write(
+        {
+            "data.yaml": "train: images\nnames: [cat, dog]",
+            "images/a.jpg": "",
+            "labels/a.txt": labels,
+        }
+    )
+    assert read()[0].read_as.doubts == ()
+
+
 def test_folders_of_images_with_a_list_of_their_classes_are_not_yolo(write, read):
     write({"classes.txt": "cat\ndog", "cat/a.jpg": "", "dog/b.jpg": "", "notes.txt": "hello"})
     source, _ = read()

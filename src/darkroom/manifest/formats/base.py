@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from darkroom.dataset.read_as import ReadAs
+from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 
@@ -71,6 +71,7 @@ class AnnotationSource(Source):
     Attributes:
         counts: What was read in another form than it has, or not at all. `read_as` says it after
             the last row.
+        doubts: What of it may not be meant, likewise.
     """
 
     def __init__(self, path: str, base: str, read_as: ReadAs, *, has_splits: bool) -> None:
@@ -78,6 +79,7 @@ class AnnotationSource(Source):
         self.base = self.identity_base = base
         self.read_as = read_as
         self.counts: Counter[str] = Counter()
+        self.doubts: list[Doubt] = []
         self._has_splits = has_splits
         left_out = None if has_splits else Kind.SPLIT
         self.schema = Schema(tuple(each for each in _COLUMNS if each[1] is not left_out))
@@ -94,4 +96,5 @@ class AnnotationSource(Source):
             values = [image.uri, *split, image.objects] if image.uri or not image.fault else []
             yield BadRow(number, *image.fault, values) if image.fault else Row(number, values)
         notes = (f"{what}: {count:,}" for what, count in self.counts.items() if count)
-        self.read_as = replace(self.read_as, remarks=(*self.read_as.remarks, *notes))
+        remarks = (*self.read_as.remarks, *notes)
+        self.read_as = replace(self.read_as, remarks=remarks, doubts=tuple(self.doubts))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from darkroom import storage
-from darkroom.dataset.read_as import ReadAs
+from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.splits import EVAL, TRAIN, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
@@ -30,6 +30,7 @@ from darkroom.manifest.formats.yolo_labels import check_form, parse_labels
 from darkroom.manifest.formats.yolo_settings import find_settings, is_class_file, list_settings
 from darkroom.manifest.sources.folder import is_image_name
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import FIRST_CLASS
 from darkroom.storage.uris import relative_identity
 from darkroom.targets.form import UNANNOTATED
 
@@ -61,6 +62,8 @@ class YoloSource(AnnotationSource):
         # Images beside those of a list were not chosen.
         self._has_lists = any(place.endswith(LIST_ENDING) for _, place in settings.entries)
         self._labels, self._lost = pair_labels(image.uri for image in found.images)
+        # The classes of objects.
+        self._used: set[str] = set()
         self._looked_at = {*map(posixpath.dirname, self._labels)}
         if options.empty_labels == UNANNOTATED:
             self._check_labels(file)
@@ -110,12 +113,16 @@ class YoloSource(AnnotationSource):
                 yield image
         if not self._has_lists:
             yield from self._read_lost()
+        first = self._classes.get(0)
+        if first and len(self._classes) > 1 and self._used and first not in self._used:
+            self.doubts.append(_build_first_class(first))
 
     def _read(self, image: Annotated, path: str, text: str | Fault) -> Annotated:
         if isinstance(text, tuple):
             return image._replace(fault=text)
         name = relative_identity(path, self.base)
         objects = parse_labels(text, name, self._classes, self.counts)
+        self._used.update(each["label"] for each in objects if each.get("label"))
         return image._replace(objects=place_in(1, 1, objects))
 
     def _read_lost(self) -> Iterator[Annotated]:
@@ -128,6 +135,17 @@ class YoloSource(AnnotationSource):
             if any("fault" not in each for each in objects):
                 detail = f"{relative_identity(path, self.base)} has objects, but no image"
                 yield found._replace(fault=("unknown_image", detail))
+
+
+def _build_first_class(name: str) -> Doubt:
+    """Returns the doubt about label files in which no object has class 0, which has this name."""
+    return Doubt(
+        FIRST_CLASS,
+        f"No object has class 0, {name!r:.80}. YOLO numbers classes from 0, and these label files "
+        "may do so from 1.",
+        f"If they do, number the names in data.yaml so: names: {{1: {name:.80}, ...}}. If there "
+        f"just are no such objects: --accept {FIRST_CLASS} (accept= in Python).",
+    )
 
 
 def is_layout(folder: str, names: Sequence[str]) -> bool:
