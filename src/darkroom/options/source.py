@@ -18,6 +18,7 @@ REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
+POLYGON_BOXES = "polygon_boxes"
 DOUBTS = (
     SPLIT_COLUMN,
     FIRST_LINE,
@@ -27,6 +28,7 @@ DOUBTS = (
     ONE_CLASS,
     SIMILAR_LABELS,
     FIRST_CLASS,
+    POLYGON_BOXES,
 )
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 AUTO_FORMAT = "auto"

@@ -186,6 +186,37 @@ def test_a_box_that_is_missing_is_that_of_the_mask(write):
     )
 
 
+@pytest.mark.parametrize(
+    ("polygon", "is_odd"),
+    [
+        ([1, 2, 4.5, 6, 1, 6], False),
+        ([0, 2, 9, 2, 9, 4], True),
+        ([20, 20, 30, 20, 30, 29], True),
+        ([2, 3, 4, 5], False),  # corners that are the middle of pixels
+    ],
+)
+def test_a_box_that_is_not_around_its_polygon_is_in_doubt(write, polygon, is_odd):
+    first = {**DOG, "segmentation": [[0, 0, 40, 30]]}
+    runs = {"size": [30, 40], "counts": [30, 1, 1169]}
+    annotations = [first, {**CAT, "segmentation": [polygon]}, {**DOG, "segmentation": runs}]
+    source = open_one(write(make_coco(annotations)))
+    (row, _) = source.rows()
+    # What is stored stays the bbox.
+    assert [each["box"] for each in row.values[1]["objects"]][1] == [1, 2, 4.5, 6]
+    assert [each.name for each in source.read_as.doubts] == ["polygon_boxes"] * is_odd
+
+
+def test_the_doubt_about_boxes_and_polygons_has_their_number_and_an_example(write):
+    outlined = {**CAT, "segmentation": [[1, 2, 4.5, 2, 4.5, 6]]}
+    odd = {**CAT, "id": 9, "bbox": [20, 20, 5, 5], "segmentation": outlined["segmentation"]}
+    source = open_one(write(make_coco([outlined, odd, {**odd, "id": 10}, DOG])))
+    list(source.rows())
+    assert [each.text for each in source.read_as.doubts] == [
+        "Of the first 3 objects with polygons, the bbox of 2 is not around them, as the object 9: "
+        "left, top, right and bottom are 20, 20, 25, 25, and those of its polygons 1, 2, 4.5, 6."
+    ]
+
+
 def test_two_ids_of_one_name_are_one_class_if_one_has_no_objects(write):
     categories = [{"id": 0, "name": "cat"}, *CATEGORIES]
     assert [each["label"] for each in read_objects(write(make_coco(categories=categories)))] == [

@@ -20,7 +20,14 @@ from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
-from darkroom.manifest.formats.coco_objects import Annotation, CocoObjects, Id
+from darkroom.manifest.formats.coco_objects import (
+    Annotation,
+    CocoObjects,
+    Id,
+    Outlined,
+    doubt_boxes,
+    list_outlined,
+)
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.formats.splits import find_split_name, parse_split_name
@@ -69,6 +76,7 @@ class CocoSource(AnnotationSource):
                 f"annotations/{_INSTANCES}. Else name the file.",
             )
         self._files = [_CocoFile(each, options.image_dir) for each in paths]
+        self._outlined: list[Outlined] = []
         base = path if len(paths) > 1 else self._files[0].place.folder
         read_as = ReadAs("COCO", files=len(paths))
         super().__init__(path, base, read_as, has_splits=any(each.split for each in self._files))
@@ -76,7 +84,8 @@ class CocoSource(AnnotationSource):
     def images(self) -> Iterator[Annotated]:
         """Yields every image once, in the order of the files."""
         for file in self._files:
-            yield from file.images(self.counts)
+            yield from file.images(self.counts, self._outlined)
+        self.doubts += doubt_boxes(self._outlined)
 
 
 def is_layout(folder: str, names: Sequence[str]) -> bool:
@@ -158,8 +167,8 @@ class _CocoFile:
                 names.append(f"{each.name}")
         return places, names
 
-    def images(self, counts: Counter[str]) -> Iterator[Annotated]:
-        """Yields every image once; adds to the `counts` of the source.
+    def images(self, counts: Counter[str], outlined: list[Outlined]) -> Iterator[Annotated]:
+        """Yields every image once; adds to what the source counts and compares.
 
         Raises:
             DataError: Two images have one id, or two categories with objects have one name.
@@ -169,6 +178,7 @@ class _CocoFile:
         for number, chunk in enumerate(chunks):
             if not number:
                 self._check_kind(chunk)
+                outlined += list_outlined(chunk.good)
             objects.add(chunk)
         self._check_classes(objects.count_classes())
         found = objects.list_images()

@@ -11,9 +11,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from darkroom.dataset.read_as import Doubt
 from darkroom.manifest.formats.json_file import Elements
 from darkroom.manifest.formats.masks import find_box
 from darkroom.manifest.sources.objects import make_corners
+from darkroom.options.source import POLYGON_BOXES
+from darkroom.targets.boxes.overlaps import compare_boxes
 
 # pandas makes a float of a whole number; both are one key of a dict.
 Id = int | float | str
@@ -25,6 +28,10 @@ _NAN = float("nan")
 _MASKS, _KEYPOINTS = "polygons or RLE, not stored", "keypoints, not stored"
 _SCORES = "scores of a model, not stored: are these its predictions?"
 _NO_SCORE = (b"", b"null")
+# Polygons are parsed for nothing else. Boxes with less in common are other ones, a pixel aside.
+_MOST_COMPARED, _LEAST_SHARE, _PIXEL = 1000, 0.5, 1.0
+# The id of an object, the corners of its box, and those of the box around its polygons.
+Outlined = tuple[str, list[float], list[float]]
 _FROM_MASKS = "boxes around polygons or RLE, where no other is there"
 
 
@@ -41,6 +48,34 @@ class Annotation(msgspec.Struct, gc=False):
     area: float | str | None = None
     keypoints: msgspec.Raw = msgspec.Raw(b"")
     score: msgspec.Raw = msgspec.Raw(b"")
+
+
+def list_outlined(objects: Sequence[Annotation]) -> Iterator[Outlined]:
+    """Yields the first objects that have a box and polygons."""
+    for each in objects[:_MOST_COMPARED]:
+        mask = msgspec.json.decode(each.segmentation) if len(each.segmentation) else None
+        hull = find_box(mask) if isinstance(mask, list) else None
+        if hull is not None and each.bbox is not None and len(each.bbox) == 4:
+            yield f"{each.id!s:.80}", make_corners(each.bbox), hull
+
+
+def doubt_boxes(outlined: Sequence[Outlined]) -> Iterator[Doubt]:
+    """Yields the doubt about objects whose boxes are not around their polygons."""
+    boxes, hulls = np.array([each[1:] for each in outlined]).reshape(-1, 2, 4).transpose(1, 2, 0)
+    is_far = np.abs(boxes - hulls).max(axis=0, initial=0) > _PIXEL
+    odd = np.flatnonzero(is_far & (compare_boxes(boxes, hulls) < _LEAST_SHARE))
+    if len(odd):
+        name, *corners = outlined[odd[0]]
+        box, hull = (", ".join(f"{corner:.6g}" for corner in each) for each in corners)
+        yield Doubt(
+            POLYGON_BOXES,
+            f"Of the first {len(outlined):,} objects with polygons, the bbox of {len(odd):,} is "
+            f"not around them, as the object {name}: left, top, right and bottom are {box}, and "
+            f"those of its polygons {hull}.",
+            "The bbox is stored. If the polygons are right, take bbox out of the file: then the "
+            "boxes around the polygons are. If bbox is right: "
+            f"--accept {POLYGON_BOXES} (accept= in Python).",
+        )
 
 
 class CocoObjects:

@@ -42,7 +42,7 @@ def find_overlaps(rows: pa.Table, least: float, most_compared: int, *, same_clas
         if not len(one):
             break
         pairs = one[(name[one + step] == name[one]) == same_class]
-        shares = _compare(sides[:, pairs], sides[:, pairs + step])
+        shares = compare_boxes(sides[:, pairs], sides[:, pairs + step])
         found = np.stack([shares, pairs, pairs + step])[:, shares > least]
         count += found.shape[1]
         best = np.concatenate([best, found], 1)
@@ -56,7 +56,7 @@ def _view(values: pa.Array) -> Array:
     return array
 
 
-def _compare(one: Array, other: Array) -> Array:
+def compare_boxes(one: Array, other: Array) -> Array:
     """Returns the intersection over union of boxes, float64 [N], of corners [4, N]."""
     across, down = np.minimum(one[2:], other[2:]) - np.maximum(one[:2], other[:2])
     common = np.maximum(across, 0) * np.maximum(down, 0)
