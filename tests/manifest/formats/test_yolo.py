@@ -311,6 +311,14 @@ def test_a_split_without_label_files_is_read_where_the_user_says_what_it_means(w
     }
 
 
+def test_a_path_of_data_yaml_that_is_not_there_is_named(write, read):
+    folder = write({"data.yaml": YAML, "train/images/a.jpg": "", "val/images/c.jpg": ""})
+    with pytest.raises(DataError) as caught:
+        read()
+    assert "data.yaml (val) are not found, as ../valid/images." in caught.value.message
+    assert caught.value.hint.startswith(f"Correct val in {folder}/data.yaml.")
+
+
 def test_classes_that_may_be_numbered_from_1_are_in_doubt(write, read):
     files = {"images/a.jpg": "", "labels/a.txt": DOG + "2 0.5 0.5 0.1 0.1\n"}
     write({**files, "data.yaml": "train: images\nnames: [cat, dog]"})

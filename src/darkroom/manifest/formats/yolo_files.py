@@ -79,9 +79,13 @@ def find_named_images(file: str, settings: Settings, image_dir: str | None) -> F
         spellings = list_spellings([text], _use_slashes, least_parts=1 if is_list else 2)
         try:
             place = find_place(f"The images of {file} ({split})", [text], bases, spellings)
-        except DataError:
+        except DataError as error:
             if parse_split(split) != TEST:
-                raise
+                raise DataError(
+                    error.message,
+                    f"Correct {split} in {file}. It is joined with each of these folders, and with "
+                    "that of --image-dir (image_dir= in Python).",
+                ) from error
             # Roboflow names it always.
             found.remarks.append(f"no {split}: {text} is not found")
             continue
