@@ -193,6 +193,20 @@ def test_darknet(write, read):
     assert source.read_as.remarks == ("classes of obj.data",)
 
 
+def test_yolo_4_of_fiftyone(write, read):
+    write(
+        {
+            "obj.names": "cat\ndog\n",
+            "images.txt": "data/a.jpg\ndata/b.jpg\n",
+            "data/a.jpg": "",
+            "data/a.txt": CAT + DOG,
+            "data/b.jpg": "",
+            "data/b.txt": "",
+        }
+    )
+    assert list_labels(read()[1]) == {"data/a.jpg": ["cat", "dog"], "data/b.jpg": []}
+
+
 def test_classes_and_labels_beside_images_in_folders_of_splits(write, read):
     write(
         {

@@ -158,7 +158,7 @@ def is_layout(folder: str, names: Sequence[str]) -> bool:
     """
     if list_settings(folder, names):
         return True
-    inside = [name for name in names if name == "labels" or parse_split_name(name)]
+    inside = [name for name in names if name in ("labels", "data") or parse_split_name(name)]
     listed = [names, *(storage.list_folder(storage.join(folder, name)) for name in inside)]
     return any(map(is_class_file, chain(*listed))) and (
         "labels" in names or any(map(_has_label_files, listed))

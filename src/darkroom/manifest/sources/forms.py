@@ -156,7 +156,7 @@ _YOLO = KnownForm(
     "a file of YOLO",
     _is_yolo,
     "Put data.yaml, or classes.txt with a name of a class in each line, into the folder of the "
-    "dataset, and convert that.",
+    "dataset, and convert that with --format yolo.",
     format="yolo",
 )
 _LABELME = KnownForm(
