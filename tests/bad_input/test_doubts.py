@@ -393,6 +393,11 @@ def test_a_refusal_begins_with_the_doubts_of_its_source(photos, tmp_path):
     assert hint.index("Doubt: No object has class 0, 'a'.") < hint.index("unknown_class: ")
 
 
+def test_an_export_of_cvat_is_told_to_be_exported_as_coco(refuse):
+    text = "<?xml version='1.0'?>\n<annotations>\n<image id='0' name='a.jpg'/></annotations>"
+    assert "as COCO 1.0" in refuse(text, 2, "annotations.xml").hint
+
+
 def test_a_dataset_of_fiftyone_is_told_how_to_become_coco(refuse, photos):
     folder = photos("data/a.png", "labels.json", json=FIFTYONE)
     error = refuse(folder)

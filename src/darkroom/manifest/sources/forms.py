@@ -150,7 +150,7 @@ _VOC = KnownForm(
 _CVAT = KnownForm(
     "a file of annotations of CVAT",
     lambda found: "<annotations>" in found.text,
-    _write_coco("cvat"),
+    "Export the task from CVAT again, as COCO 1.0 with its images, and convert that.",
 )
 _YOLO = KnownForm(
     "a file of YOLO",
