@@ -1,6 +1,8 @@
 import pytest
 
+from darkroom.dataset.example import encode_example
 from darkroom.dataset.schema import Schema
+from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.sources.csv import CsvSource
@@ -88,3 +90,12 @@ def test_a_source_of_unknown_kind_is_an_error(tmp_path):
         open_sources(tmp_path / "photos.csv")
     with pytest.raises(UsageError, match="The source is of type list"):
         open_sources(["a.jpg"])
+
+
+def test_records_are_told_that_they_are_records(tmp_path):
+    path = tmp_path / "train.record"
+    features = {"image/encoded": b"\xff\xd8\xff" + bytes(90), "image/object/bbox/xmin": [0.5]}
+    path.write_bytes(b"".join(frame_record(encode_example(features))))
+    with pytest.raises(UsageError, match=r"train\.record is a file of TFRecords") as caught:
+        open_sources(path)
+    assert "convert the images and the annotations" in caught.value.hint

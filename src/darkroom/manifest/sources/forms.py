@@ -224,6 +224,12 @@ KNOWN_FORMS = (
         _has_keys("source-ref", "image_size"),
         _write_coco("sagemaker"),
     ),
+    KnownForm(
+        "a file of TFRecords with images already",
+        lambda found: "\0" in found.text and "image/encoded" in found.text,
+        "tf.data.TFRecordDataset reads it. darkroom.load reads only a folder that darkroom wrote: "
+        "to get one, convert the images and the annotations that this file was made from.",
+    ),
     _JSON_LINES,
     KnownForm(
         "an array of JSON",
