@@ -31,8 +31,8 @@ HINTS: Mapping[str, str] = {
     "bad_box": "Give the object a box with four numbers, the left and upper side first.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
     "characters.",
-    "bad_value": "Correct the cell, or give the column another kind with --columns "
-    "(columns= in Python).",
+    "bad_value": "Correct the value. In a list with columns, --columns may give its column another "
+    "kind (columns= in Python).",
     "conflict": "Keep one row for the image (or id), with the right label and split. Rows with "
     "objects of one image need the same split, width, height and orientation.",
     "corrupt_transfer": "Copy the image again: it arrived with wrong bytes.",

@@ -65,7 +65,21 @@ def test_polygons_give_the_box_around_them_and_are_counted():
         ("0.5 0.5 0.5 0.1 0.1", "unknown_class", "class 0.5 is not one of the 2"),
         ("nan 0.5 0.5 0.1 0.1", "unknown_class", "class nan is not one of the 2"),
         ("cat 0.5 0.5 0.1 0.1", "bad_value", "could not convert string to float: 'cat'"),
-        ("0 0.5 0,5 0.1 0.1", "bad_value", "could not convert string to float: '0,5'"),
+        (
+            "0 0.5 0,5 0.1 0.1",
+            "bad_value",
+            "could not convert string to float: '0,5': YOLO has decimal points, no commas",
+        ),
+        (
+            "0 120 80 60 40",
+            "outside_image",
+            "YOLO has shares of the width and height, not pixels",
+        ),
+        (
+            "0 90 60 150 60 150 100",
+            "outside_image",
+            "YOLO has shares of the width and height, not pixels",
+        ),
         ("0 0.5 0.5 0.1", "bad_box", "it has 4 columns, which is neither a box (5) nor a polygon"),
         (
             "0,0.5,0.5,0.1,0.1",

@@ -48,11 +48,14 @@ def _parse_object(
     try:
         number, *shares = map(float, cells)
     except ValueError as error:
-        return _fault("bad_value", f"{error}"[:100])
+        point = ": YOLO has decimal points, no commas" if "," in "".join(cells) else ""
+        return _fault("bad_value", f"{error}"[:100] + point)
     # Some tools write 0.0 for 0, which finds the same name.
     said: dict[str, Any] = {"label": classes.get(number)}  # type: ignore[call-overload]
     if said["label"] is None:
         said = _fault("unknown_class", f"class {cells[0]:.40} is not one of the {len(classes)}")
+    if min(shares) > 1:
+        said |= _fault("outside_image", "YOLO has shares of the width and height, not pixels")
     if len(cells) == _BOX_COLUMNS:
         x, y, width, height = shares
         return {**said, "box": [x - width / 2, y - height / 2, x + width / 2, y + height / 2]}
