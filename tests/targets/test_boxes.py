@@ -77,10 +77,15 @@ def test_the_empty_list_says_that_nothing_is_there():
     ("each", "reason", "what"),
     [
         ("cat", "bad_value", "expected an object with label and box"),
-        ({"label": "cat"}, "bad_box", "box is not"),
+        ({"label": "cat"}, "bad_box", "it has no box; its keys are ['label']"),
+        ({"label": "cat", "bbox": [1, 2, 3, 9]}, "bad_box", "its keys are ['label', 'bbox']"),
         ({"label": "cat", "box": [1, 2, 3]}, "bad_box", "box is not"),
         ({"label": "cat", "box": [1, 2, 1, 9]}, "bad_box", "no finite area"),
-        ({"label": "cat", "box": [9, 2, 1, 9]}, "bad_box", "no finite area"),
+        (
+            {"label": "cat", "box": [9, 2, 4, 9]},
+            "bad_box",
+            "no finite area as [xmin, ymin, xmax, ymax], and looks like [x, y, width, height]",
+        ),
         ({"label": "cat", "box": [1, 2, math.nan, 9]}, "bad_box", "finite"),
         ({"label": "cat", "box": [1, 2, "x", 9]}, "bad_box", "finite"),
         ({"label": "cat", "box": [1, 2, True, 9]}, "bad_box", "finite"),

@@ -73,6 +73,8 @@ _LARGE = 1e18
 _FLOAT = {float}
 _MAX_ID_CHARACTERS = 200
 _IN_SHARES = "is within the first pixel: multiply shares by the width and the height of the image"
+_NO_AREA = "has no finite area as [xmin, ymin, xmax, ymax]"
+_IS_SIZED = ", and looks like [x, y, width, height]"
 _MAX_NAMES = 65_536
 _SAID = (("is_crowd", "crowd"), ("difficult", "difficult"))
 _FLAGS: Mapping[Any, bool] = {None: False, 0: False, 1: True, "0": False, "1": True}
@@ -400,13 +402,15 @@ def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any
         raise RejectError("bad_value", f"expected an object with label and box, got {each!r:.80}")
     if isinstance(fault := each.get("fault"), tuple):  # The reader of a format says so.
         raise RejectError(*fault)
-    label, area, name = each.get("label"), each.get("area"), each.get("id")
+    label, box, area, name = map(each.get, ("label", "box", "area", "id"))
     if label is None:
         raise RejectError("empty_label", f"it has no label; its keys are {[*each]!r:.80}")
+    if box is None:
+        raise RejectError("bad_box", f"it has no box; its keys are {[*each]!r:.80}")
     text = str(label)
     return {
         "label": names.get(text) or _parse_name(label, text, form, names),
-        "box": _parse_box(each.get("box")),
+        "box": _parse_box(box),
         "is_crowd": _parse_flag(each, "is_crowd"),
         "difficult": _parse_flag(each, "difficult"),
         "area": None if area is None else _parse_number(area, "the area"),
@@ -432,7 +436,8 @@ def _parse_box(box: Any) -> list[float]:
     corners = [*box] if are_numbers else [_parse_number(each, "a corner") for each in box]
     xmin, ymin, xmax, ymax = corners
     if not (-_LARGE < xmin < xmax < _LARGE and -_LARGE < ymin < ymax < _LARGE):
-        raise RejectError("bad_box", f"the box {[*box]!r:.80} has no finite area")
+        looks = _IS_SIZED if 0 < xmax < xmin or 0 < ymax < ymin else ""
+        raise RejectError("bad_box", f"the box {[*box]!r:.80} {_NO_AREA}{looks}")
     return corners
 
 
