@@ -13,7 +13,7 @@ from darkroom import storage
 from darkroom.dataset import labels
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, UsageError
 from darkroom.options.checks import (
     as_python,
     check_choice,
@@ -161,13 +161,20 @@ class ManifestOptions(RowFields):
         """Returns the options with the labels that are in the file `label_map` now.
 
         Raises:
-            DataError: The file is not UTF-8 text.
+            DataError: The file is not UTF-8 text, or is data.yaml of YOLO.
             StorageError: It cannot be read.
             UsageError: It is not a label map.
         """
         if self.label_map is None:
             return self
-        return replace(self, labels=tuple(labels.read_labels(self.label_map)), label_map=None)
+        found = labels.read_labels(self.label_map)
+        if any(line.startswith("names:") for line in found):
+            raise DataError(
+                f"The label file {self.label_map} is YAML, as data.yaml of YOLO.",
+                "Write a text with one label a line, in the order of their numbers. darkroom reads "
+                "data.yaml by itself where it is the source, or in its folder.",
+            )
+        return replace(self, labels=tuple(found), label_map=None)
 
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""
