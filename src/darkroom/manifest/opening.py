@@ -7,17 +7,23 @@ import re
 from collections.abc import Sequence
 
 from darkroom import storage
-from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Kind
+from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Columns, Kind
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import SPAN_MARK, AnySource, Source, find_sources
 from darkroom.manifest.sources.csv import CsvSource
-from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import JSON_LINES_ENDINGS, find_form, name_form, read_evidence
+from darkroom.manifest.sources.forms import (
+    JSON_LINES_ENDINGS,
+    find_form,
+    find_object_columns,
+    name_form,
+    read_evidence,
+)
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
-from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.options.source import AUTO_FORMAT, FORMATS, REFUSE_MERGE
 
 _LIST_ENDINGS = (".csv", *JSON_LINES_ENDINGS, ".parquet")
 
@@ -37,6 +43,7 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
     """
     options = options or ManifestOptions()
     if is_dataframe(source):
+        _check_one_row(source, options)
         return [DataFrameSource(source, options.columns)]
     if not isinstance(source, str | os.PathLike):
         raise UsageError(
@@ -49,6 +56,18 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
         for each in sources:
             each.span = _read_span(os.fspath(source), each.name)
     return sources
+
+
+def _check_one_row(frame: DataFrame, options: ManifestOptions) -> None:
+    """Checks that a DataFrame has not a row for each box, where nothing says what that means."""
+    found = find_object_columns(names := [*map(str, frame.columns)])
+    if not found or options.columns != Columns() or options.merge_rows != REFUSE_MERGE:
+        return
+    if len({*map(str, frame.iloc[:, names.index(found["image"])])}) < len(frame):
+        raise DataError(
+            "The DataFrame has a row for each box, and an image in several rows.",
+            'Write it as a CSV, and convert that: df.to_csv("boxes.csv", index=False).',
+        )
 
 
 def _read_span(pattern: str, path: str) -> int:
