@@ -49,7 +49,6 @@ _SMALLER = {
     r"epochs \d+": "epochs 1",
     r"batch_size=\d+": "batch_size=4",
     "--image-size 96x96": "--image-size 16x16",
-    "weights=None": "weights=None, weights_backbone=None",
     r"\(\(3, 20\)": "((3, 1)",
 }
 # The programs are those of this checkout, and start at once.

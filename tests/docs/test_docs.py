@@ -22,6 +22,7 @@ import pytest
 
 from darkroom.cli.parser import build_parser
 from darkroom.dataset import splits
+from darkroom.dataset.schema import Kind
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -260,6 +261,12 @@ def test_the_guide_lists_every_name_that_a_split_may_have():
     listed = {name: split for split, names in rows for name in re.findall(r"`(\w+)`", names)}
     known = splits.known_names().removesuffix(" or an empty cell").split(", ")
     assert {**listed, "UNASSIGNED": ""} == {name: splits.parse_split(name) for name in known}
+
+
+def test_the_guide_lists_every_kind_of_a_column():
+    text = (ROOT / "docs/guides/convert.md").read_text()
+    listed = text.partition("columns that it does not name:")[2].partition(".\n")[0]
+    assert {*re.findall(r"`(\w+)`", listed)} == {kind.value for kind in Kind}
 
 
 def test_every_fit_of_the_docs_leaves_shuffling_to_the_dataset():

@@ -204,7 +204,8 @@ def load(
         device: For `torch`: the GPU that decodes and changes images, as `cuda`. Batches are on it,
             also their labels and columns of numbers. `transform` is given each image there, in one
             thread. Default: the CPU.
-        more: Fields of `options` by name, as in seed=1.
+        more: Fields of `options` by name, as in seed=1. Those of boxes are first_label,
+            min_visible, bounding_box_format and ragged; see `darkroom.options.InputOptions`.
 
     Returns:
         The batches of each split that has records (train, eval, test), by its name.
