@@ -205,6 +205,14 @@ def test_the_declared_size_says_whether_boxes_are_turned(orientation):
     assert list_corners(stored) == [tuple(round(share, 6) for share in expected)]
 
 
+@pytest.mark.parametrize(("said", "width"), [("upright", 60), ("stored", 80)])
+def test_a_declared_size_that_speaks_against_the_option_is_rejected(said, width):
+    frame = {"width": width, "height": 140 - width, "orientation": said}
+    with pytest.raises(RejectError, match=f"to be {said}, .* {width} x {140 - width}") as caught:
+        place([CAT], make_placement(6), **frame)
+    assert caught.value.reason == "ambiguous_orientation"
+
+
 @pytest.mark.parametrize(
     ("orientation", "size", "frame"),
     [

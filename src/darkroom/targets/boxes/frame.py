@@ -123,11 +123,17 @@ def _choose(
     """Returns in which of the two images of a turned file a list says places.
 
     Raises:
-        RejectError: It does not say it.
+        RejectError: It does not say it, or says both.
     """
     sizes = {UPRIGHT: upright, STORED: stored}
     fitting = [name for name, size in sizes.items() if declared in (None, (1, 1), size)]
     if len(fitting) == 1:
+        if orientation not in (None, fitting[0]) and declared is not None:
+            raise RejectError(
+                "ambiguous_orientation",
+                f"the boxes are said to be {orientation}, and the size {declared[1]:g} x "
+                f"{declared[0]:g} is that of the {fitting[0]} image",
+            )
         return fitting[0]
     if fitting and orientation is None:
         raise RejectError(
