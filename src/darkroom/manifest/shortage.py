@@ -33,7 +33,8 @@ def explain_shortage(schema: Schema, scratch: str) -> Iterator[None]:
         if is_memory and not schema.inputs:
             raise StorageError(
                 "There is not enough memory to compare and sort the rows.",
-                "Free some. Long labels and paths need more than short ones.",
+                "Free some. Long labels and paths need more than short ones, and so does an image "
+                "with several 100,000 objects.",
             ) from error
         if is_memory:
             raise DataError(
