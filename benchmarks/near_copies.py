@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -174,12 +174,24 @@ def _count_processor_seconds() -> float:
     return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
 
 
-def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
-    """Writes photographs as `NUMBER-0.jpg`, edits of some as `NUMBER-EDIT.jpg`; returns a list.
+def write_images(images: Iterable[tuple[int, Mapping[int, bytes]]], folder: Path) -> Path:
+    """Writes the copies of images as `NUMBER-EDIT.jpg`, 0 for the image itself; returns a list."""
+    lines = ["image_uri,label"]
+    for number, copies in images:
+        for edit, data in copies.items():
+            (folder / f"{number}-{edit}.jpg").write_bytes(data)
+            lines.append(f"{number}-{edit}.jpg,photograph")
+    listed = folder / "list.csv"
+    listed.write_text("\n".join(lines))
+    return listed
+
+
+def make_edits(files: list[Path], num_edited: int) -> Iterator[tuple[int, dict[int, bytes]]]:
+    """Yields photographs, with edits of the first ones.
 
     Each of the last fifty has one copy with something over it.
     """
-    lines, covers = ["image_uri,label"], [*COVERS.values()]
+    covers = [*COVERS.values()]
     for number, path in enumerate(files):
         image = Image.open(path).convert("RGB")
         written = {0: path.read_bytes()}
@@ -188,17 +200,12 @@ def write_edits(files: list[Path], num_edited: int, folder: Path) -> Path:
         if number >= len(files) - _COVERED:
             kind = number % len(covers)
             written[len(EDITS) + 1 + kind] = covers[kind](image)
-        for edit, data in written.items():
-            (folder / f"{number}-{edit}.jpg").write_bytes(data)
-            lines.append(f"{number}-{edit}.jpg,photograph")
-    listed = folder / "list.csv"
-    listed.write_text("\n".join(lines))
-    return listed
+        yield number, written
 
 
-def write_pictures(files: list[Path], count: int, folder: Path) -> Path:
-    """Writes parts of photographs as `write_edits` does, and an edit of some; returns a list."""
-    rng, lines = np.random.default_rng(0), ["image_uri,label"]
+def make_pictures(files: list[Path], count: int) -> Iterator[tuple[int, dict[int, bytes]]]:
+    """Yields parts of photographs, with an edit of some."""
+    rng = np.random.default_rng(0)
     edits = [*EDITS.values(), *COVERS.values()]
     planted = {number: n % len(edits) for n, number in enumerate(_choose(count))}
     each = -(-count // len(files))
@@ -219,12 +226,7 @@ def write_pictures(files: list[Path], count: int, folder: Path) -> Path:
         written = {0: _encode(picture)}
         if number in planted:
             written[planted[number] + 1] = edits[planted[number]](picture)
-        for edit, data in written.items():
-            (folder / f"{number}-{edit}.jpg").write_bytes(data)
-            lines.append(f"{number}-{edit}.jpg,photograph")
-    listed = folder / "list.csv"
-    listed.write_text("\n".join(lines))
-    return listed
+        yield number, written
 
 
 def _choose(count: int) -> list[int]:
@@ -320,7 +322,8 @@ def measure_features(folder: Path, num_edited: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "source")
         source.mkdir()
-        measure_dataset(write_edits(files, num_edited, source), Path(scratch, "records"), scratch)
+        listed = write_images(make_edits(files, num_edited), source)
+        measure_dataset(listed, Path(scratch, "records"), scratch)
 
 
 def measure_pictures(folder: Path, count: int, keep: Path | None) -> None:
@@ -332,7 +335,7 @@ def measure_pictures(folder: Path, count: int, keep: Path | None) -> None:
         listed = source / "list.csv"
         if not listed.exists():
             source.mkdir(parents=True)
-            write_pictures(list_photographs(folder), count, source)
+            write_images(make_pictures(list_photographs(folder), count), source)
         measure_dataset(listed, kept / "records", scratch)
 
 
