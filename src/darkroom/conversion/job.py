@@ -313,14 +313,18 @@ class ConversionJob:
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
         lost = f" and {objects.rejected} of {objects.read} objects" if objects.rejected else ""
         read_as = result.read_as
-        form = f"The source was read as {read_as.describe_form()}.\n" if read_as else ""
-        form += "".join(f"{line}\n" for line in (format_doubts(read_as) if read_as else ()))
-        hints = format_hint({**result.rejected_objects, **result.rejected})
+        hints = [
+            f"All are listed in {result.rejects_path}. Fix them, or allow more with "
+            f"{rejects.LIMIT_OPTION}."
+        ]
+        if read_as:
+            form = f"The source was read as {read_as.describe_form()}."
+            hints += [form, *format_doubts(read_as)]
+        hints.append(format_hint({**result.rejected_objects, **result.rejected}))
         raise TooManyRejectsError(
             f"{result.num_rejected} of {result.rows} rows{lost} were rejected, {limit}. "
             f"{rejects.list_rejects(result.data_dir)}",
-            f"All are listed in {result.rejects_path}. Fix them, or allow more with "
-            f"{rejects.LIMIT_OPTION}.\n{form}{hints}".rstrip(),
+            "\n".join(hints).rstrip(),
             result,
         )
 
