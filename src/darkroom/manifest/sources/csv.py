@@ -13,7 +13,7 @@ from darkroom.dataset.schema import Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
-from darkroom.manifest.sources.embedded import check_no_images
+from darkroom.manifest.sources.embedded import check_cells
 from darkroom.manifest.sources.forms import find_form, read_evidence
 from darkroom.manifest.sources.objects import as_objects
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
@@ -84,7 +84,7 @@ class CsvSource(Source):
             name: [row[place] or None for row in rows if place < len(row)]
             for place, name in enumerate(self._names)
         }
-        check_no_images(path, self.schema, cells, f"pandas.read_csv({path!r})")
+        check_cells(path, self.schema, cells, f"pandas.read_csv({path!r})")
         line = sample[found.first][0] if self._has_header else 0
         self.read_as = ReadAs(
             "CSV",

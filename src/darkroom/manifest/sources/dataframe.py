@@ -13,7 +13,7 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images, list_looked_at
+from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_cells, list_looked_at
 from darkroom.manifest.sources.objects import as_plain
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
@@ -80,7 +80,7 @@ class DataFrameSource(Source):
             name: frame.iloc[:SAMPLE_ROWS, names.index(name)].dropna().tolist()
             for name in list_looked_at(self.schema)
         }
-        check_no_images(self.name, self.schema, cells)
+        check_cells(self.name, self.schema, cells)
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("DataFrame", files=0, unread=unread)
 

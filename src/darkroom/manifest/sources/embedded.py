@@ -25,7 +25,7 @@ _NUMBER = (int, float)
 _HEX_MARK = re.compile(r"0x|\\x")
 
 
-def check_no_images(
+def check_cells(
     name: str, schema: Schema, cells: Mapping[str, Iterable[Any]], frame: str = "df"
 ) -> None:
     """Checks that columns have paths and labels, but no images, and features no boxes.
@@ -67,7 +67,7 @@ def check_no_images(
 
 
 def list_looked_at(schema: Schema) -> list[str]:
-    """Returns the columns whose first cells `check_no_images` looks at."""
+    """Returns the columns whose first cells `check_cells` looks at."""
     others = [schema.label] if schema.targets else dict(schema.inputs)
     return [*filter(None, (schema.image, *others))]
 

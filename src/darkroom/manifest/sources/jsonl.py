@@ -14,7 +14,7 @@ from darkroom.dataset.rejects import PLANNED_FIELDS, REJECT_FIELDS
 from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.manifest.sources.embedded import check_no_images
+from darkroom.manifest.sources.embedded import check_cells
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
@@ -59,7 +59,7 @@ class JsonlSource(Source):
             names = list(dict.fromkeys((*names, *dict(schema.columns), *columns.named_targets)))
         self.schema = columns.find_schema(names, kinds)
         cells = {name: [each.get(name) for each in samples] for name in names}
-        check_no_images(path, self.schema, cells, f"pandas.read_json({path!r}, lines=True)")
+        check_cells(path, self.schema, cells, f"pandas.read_json({path!r}, lines=True)")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         remarks = ("a list that darkroom wrote",) if self._is_ours else ()
         self.read_as = ReadAs("JSON Lines", encoding=encoding, unread=unread, remarks=remarks)

@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, Source, SourceState
-from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_no_images, list_looked_at
+from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_cells, list_looked_at
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
 
@@ -38,7 +38,7 @@ class ParquetSource(Source):
             with _report_damage(path):
                 batch = next(read_batches(path, looked_at, SAMPLE_ROWS), None)
             cells = {name: batch[name].to_pylist() if batch else () for name in looked_at}
-            check_no_images(path, self.schema, cells, f"pandas.read_parquet({path!r})")
+            check_cells(path, self.schema, cells, f"pandas.read_parquet({path!r})")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("Parquet", unread=unread)
 
