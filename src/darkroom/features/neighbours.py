@@ -43,9 +43,12 @@ def find_neighbours(features: Features) -> Neighbours:
     return Neighbours(one, other, rows, points, reach)
 
 
-def find_points(values: Array, count: int) -> Array:
-    """Returns features [N, D] by at most so many principal components, first the largest."""
-    mean, scatter = measure_scatter(values)
+def find_points(values: Array, count: int, sample: Array | None = None) -> Array:
+    """Returns features [N, D] by at most so many principal components, first the largest.
+
+    The components are those of the sample, or of all features if it is None.
+    """
+    mean, scatter = measure_scatter(values if sample is None else sample)
     return project(values, mean, find_axes(scatter, count))
 
 

@@ -77,8 +77,10 @@ def encode_gallery(
         arrays["alike"] = find_alike([tile.place for tile in tiles], found, features.values)
     if told:
         tiles = [tile._replace(score=told.find_score(tile.place)) for tile in tiles]
-    named_place = _name_place(place or records)
-    return encode_page(report, dataset, rows, arrays, findings, tiles, named_place, bool(server))
+    found_at, is_served = _name_place(place or records), server is not None
+    return encode_page(
+        report, dataset, rows, arrays, findings, tiles, place=found_at, is_served=is_served
+    )
 
 
 def _name_place(records: Records) -> dict[str, str]:

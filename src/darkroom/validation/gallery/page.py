@@ -49,6 +49,7 @@ def encode_page(
     arrays: Mapping[str, Numbers],
     findings: Sequence[Mapping[str, Any]],
     tiles: Sequence[Tile],
+    *,
     place: Mapping[str, str],
     is_served: bool = False,
 ) -> str:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
-from darkroom.features.components import find_axes, measure_scatter, project
 from darkroom.features.neighbours import find_nearest, find_points, scale
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind, find_column_kind
@@ -139,8 +138,7 @@ def place_on_map(count: int, places: Numbers, values: Numbers) -> Numbers:
     result = np.full((count, 2), MAP_SIDE, np.uint16)
     if len(places) < 2:
         return result
-    mean, scatter = measure_scatter(values[:: -(-len(values) // _FIT_ROWS)])
-    points = project(values, mean, find_axes(scatter, 2))
+    points = find_points(values, 2, sample=values[:: -(-len(values) // _FIT_ROWS)])
     low, high = np.quantile(points, _MAP_QUANTILES, axis=0)
     shares = ((points - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
     result[places, : shares.shape[1]] = (shares * (MAP_SIDE - 1)).round()
