@@ -143,8 +143,8 @@ def _build_first_class(name: str) -> Doubt:
         FIRST_CLASS,
         f"No object has class 0, {name!r:.80}. YOLO numbers classes from 0, and these label files "
         "may do so from 1.",
-        f"If they do, number the names in data.yaml so: names: {{1: {name:.80}, ...}}. If there "
-        f"just are no such objects: --accept {FIRST_CLASS} (accept= in Python).",
+        f"If they do, number the names in data.yaml so: names: {{1: {name:.80}, ...}}. If they do "
+        f"not, and nobody drew such an object: --accept {FIRST_CLASS} (accept= in Python).",
     )
 
 
