@@ -326,13 +326,22 @@ class Columns:
     @property
     def named_targets(self) -> dict[str, Kind]:
         """The kinds of the columns that are named and say what an image is labelled with."""
+        said = self.schema.columns if self.schema else ()
         marks = dict.fromkeys(self.label_marks, Kind.LABEL_MARK)
-        return {**marks, **dict.fromkeys(self.targets, Kind.TARGET)}
+        named = {name: kind for name, kind in said if kind in (Kind.LABEL_MARK, Kind.TARGET)}
+        return {**named, **marks, **dict.fromkeys(self.targets, Kind.TARGET)}
 
     def spread(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Returns the cells of the named columns of an image with these labels or numbers."""
-        marks = {name: int(name in values) for name in self.label_marks}
-        return {**marks, **dict(zip(self.targets, values, strict=False))}
+        """Returns the cells of the columns of an image with these labels or numbers.
+
+        In a list that darkroom wrote, a column with all labels is `label`.
+        """
+        if self.has_labels or (self.schema and Kind.LABELS in dict(self.schema.columns).values()):
+            return {"label": values}
+        named = self.named_targets
+        marks = {name: int(name in values) for name in named if named[name] is Kind.LABEL_MARK}
+        targets = [name for name in named if named[name] is Kind.TARGET]
+        return {**marks, **dict(zip(targets, values, strict=False))}
 
     def find_schema(self, names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
         """Returns the schema of a source.

@@ -115,3 +115,20 @@ def test_a_file_without_objects_is_refused(read, lines):
 def test_a_missing_column_is_an_error_with_a_suggestion(read):
     with pytest.raises(DataError, match="Did you mean 'image_url'"):
         read({"image_url": "a.jpg"})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "label", "cells"),
+    [
+        ({"x": "target", "y": "target"}, "[1.5, 2.0]", {"x": 1.5, "y": 2.0}),
+        ({"a": "label_mark", "b": "label_mark"}, '["b"]', {"a": 0, "b": 1}),
+        ({"tags": "labels"}, '["a", "b,c"]', {"label": ["a", "b,c"]}),
+    ],
+)
+def test_a_list_of_ours_has_the_targets_of_columns_whose_kinds_are_named(read, kinds, label, cells):
+    planned = {"id": "a", "row": 1, "span": 0, "weight": 9}
+    source = read({"image_uri": "a.jpg", "label": label, **planned}, schema={"p": "image", **kinds})
+    (row,) = source.rows()
+    names = [name for name, _ in source.schema.columns]
+    found = dict(zip(names, row.values, strict=True))
+    assert {name: found[name] for name in cells} == cells

@@ -127,8 +127,7 @@ class JsonlSource(Source):
         if isinstance(label, str) and label.startswith("["):
             with suppress(ValueError):
                 values = json.loads(label)
-                is_list = self._columns.has_labels
-                kept |= {"label": values} if is_list else self._columns.spread(values)
+                kept |= self._columns.spread(values)
         return kept
 
     def _rename_roles(self, schema: Schema) -> Schema:
