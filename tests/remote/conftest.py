@@ -22,7 +22,11 @@ import pytest
 from darkroom import storage
 from darkroom.storage.stores import retries
 
+from ..storage.test_retries import Clock
+
 BUCKET = "photos"
+# The fixture `hurry` takes it away.
+_SET_PATIENCE = retries.set_patience
 # A status, headers and a body.
 Answer = tuple[int, dict[str, str], bytes]
 # Answers a method, a path with its query, headers, and a body.
@@ -280,6 +284,32 @@ def gs(gs_server: Proxy, no_cloud: None, monkeypatch: pytest.MonkeyPatch) -> Pro
 def store(request: pytest.FixtureRequest) -> tuple[Proxy, str]:
     """Each store in turn: its proxy, and the URL of its bucket."""
     return request.getfixturevalue(request.param), f"{request.param}://{BUCKET}"
+
+
+@pytest.fixture
+def go_away(
+    s3: Proxy, hurry: None, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Callable[[], bool]]:
+    """Takes S3 away for 20 s of patience, which take no time, at the first request with a text.
+
+    Returns what tells whether it was away, and is back.
+    """
+    clock, away = Clock(), []
+    monkeypatch.setattr(retries, "time", clock)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(retries, "_shared", retries.Limits())
+    monkeypatch.setattr(retries, "set_patience", _SET_PATIENCE)
+
+    def begin(text: str) -> Callable[[], bool]:
+        def find_fault(line: str) -> int | None:
+            if text in line and not away:
+                away.append(clock.now)
+            return 503 if away and clock.now < away[0] + 20 else None
+
+        monkeypatch.setattr(s3, "find_fault", find_fault)
+        return lambda: bool(away) and clock.now >= away[0] + 20
+
+    return begin
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 
 import pytest
 
@@ -208,6 +209,22 @@ def test_a_closed_port_is_named(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(TransientStorageError, match=r"4 times.*127\.0\.0\.1:9"):
         storage.read_bytes("s3://photos/a")
+
+
+@pytest.mark.parametrize(
+    ("number", "times"), [(socket.EAI_NONAME, "6 times"), (socket.EAI_AGAIN, "9 times")]
+)
+def test_a_wrong_address_ends_a_conversion_soon(store, monkeypatch, number, times):
+    def fail(*_: object, **__: object) -> None:
+        raise socket.gaierror(number, "made up")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    monkeypatch.setattr(retries, "_shared", retries.Limits(10.0, 9))
+    monkeypatch.setattr(retries, "MAX_PAUSE_SECONDS", 0.002)
+    for variable in ("AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST"):
+        monkeypatch.setenv(variable, "http://not-there.invalid:9000")
+    with storage.be_patient(180), pytest.raises(TransientStorageError, match=times):
+        storage.read_bytes(f"{store[1]}/a")
 
 
 def test_other_statuses_are_not_tried_again(store):

@@ -174,3 +174,13 @@ def test_a_store_that_denies_everything_is_reported_at_once(s3, capsys):
     assert "may not be read or written" in printed
     assert "Check the AWS credentials" in printed
     assert len(s3.requests) == 1
+
+
+@pytest.mark.parametrize("first", ["labels.txt", "data/dataset.json", "images.csv"])
+def test_a_store_that_is_away_at_the_beginning_is_waited_for(s3, go_away, first):
+    source = write_source("s3://photos")
+    storage.write_bytes("s3://photos/labels.txt", b"a\nb\n")
+    is_back = go_away(first)
+    result = darkroom.convert(source, "s3://photos/data", label_map="s3://photos/labels.txt")
+    assert result.written == NUM_IMAGES
+    assert is_back()

@@ -52,6 +52,17 @@ def test_a_dataset_is_written_into_the_store_by_the_task(
     shutil.rmtree(cluster.find(dataset))
 
 
+def test_a_task_waits_for_a_store_that_is_away_at_its_beginning(
+    s3: Proxy, cluster: Cluster, converted_jpegs, go_away
+):
+    given = {"data": _source(converted_jpegs), "output_dir": "s3://photos/made", "update": True}
+    cluster.run("convert_images", **given)
+    is_back = go_away("made/dataset.json")
+    done = cluster.run("convert_images", **given)
+    assert is_back()
+    assert done.artifacts["previous"].metadata["fingerprint"] == done.parameters["fingerprint"]
+
+
 def test_on_vertex_every_output_is_written_into_the_store(
     gs: Proxy,
     cluster: Cluster,

@@ -53,14 +53,19 @@ class Store:
         asked: How often it was asked.
     """
 
-    def __init__(self, clock: Clock, away_seconds: float) -> None:
-        self._clock, self._back = clock, clock.now + away_seconds
+    def __init__(
+        self,
+        clock: Clock,
+        away_seconds: float,
+        error: type[retries.TransientError] = retries.TransientError,
+    ) -> None:
+        self._clock, self._back, self._error = clock, clock.now + away_seconds, error
         self.asked = 0
 
     def answer(self) -> bytes:
         self.asked += 1
         if self._clock.now < self._back:
-            raise retries.TransientError("503 SlowDown")
+            raise self._error("503 SlowDown")
         return b"data"
 
 
@@ -88,6 +93,20 @@ def test_a_conversion_holds_out_and_says_so(clock, said):
     store = Store(clock, 60)
     with pytest.raises(TransientStorageError, match="failed 6 times"):
         retries.retry("Reading s3://b/a", store.answer)
+
+
+def test_a_name_without_an_address_is_waited_for_only_where_it_had_one(clock, said):
+    with storage.be_patient(180):
+        store = Store(clock, 60, retries.UnknownHostError)
+        with pytest.raises(TransientStorageError, match="failed 6 times"):
+            retries.retry("Reading s3://b/a", store.answer)
+        assert retries.retry("Reading s3://b/a", Store(clock, 60).answer) == b"data"
+        store = Store(clock, 60, retries.UnknownHostError)
+        assert retries.retry("Reading s3://b/a", store.answer) == b"data"
+        # A commit is patient by itself, too: within a conversion it does not begin again.
+        with storage.be_patient(180):
+            store = Store(clock, 60, retries.UnknownHostError)
+            assert retries.retry("Reading s3://b/a", store.answer) == b"data"
 
 
 def test_patience_ends(clock, said):

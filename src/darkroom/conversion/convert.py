@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -99,26 +99,27 @@ def convert(
     known = [*signature(convert).parameters, *signature(ConversionOptions).parameters]
     check_known(more, known, "convert has no option")
     made = merge_options(ConversionOptions, options, given | more)
-    manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
-    job = ConversionJob(
-        source,
-        folder,
-        manifest,
-        made.records,
-        as_python(max_rejects),
-        overwrite,
-        updates=made.updates,
-        describe=made.describe,
-    )
-    name = _choose_runner(runner, project, region, embed=made.embed)
-    had = FEATURES_FILE in list_sidecars(find_data(folder))
-    following: AbstractContextManager[None] = nullcontext()
-    if made.embed:
-        # A step of its own: only who asks for features loads what computes them.
-        from darkroom.conversion.embed import follow_with_features
+    with ExitStack() as steps:
+        # From the first request on: a store may be away then, too.
+        steps.enter_context(storage.be_patient(made.store_patience_seconds))
+        manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
+        job = ConversionJob(
+            source,
+            folder,
+            manifest,
+            made.records,
+            as_python(max_rejects),
+            overwrite,
+            updates=made.updates,
+            describe=made.describe,
+        )
+        name = _choose_runner(runner, project, region, embed=made.embed)
+        had = FEATURES_FILE in list_sidecars(find_data(folder))
+        if made.embed:
+            # A step of its own: only who asks for features loads what computes them.
+            from darkroom.conversion.embed import follow_with_features
 
-        following = follow_with_features(job)
-    with storage.be_patient(made.store_patience_seconds), following:
+            steps.enter_context(follow_with_features(job))
         result = _start(
             replace(job, runner=name, beam_options=made.beam_options), project, region, made.wait
         )

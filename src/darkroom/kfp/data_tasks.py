@@ -65,9 +65,11 @@ def convert_images(execution: Execution) -> None:
     del options["source_fingerprint"]  # for the cache
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
-    _keep_previous(execution, options["base"] or (output_dir if options["update"] else ""))
     limits = {name: options.pop(name) for name in ("max_rejects", "overwrite")}
-    result = convert(data, place, **limits, options=ConversionOptions(**options))
+    made = ConversionOptions(**options)
+    with storage.be_patient(made.store_patience_seconds):
+        _keep_previous(execution, made.base or (output_dir if made.update else ""))
+        result = convert(data, place, **limits, options=made)
     # The next run may put another dataset there.
     named = name_dataset(result.output_dir, result.fingerprint) if output_dir else dataset.remote
     if output_dir:

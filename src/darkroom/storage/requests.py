@@ -7,6 +7,7 @@ A missing or denied object is reported at once; a failure that may pass is tried
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -119,7 +120,8 @@ def _translate(
             )
         return retries.TransientError(text)
     if problem is Problem.TRANSIENT:
-        return retries.TransientError(text.rstrip("."))
+        kind = retries.UnknownHostError if _lacks_address(error) else retries.TransientError
+        return kind(text.rstrip("."))
     if problem is Problem.MISSING:
         return FileNotFoundError(f"{path} does not exist")
     if problem is Problem.DENIED:
@@ -131,6 +133,13 @@ def _translate(
     if problem is Problem.CHANGED:
         return ChangedError(f"{path} was replaced while it was read.", "Run again.")
     return StorageError(f"{verb} {path} failed: {text}")
+
+
+def _lacks_address(error: BaseException | None) -> bool:
+    """Tells whether the name of the host has no address; not if nobody could be asked for it."""
+    while error is not None and not isinstance(error, socket.gaierror):
+        error = error.__cause__ or error.__context__
+    return error is not None and error.errno == socket.EAI_NONAME
 
 
 _stores: dict[str, tuple[tuple[tuple[str, str], ...], Store]] = {}

@@ -38,6 +38,10 @@ class TransientError(Exception):
     """An attempt failed in a way that may pass."""
 
 
+class UnknownHostError(TransientError):
+    """The name of a store has no address: it is wrong, or the store is away."""
+
+
 class Limits(NamedTuple):
     """How long a call is tried again.
 
@@ -55,6 +59,8 @@ class Limits(NamedTuple):
 # Of the process: a conversion reads and writes in many threads.
 _shared = Limits()
 _own: ContextVar[Limits | None] = ContextVar("own_limits", default=None)
+# Whether patience begins, and nothing is known to have an address.
+_begins = False
 _last_told = -math.inf
 
 
@@ -66,10 +72,12 @@ def set_patience(seconds: float) -> None:
 
 @contextmanager
 def be_patient(seconds: float) -> Iterator[None]:
-    """Does so while the block runs."""
-    global _shared
+    """Does so while the block runs, but not for a name that has no address from the beginning."""
+    global _shared, _begins
     before = _shared
     set_patience(seconds)
+    # Not within another patience, as a commit's in a conversion: there, much is known.
+    _begins = _begins or before.attempts < math.inf
     try:
         yield
     finally:
@@ -116,7 +124,9 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
             # Jitter: workers that failed together must not try again together.
             pause *= _random.uniform(0.5, 1.0)
             seconds = time.monotonic() - start
-            if number >= limits.attempts or start + seconds + pause >= deadline:
+            is_wrong = _begins and isinstance(error, UnknownHostError)
+            attempts = min(limits.attempts, MAX_ATTEMPTS) if is_wrong else limits.attempts
+            if number >= attempts or start + seconds + pause >= deadline:
                 times = "once" if number == 1 else f"{number} times"
                 raise TransientStorageError(
                     f"{what} failed {times} in {seconds:.1f} seconds, the last time with: {error}.",
@@ -148,6 +158,7 @@ def _call_within(attempt: Callable[[], _Result], seconds: float) -> _Result:
     would hold us for ever. Such a thread ends with its connection, and does not keep the process
     alive.
     """
+    global _begins
     outcome: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -161,6 +172,8 @@ def _call_within(attempt: Callable[[], _Result], seconds: float) -> _Result:
         result, error = outcome.get(timeout=max(0.0, seconds))
     except queue.Empty:
         raise TransientError(f"no end after {seconds:.0f} seconds") from None
+    if not isinstance(error, UnknownHostError):
+        _begins = False
     if error is not None:
         raise error
     return result  # type: ignore[no-any-return]
