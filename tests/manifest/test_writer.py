@@ -16,6 +16,7 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError, StorageError
+from darkroom.manifest.fingerprint import fingerprint_source
 from darkroom.manifest.table import (
     MAX_ROW_GROUP_ROWS,
     read_manifest,
@@ -391,14 +392,19 @@ def test_frames_files_and_lines_give_the_same_rows(tmp_path):
     )
 
 
-def test_a_source_of_remote_images_has_no_fingerprint_in_its_manifest(tmp_path, monkeypatch):
-    monkeypatch.setattr("darkroom.manifest.chunks.stat_image", lambda uri: (100, "v1"))
+def test_the_fingerprint_of_a_manifest_has_the_versions_of_remote_images(tmp_path, monkeypatch):
+    states = {"gs://bucket/a.jpg": (100, "v1"), "gs://bucket/b.jpg": (None, None)}
+    monkeypatch.setattr("darkroom.manifest.chunks.stat_image", states.__getitem__)
     source = tmp_path / "images.csv"
-    source.write_text("split,image_uri,label\nTRAIN,gs://bucket/a.jpg,cat\nTRAIN,b.jpg,cat\n")
-    manifest = write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m"))
-    assert manifest.fingerprint == ""
-    source.write_text("split,image_uri,label\nTRAIN,a.jpg,cat\nTRAIN,b.jpg,cat\n")
-    assert len(write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint) == 32
+    source.write_text("".join(f"TRAIN,{uri},cat\n" for uri in states))
+
+    def write():
+        return write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint
+
+    first = write()
+    assert first == fingerprint_source(source) == write()
+    states["gs://bucket/a.jpg"] = (100, "v2")
+    assert write() not in ("", first)
 
 
 def test_too_many_columns_say_what_to_do(tmp_path, monkeypatch):

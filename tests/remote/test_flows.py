@@ -83,12 +83,47 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
         f"images/{number}.jpg" for number in range(NUM_IMAGES)
     }
 
-    # Remote images may have changed, so the conversion is not considered finished.
+    # The list and its images are in the store, which says their versions.
+    changes.clear()
+    again = darkroom.convert(source, f"{root}/data", num_shards=SHARDS)
+    assert again.already_complete
+    assert again.fingerprint == result.fingerprint
+    assert changes == []
+    assert darkroom.convert(source, tmp_path / "local", num_shards=SHARDS).already_complete
+    storage.write_bytes(f"{root}/images/0.jpg", make_image(9))
     changes.clear()
     with pytest.raises(OutputError, match=rf"{root}/data holds another dataset"):
         darkroom.convert(source, f"{root}/data", num_shards=SHARDS)
     assert changes == []
     assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_an_image_of_which_the_store_says_no_version_is_read_again(s3):
+    source = write_source("s3://photos")
+    s3.fail("HEAD /photos/images/2.jpg", 403)
+    first = darkroom.convert(source, "s3://photos/data")
+    assert first.written == NUM_IMAGES
+    for number, is_same in [(2, True), (7, False)]:
+        storage.write_bytes("s3://photos/images/2.jpg", make_image(number))
+        s3.requests.clear()
+        again = darkroom.convert(source, "s3://photos/data")
+        assert not again.already_complete
+        assert (again.fingerprint == first.fingerprint) is is_same
+        assert {line for line in s3.requests if line.startswith("GET /photos/images/")} == {
+            "GET /photos/images/2.jpg"
+        }
+    assert darkroom.verify("s3://photos/data").is_sound
+
+
+def test_an_image_that_may_be_read_by_now_comes_into_a_finished_dataset(s3):
+    source = write_source("s3://photos")
+    s3.fail("GET /photos/images/2.jpg", 403)
+    first = darkroom.convert(source, "s3://photos/data", max_rejects=0.5)
+    assert first.rejected == {"permission_denied": 1}
+    assert darkroom.convert(source, "s3://photos/data", max_rejects=0.5).already_complete
+    s3.faults.clear()
+    again = darkroom.convert(source, "s3://photos/data")
+    assert (again.written, again.num_rejected) == (NUM_IMAGES, 0)
 
 
 def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):

@@ -21,6 +21,8 @@ from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
+from darkroom.dataset.example import IMAGE_ENCODED
+from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts
@@ -49,6 +51,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
+from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
 
 if TYPE_CHECKING:
@@ -214,8 +217,10 @@ class ConversionJob:
         if any(map(is_readable_now, rejected)):
             progress.note("Images that were rejected can be read now: converting again.")
             return replace(self, overwrite=True)
-        share, seed = self.updates.recheck, manifest.fingerprint
-        if not find_damaged(folder, read_dataset(folder), share, seed):
+        share, seed, dataset = self.updates.recheck, manifest.fingerprint, read_dataset(folder)
+        if _lacks_versions(folder, dataset):
+            progress.note("The versions of some images are unknown: these are read again.")
+        elif not find_damaged(folder, dataset, share, seed):
             return None
         updates = self.updates
         if updates.base is None:
@@ -327,6 +332,16 @@ class ConversionJob:
             "\n".join(hints).rstrip(),
             result,
         )
+
+
+def _lacks_versions(folder: str, dataset: Dataset) -> bool:
+    """Tells whether a dataset has images whose change could not be noticed."""
+    files = find_index_files(storage.join(folder, layout.INDEX_FOLDER))
+    return IMAGE_ENCODED in dataset.features and any(
+        batch["source_version"].null_count
+        for path in files
+        for batch in read_index_batches(path, ["source_version"], BATCH_ROWS)
+    )
 
 
 def _check_stays(output_dir: str, old: OldDataset | None) -> None:

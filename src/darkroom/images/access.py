@@ -82,7 +82,7 @@ def check_not_all_denied(rejected: Mapping[str, int], listed: str) -> None:
 
 def is_readable_now(reject: Reject) -> bool:
     """Tells whether the image of a reject could not be read then, and can be now."""
-    if reject.reason == "permission_denied" and not storage.is_remote(reject.uri):
+    if reject.reason == _DENIED:
         return _try_to_read(reject.uri) is None
     return reject.reason == "unsupported_format" and pillow.has_reader_now(reject.detail)
 

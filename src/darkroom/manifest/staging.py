@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import OBJECT_STAGE, RejectsWriter
@@ -100,8 +99,6 @@ class _Stage:
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=REPEATED_COLUMNS)
         self._bad = RejectsWriter(self._rejects_path)
         self._fingerprint = Fingerprint(options)
-        # A store need not say when an object has changed.
-        self._is_known = True
         self._rows = 0
         self._waiting: list[pa.Table] = []
 
@@ -123,10 +120,7 @@ class _Stage:
             self._bad.add(reject)
             self._rejected += self._kind.count(reject.label)
             self._alone += reject.stage == OBJECT_STAGE
-            self._is_known = self._is_known and not storage.is_remote(reject.uri)
         self._read += sum(map(self._kind.count, chunk.columns["label"]))
-        # A local URI has no `//`. One search in the joined text is faster than one in each.
-        self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
         columns = [pa.array(chunk.columns[field.name], field.type) for field in self._arrow]
         self._waiting.append(pa.table(columns, schema=self._arrow))
         if len(self._waiting) == _CHUNKS_AT_ONCE:
@@ -140,11 +134,11 @@ class _Stage:
             self._waiting.clear()
 
     def finish(self) -> StagedRows:
-        fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
         objects = None
         if self._kind.objects is not None:
             # What becomes of those that are read is not known yet.
             objects = ObjectCounts(self._read, self._rejected, alone=self._alone)
+        fingerprint = self._fingerprint.hexdigest()
         return StagedRows(self._path, self._rows, self._rejects_path, objects, fingerprint)
 
 
