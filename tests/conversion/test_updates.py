@@ -637,9 +637,67 @@ def test_an_appended_row_moves_no_image_of_the_dataset(tmp_path, count_reads, gi
     assert set(rejected) == conflicts
     assert "the dataset has this image" in rejected["3.png"]
     # Again, all rows are known.
-    counts = result.deduplicated + 1
-    again = convert(tmp_path / "images" / "list.csv", root, update=True, append=True, **given)
-    assert (again.written, again.deduplicated) == (21, counts)
+    source = tmp_path / "images" / "list.csv"
+    assert convert(source, root, update=True, append=True, **given).already_complete
+
+
+KINDS = {
+    "label": ({"label": "string_label"}, lambda n: {"label": "ab"[n % 2]}),
+    "labels": ({"label": "labels"}, lambda n: {"label": ["c", "ab"[n % 2]]}),
+    "numbers": ({"x": "target", "y": "target"}, lambda n: {"x": n / 2, "y": 0.1}),
+    "boxes": ({"objects": "objects"}, lambda n: {"objects": list_objects(n)}),
+}
+
+
+def list_objects(number):
+    """Two equal objects, one at 3 that is outside, and one at 4 without an area."""
+    found = [{"label": "ab"[number % 2], "box": [0, 1, 3, 4], "id": id} for id in (1, 2)]
+    others = {3: [50, 50, 60, 60], 4: [2, 2, 2, 2]}
+    return [*found, *({"label": "a", "box": box} for at, box in others.items() if at == number % 8)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_list_that_is_appended_again_gives_the_same_dataset(tmp_path, kind):
+    world, root = World(tmp_path / "images"), tmp_path / "records"
+    world.add(17)
+    columns, label = KINDS[kind]
+    given = {"columns": {"split": "split", "image_uri": "image", **columns}}
+
+    def write(*rows):
+        lines = [{"split": "", "image_uri": f"{n}.png", **label(n), **more} for n, more in rows]
+        path = world.folder / "list.jsonl"
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        return path
+
+    def append(*rows):
+        return convert(write(*rows), root, update=True, append=True, **given)
+
+    for number in (1, 9):
+        (world.folder / f"{number}.png").write_text("not an image")
+    convert(write(*((n, {}) for n in range(8))), root, **given)
+    # New, the same twice, of the dataset, two rejected by their images, two by their rows.
+    new = [(n, {}) for n in (*range(8, 16), 10, 3, 1)]
+    new += [(5, {"image_uri": ""}), (15, {"split": "test"}), (15, {"split": "train"})]
+    first = append(*new)
+    assert (first.rows, first.written, first.num_rejected, first.deduplicated) == (20, 13, 6, 1)
+    before, labels = read_files(root), {row["id"]: row["label"] for row in read_rows(root)}
+    assert append(*new).already_complete
+    assert read_files(root) == before
+    # The rows that the dataset has are not counted again, with their objects.
+    more = append(*new, (16, {}))
+    assert (more.rows, more.written, more.num_rejected, more.deduplicated) == (20, 14, 6, 0)
+    assert {row["id"]: row["label"] for row in read_rows(root) if row["id"] != "16.png"} == labels
+    if kind == "boxes":
+        lost = {"bad_box": 2, "outside_image": 2}
+        assert first.rejected_objects.items() >= lost.items()
+        assert more.rejected_objects == first.rejected_objects
+        assert more.objects.read == more.objects.written + more.objects.rejected + 1
+    # An image that changed is noticed, also one that was rejected.
+    for number, written in [(10, 14), (9, 15)] if kind == "label" else ():
+        world.write_image(f"{number}.png")
+        changed = append(*new, (16, {}))
+        assert (changed.already_complete, changed.written) == (False, written)
+    assert darkroom.verify(root).is_sound
 
 
 def test_images_keep_their_keys_when_lists_of_other_folders_come_and_go(tmp_path, count_reads):

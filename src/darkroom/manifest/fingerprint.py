@@ -66,6 +66,10 @@ class Fingerprint:
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
         self._digest.update("\0\0".join(parts).encode(errors="backslashreplace"))
 
+    def update_text(self, text: str) -> None:
+        """Adds what else the rows depend on."""
+        self._digest.update(text.encode())
+
     def hexdigest(self) -> str:
         """Returns the fingerprint, 32 hexadecimal digits."""
         return self._digest.hexdigest()

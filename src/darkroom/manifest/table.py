@@ -62,7 +62,8 @@ class Manifest:
         seed: Seed of the order and of the assignment to splits.
         ignored: Number of files in a source folder that are not images.
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
-            excluded ones or of decisions.
+            excluded ones or of decisions. Of rows that are appended to a dataset: when a row does
+            that is planned or rejected.
         excluded: How many of the deduplicated rows a list excludes, or a decision drops.
         merged: How many of them had different values in further columns from the row that is kept.
         removed: How many rows of the dataset that is updated are not in the source.

@@ -32,6 +32,7 @@ from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
+from darkroom.manifest.appended import fingerprint_appended, leave_out_repeated
 from darkroom.manifest.base import Base
 from darkroom.manifest.changes import change_rows
 from darkroom.manifest.identities import tell_shared_apart
@@ -143,7 +144,7 @@ SELECT entries.* REPLACE (coalesce(unions.label, entries.label) AS label)
 FROM entries LEFT JOIN (
     SELECT kept_row AS row, {joined} AS label
     FROM entries JOIN verdicts USING (row)
-    WHERE verdict <> 'conflict' AND label IS NOT NULL GROUP BY kept_row
+    WHERE verdict IN ('keep', 'duplicate') AND label IS NOT NULL GROUP BY kept_row
 ) AS unions USING (row)
 """
 _LABELS = """
@@ -273,14 +274,19 @@ class _Rows:
         removed = self._list()
         self._join_copies()
         excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
+        self._judge_rows()
+        if base and base.planned:
+            staged = leave_out_repeated(connection, staged, kind, base.planned_rows, scratch)
         conflicts = self._reject_conflicts()
         merged = self._count_merged()
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options)
         place_rows(connection, schema, kind, options, base, scratch)
         splits, planned = self._write_ordered(label_map, folder)
-        has_objects = kind.objects is not None
+        has_objects, fingerprint = kind.objects is not None, staged.fingerprint
         rejects = [staged.rejects, conflicts]
+        if base and base.planned:
+            fingerprint = fingerprint_appended(connection, rejects, kind, options, scratch)
         lines, _ = write_rejects(rejects_folder, rejects, has_objects=has_objects)
         objects = self._count_objects(staged, conflicts, planned)
         rejected = lines - (objects.alone if objects else 0)
@@ -301,7 +307,7 @@ class _Rows:
             target=Target(kind.name, schema.targets if kind.names is None else ()),
             seed=options.seed,
             ignored=sum(len(s.ignored) for s in self._sources if isinstance(s, FolderSource)),
-            fingerprint=staged.fingerprint,
+            fingerprint=fingerprint,
             removed=removed,
             base=base.places if base else {},
             decisions=decisions,
@@ -354,20 +360,26 @@ class _Rows:
         else:
             self._connection.execute("CREATE TEMP VIEW staged AS FROM listed")
 
-    def _reject_conflicts(self) -> str:
-        """Makes the view `kept`, without entries that repeat or contradict each other.
+    def _judge_rows(self) -> None:
+        """Makes the table `verdicts` about entries that repeat or contradict each other.
 
         Where rows are appended to a dataset, its own come first.
-
-        Returns:
-            The file of those that contradict each other.
         """
-        joined, says = self._kind.joined, f"coalesce({self._kind.says}, '')"
+        says = f"coalesce({self._kind.says}, '')"
         extra = "extra::VARCHAR" if self._schema.inputs else "''"
         old_rows = self._base.planned_rows if self._base else 0
         suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
         for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
             self._connection.execute(statement)
+
+    def _reject_conflicts(self) -> str:
+        """Makes the view `kept`, without entries that repeat or contradict each other.
+
+        Returns:
+            The file of those that contradict each other.
+        """
+        joined = self._kind.joined
+        old_rows = self._base.planned_rows if self._base else 0
         if joined:
             self._connection.execute(_JOINED.format(joined=joined))
         self._connection.execute(_KEPT.format(entries="joined" if joined else "entries"))

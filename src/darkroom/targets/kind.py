@@ -83,6 +83,8 @@ class Kind(Protocol):
             of a manifest.
         joined: SQL that makes one target of those of several rows of an image, in the column
             `label` of a manifest; None if all have the same.
+        parts: SQL of the list of what rows are joined from, of their column `{column}`: equal parts
+            of an image count once; None if all rows have the same.
         same: SQL of what two rows have in common if they say the same, of their column `{column}`.
         objects: SQL of the list of objects in the column `{column}` of a manifest, each of which
             may be lost alone; None for a target that is whole.
@@ -111,6 +113,7 @@ class Kind(Protocol):
     shown: str
     says: str
     joined: str | None = None
+    parts: str | None = None
     same: str = "{column}"
     objects: str | None = None
     names: str | None

@@ -116,6 +116,8 @@ class BoxesKind(Kind):
         "orientation := any_value(label.orientation), "
         "objects := flatten(list(label.objects ORDER BY row)))"
     )
+    # As `_place_some` compares them.
+    parts = "[row(o.label, o.box, o.is_crowd, o.difficult) for o in {column}.objects]"
     objects = "{column}.objects"
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce(list_distinct([each.label for each in {column}]), [NULL]))"

@@ -33,6 +33,7 @@ class LabelsKind(Kind):
     shown = LABEL_TEXT
     says = "''"
     joined = "list_distinct(flatten(list(label)))"
+    parts = "{column}"
     same = "list_sort({column})"
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce({column}, [NULL]))"
