@@ -44,8 +44,10 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
 
 
 def _make_options(flink: Flink) -> dict[str, object]:
-    jar = flink.parts.jar
-    return {"flink_master": flink.address, "flink_job_server_jar": jar, "parallelism": 2}
+    jar, line = flink.parts.jar, flink.parts.line
+    # The jar's name does not say for which Flink it is.
+    job_server = {"flink_job_server_jar": jar, "flink_version": line}
+    return {"flink_master": flink.address, **job_server, "parallelism": 2}
 
 
 def test_the_same_bytes(flink: Flink, source: Path, local: dict[str, bytes], tmp_path: Path):

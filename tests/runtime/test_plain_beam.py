@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -9,10 +10,12 @@ import threading
 from types import ModuleType, SimpleNamespace
 
 import apache_beam as beam
+import grpc
 import pytest
 from apache_beam import pipeline as beam_pipeline
 
-from darkroom.runtime.plain_beam import apply_transform
+from darkroom.runtime import plain_beam
+from darkroom.runtime.plain_beam import apply_transform, quiet_client
 
 from ..light_beam import HIDE_CLIENTS
 
@@ -109,3 +112,38 @@ logging.warning("apitools not found")
         [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "WARNING:root:apitools not found\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "place", "is_shown"),
+    [
+        (grpc.RpcError("broken"), "/site-packages/apache_beam/worker.py", False),
+        (grpc.RpcError("broken"), "/home/me/own.py", True),
+        (ValueError("a defect"), "/site-packages/apache_beam/worker.py", True),
+    ],
+)
+def test_a_stream_of_beam_that_breaks_is_not_shown_even_when_the_job_has_ended(
+    monkeypatch, error, place, is_shown
+):
+    shown = []
+    monkeypatch.setattr(plain_beam, "_show_error", lambda failed: shown.append(failed.exc_value))
+    monkeypatch.setattr(threading, "excepthook", plain_beam._show_error)
+    scope = {}
+    exec(compile("def fail(error):\n    raise error", place, "exec"), scope)
+    with pytest.raises(SystemExit), quiet_client():
+        raise SystemExit(143)
+    thread = threading.Thread(target=scope["fail"], args=(error,))
+    thread.start()
+    thread.join()
+    assert shown == ([error] if is_shown else [])
+
+
+def test_that_a_job_server_is_not_ready_yet_is_not_logged_and_all_else_is(caplog):
+    with quiet_client():
+        logging.warning("Waiting for grpc channel to be ready at localhost:1.")
+        logging.warning("The pipeline is slow.")
+    logging.warning("Waiting for grpc channel to be ready at localhost:2.")
+    assert [record.getMessage()[-12:] for record in caplog.records] == [
+        "ine is slow.",
+        "localhost:2.",
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,10 @@ from typing import Any
 
 from darkroom.errors import find_missing_extra
 
-__all__ = ["apply_transform", "beam"]
+__all__ = ["apply_transform", "beam", "quiet_client"]
+
+# What Beam logs by the root logger, though nobody can do anything about it.
+_IDLE = ("apitools not found", "Waiting for grpc channel to be ready")
 
 
 @contextmanager
@@ -42,7 +46,8 @@ def _quiet_import() -> Iterator[None]:
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:
-    return "apitools not found" not in record.getMessage()
+    said = record.getMessage()
+    return not any(idle in said for idle in _IDLE)
 
 
 with _quiet_import():
@@ -50,6 +55,33 @@ with _quiet_import():
     import apache_beam.pipeline as beam_pipeline
 
 _labeler_lock = threading.Lock()
+_show_error = threading.excepthook
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Keeps the terminal free of what a job elsewhere does to its client.
+
+    When the job server ends, all streams to it break, each in a thread of Beam. That may be after
+    the block, when the process ends, so those are never shown again.
+    """
+    root = logging.getLogger()
+    root.addFilter(_is_worth_logging)
+    if threading.excepthook is _show_error:
+        threading.excepthook = _show_others
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_worth_logging)
+
+
+def _show_others(failed: threading.ExceptHookArgs) -> None:
+    """Shows an error of a thread, unless it is a stream's that Beam read."""
+    import grpc
+
+    is_beam = "/apache_beam/" in "".join(traceback.format_tb(failed.exc_traceback))
+    if not (is_beam and isinstance(failed.exc_value, grpc.RpcError)):
+        _show_error(failed)
 
 
 def apply_transform(pipeline: beam.Pipeline, label: str, transform: beam.PTransform) -> None:

@@ -64,14 +64,18 @@ def test_a_job_keeps_running_without_its_client_which_names_it(fail, interrupt):
     )
 
 
-def test_a_job_that_fails_says_what_beam_says_last(fail):
-    trace = "java.lang.RuntimeException: Error\nTraceback\nNameError: name 'x' is not defined\n\n"
+def test_a_job_that_fails_says_why_and_that_shards_are_kept(fail):
     with pytest.raises(StorageError) as stop:
-        fail(RuntimeError(trace))
+        fail(RuntimeError("java.lang.RuntimeException: no slots\n\tat x.Y.z(Y.java:840)\n"))
     assert stop.value.message == (
-        "The job darkroom-0123abcd of PortableRunner failed: NameError: name 'x' is not defined"
+        "The job darkroom-0123abcd of PortableRunner failed: java.lang.RuntimeException: no slots"
     )
-    assert "Finished shards are kept." in stop.value.hint
+    assert stop.value.hint.endswith("Finished shards are kept.")
+
+
+def test_a_job_of_a_pipeline_is_not_begun_where_its_engine_is_not_there(fail):
+    with pytest.raises(StorageError, match=r"127\.0\.0\.1:1 \(job_endpoint\): .*refused"):
+        fail(RuntimeError("begun"), "--job_endpoint=127.0.0.1:1")
 
 
 def test_an_error_of_darkroom_stays_as_it_is(fail):

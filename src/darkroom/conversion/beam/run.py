@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from darkroom.conversion.beam.job_server import check_job_server
+from darkroom.conversion.beam.reasons import find_reason, find_remedy
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, is_local
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError, StorageError
@@ -13,6 +16,7 @@ from darkroom.runtime.process import collect_less_garbage, explain_end
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_name: str) -> None:
@@ -69,33 +73,58 @@ def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
         job_name: As of `run_job`.
 
     Raises:
-        StorageError: It failed elsewhere.
+        StorageError: It failed elsewhere, or cannot begin.
     """
-    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+    from apache_beam.options.pipeline_options import StandardOptions
+
+    from darkroom.runtime.plain_beam import quiet_client
 
     runner = pipeline.options.view_as(StandardOptions).runner
     if is_local(runner):
         pipeline.run().wait_until_finish()
         return
-    named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
-    named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-    progress.note(f"The job {named.job_name} begins by {runner}.")
+    check_job_server(pipeline.options)
+    with name_job(pipeline.options, job_name) as name, quiet_client():
+        progress.note(f"The job {name} begins by {runner}.")
+        try:
+            pipeline.run().wait_until_finish()
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            explain_end(
+                interrupt,
+                f"The job {name} of {runner} may keep running: cancel it there by this name.",
+            )
+            raise
+
+
+@contextmanager
+def name_job(options: PipelineOptions, job_name: str) -> Iterator[str]:
+    """Gives a job elsewhere its name, by which an error of the block names it, with the reason.
+
+    Args:
+        options: Those of the job.
+        job_name: As of `run_job`.
+
+    Yields:
+        The whole name.
+
+    Raises:
+        StorageError: The job failed, or was not taken.
+    """
+    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+
+    named = options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
+    named.job_name = name = f"{named.job_name}-{job_name}" if named.job_name else job_name
+    # Beam takes it out of the options when the job begins.
+    runner = options.view_as(StandardOptions).runner
     try:
-        pipeline.run().wait_until_finish()
-    except (KeyboardInterrupt, SystemExit) as interrupt:
-        explain_end(
-            interrupt,
-            f"The job {named.job_name} of {runner} may keep running: cancel it there by this name.",
-        )
-        raise
+        yield name
     except DarkroomError:
         raise
     except Exception as error:
-        # Beam has logged all lines of it: often a trace of Python, whose last one says why.
-        why = str(error).strip().rpartition("\n")[2]
+        why = find_reason(error)
         raise StorageError(
-            f"The job {named.job_name} of {runner} failed: {why}",
-            "The lines above and the runner's own log say more. Finished shards are kept.",
+            f"The job {name} of {runner} failed: {why}",
+            f"{find_remedy(why, options)} Finished shards are kept.",
         ) from error
 
 

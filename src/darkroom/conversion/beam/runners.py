@@ -22,7 +22,7 @@ DATAFLOW_RUNNER = "DataflowRunner"
 FLINK_RUNNER, SPARK_RUNNER = "FlinkRunner", "SparkRunner"
 PORTABLE_RUNNER, PRISM_RUNNER = "PortableRunner", "PrismRunner"
 # They give the job to a job server, which has more options than Beam's Python knows.
-_JOB_SERVER_RUNNERS = (FLINK_RUNNER, SPARK_RUNNER, PORTABLE_RUNNER, PRISM_RUNNER)
+JOB_SERVER_RUNNERS = (FLINK_RUNNER, SPARK_RUNNER, PORTABLE_RUNNER, PRISM_RUNNER)
 
 # From this similarity on, a name is a mistyped option of Beam, not one of a job server.
 _SAME_OPTION = 0.85
@@ -32,7 +32,7 @@ _RUNNERS = {
     "fnapirunner": LOCAL_RUNNER,
     "directrunner": LOCAL_RUNNER,
     "local": LOCAL_RUNNER,
-    **{name.lower(): name for name in (DATAFLOW_RUNNER, *_JOB_SERVER_RUNNERS)},
+    **{name.lower(): name for name in (DATAFLOW_RUNNER, *JOB_SERVER_RUNNERS)},
 }
 
 
@@ -75,7 +75,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     if options:
         actions = _read_actions()
         for name, value in options.items():
-            flags += _format_option(name, value, actions, may_be_more=runner in _JOB_SERVER_RUNNERS)
+            flags += _format_option(name, value, actions, may_be_more=runner in JOB_SERVER_RUNNERS)
     with _logging_kept():
         built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
