@@ -16,12 +16,15 @@ _POOL = ("-m", "apache_beam.runners.worker.worker_pool_main")
 
 
 @contextmanager
-def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
+def start_pool(
+    folder: Path, startup: str = "", python: str = sys.executable
+) -> Iterator[dict[str, str]]:
     """Starts a pool of workers, which are processes of their own.
 
     Args:
         folder: Where the pool runs, and has its log: pool.log.
         startup: Python that each worker runs before anything else.
+        python: The interpreter of pool and workers.
 
     Yields:
         The Beam options with which an engine asks this pool for its workers.
@@ -31,10 +34,10 @@ def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
     port = find_free_port()
     with (folder / "pool.log").open("wb") as log:
         pool = subprocess.Popen(
-            [sys.executable, *_POOL, f"--service_port={port}"],
+            [python, *_POOL, f"--service_port={port}"],
             # The pool starts its workers by the name `python`.
             env={
-                "PATH": str(Path(sys.executable).parent),
+                "PATH": str(Path(python).parent),
                 "HOME": str(folder),
                 "PYTHONPATH": str(folder),
             },

@@ -1,7 +1,10 @@
+import ast
+import re
 import subprocess
 import sys
 import tarfile
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import apache_beam as beam
@@ -21,6 +24,7 @@ from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
 from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
+from darkroom.conversion.beam.versions import list_pins
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.conversion.output.commit import Commit
@@ -308,8 +312,10 @@ def test_the_source_package_holds_the_core_only(tmp_path):
     assert {name.partition("/")[0] for name in names} == {"pyproject.toml", "src"}
     assert not [name for name in names if "components/" in name or "pipelines/" in name]
     assert not [name for name in names if "__pycache__" in name]
-    assert b"pyarrow" in text
-    assert b"extra ==" not in text
+    needs = ast.literal_eval(re.search(r"^dependencies = (.*)$", text.decode(), re.M)[1])
+    own = [need for need in metadata.requires("darkroom-data") if "extra ==" not in need]
+    assert needs == [*own, *list_pins()]
+    assert "pyarrow>=10.0.1" in own
 
 
 WORKER = f"""

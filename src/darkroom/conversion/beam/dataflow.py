@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
+from darkroom.conversion.beam.versions import list_pins
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
@@ -225,6 +226,8 @@ def check_extra() -> None:
 def write_source_package(folder: str) -> str:
     """Writes the core of darkroom, as installed here, as a source package that pip installs.
 
+    With it, pip installs the versions that decide about bytes.
+
     Returns:
         Its path.
     """
@@ -232,7 +235,8 @@ def write_source_package(folder: str) -> str:
     path = os.path.join(folder, f"{root}.tar.gz")
     with tarfile.open(path, "w:gz") as archive:
         needs = importlib.metadata.requires("darkroom-data") or []
-        dependencies = ", ".join(f"{need!r}" for need in needs if "extra ==" not in need)
+        needs = [need for need in needs if "extra ==" not in need] + list_pins()
+        dependencies = ", ".join(map(repr, needs))
         text = _PYPROJECT.format(version=__version__, dependencies=dependencies)
         _add(archive, f"{root}/pyproject.toml", text.encode())
         for inside, folders, files in os.walk(PACKAGE_FOLDER):
