@@ -11,6 +11,7 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.cli import main
+from darkroom.conversion.beam.versions import list_pins
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
 from darkroom.options.conversion import ConversionOptions
@@ -124,6 +125,26 @@ def test_an_image_that_may_be_read_by_now_comes_into_a_finished_dataset(s3):
     s3.faults.clear()
     again = darkroom.convert(source, "s3://photos/data")
     assert (again.written, again.num_rejected) == (NUM_IMAGES, 0)
+
+
+def test_a_dry_run_of_dataflow_prints_the_job_and_writes_nothing(gs, capsys):
+    apiclient = "apache_beam.runners.dataflow.internal.apiclient"
+    pytest.importorskip(apiclient, reason="needs the extra [dataflow]", exc_type=ImportError)
+    source = write_source("gs://photos")
+    gs.requests.clear()
+    place = ["--runner", "DataflowRunner", "--project", "my-project", "--region", "europe-west4"]
+    options = ["--beam-option", "dry_run=true", "--beam-option", "num_workers=3"]
+    code = main(["convert", source, "--output-dir", "gs://photos/data", *place, *options])
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (
+        0,
+        "Submitted nothing (a dry run): 4 rows to gs://photos/data.\n",
+    )
+    [installed] = re.findall(r"The workers install this darkroom with (.*)\.", printed.err)
+    assert installed == ", ".join(list_pins())
+    [sent] = re.findall(r"Nothing was sent\. .* 2 shards with: (.*)\.", printed.err)
+    assert re.search(r"\bjob_name=darkroom-[0-9a-f]{8}, .*num_workers=3, .*project=my-proj", sent)
+    assert {line.split()[0] for line in gs.requests} == {"GET"}
 
 
 def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):

@@ -126,7 +126,7 @@ def convert(
         if result.already_complete and result.read_as and made.accept:
             keep_accepted(folder, result.read_as)
         # An earlier run may have written the dataset without them.
-        if made.describe and not result.job_id:
+        if made.describe and result.job_id is None:
             add_missing(folder, made.describe)
         if had and not made.embed and FEATURES_FILE not in list_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")

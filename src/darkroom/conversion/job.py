@@ -147,9 +147,9 @@ class ConversionJob:
                 return repair.submit(dataflow, wait) if repair else self._judge(done)
             dataflow.check_images(storage.join(output.folders.manifest, MANIFEST_FILE))
             output.check()
-            attempt, job = self._begin(output, old)
-            job_id = dataflow.submit(job, wait)
-        if not wait:
+            attempt, job = self._begin(output, old, is_dry_run=dataflow.is_dry_run)
+            job_id = dataflow.submit(job, wait, attempt.record.job)
+        if not wait or not job_id:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
         return self._collect(attempt, manifest)
 
@@ -234,10 +234,13 @@ class ConversionJob:
             return found and self._judge(self._describe(*found, manifest))
         return None
 
-    def _begin(self, output: Output, old: OldDataset | None) -> tuple[Attempt, WriteJob]:
+    def _begin(
+        self, output: Output, old: OldDataset | None, *, is_dry_run: bool = False
+    ) -> tuple[Attempt, WriteJob]:
         attempt = output.make_attempt(self.runner)
         job = plan_job(output.folders, attempt, self.conversion, self._limit, old)
-        output.begin(attempt, job.tasks)
+        if not is_dry_run:
+            output.begin(attempt, job.tasks)
         return attempt, job
 
     def _convert(

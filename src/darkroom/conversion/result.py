@@ -50,7 +50,7 @@ class ConversionResult(Result):
             written, and when the index cannot be read.
         fingerprint: Fingerprint of the dataset; empty while a remote job runs.
         already_complete: Whether the output existed before, and nothing was done.
-        job_id: Id of the remote job, when it was not waited for.
+        job_id: Id of the remote job, when it was not waited for; "" after a dry run.
         excluded: How many of the deduplicated rows a list excludes.
         merged: How many of them had different values in further columns from the row that was kept.
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
@@ -141,9 +141,10 @@ class ConversionResult(Result):
 
     def describe(self) -> Outcome:
         """Returns what it says to people."""
-        if self.job_id:
+        if self.job_id is not None:
             what = f"{format_count(self.rows, 'row')} to {self.output_dir}"
-            return Outcome("Submitted", [f"Submitted as {self.job_id}: {what}."])
+            done = f"Submitted as {self.job_id}" if self.job_id else "Submitted nothing (a dry run)"
+            return Outcome(done.split()[0], [f"{done}: {what}."])
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
         splits = ", ".join(f"{split} {count:,}" for split, count in self.splits.items())
         shards = format_count(self.shards, "shard")

@@ -6,6 +6,7 @@ import tarfile
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import apache_beam as beam
 import pytest
@@ -24,7 +25,7 @@ from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
 from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
-from darkroom.conversion.beam.versions import list_pins
+from darkroom.conversion.beam.versions import find_versions, list_pins
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import Attempt, Record
 from darkroom.conversion.output.commit import Commit
@@ -32,7 +33,7 @@ from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.layout import Folders
-from darkroom.errors import MissingExtraError, StorageError, UsageError
+from darkroom.errors import CredentialsError, MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
@@ -47,8 +48,9 @@ LARGEST_PAYLOAD_BYTES = 64 << 10
 
 @pytest.fixture(autouse=True)
 def gcp(monkeypatch):
-    """Takes the extra for granted: nothing here talks to Google."""
+    """Takes the extra and a login for granted: nothing here talks to Google."""
     monkeypatch.setattr(dataflow, "check_extra", lambda: None)
+    monkeypatch.setattr(dataflow, "check_credentials", lambda: None)
     # Where the extra is there, Beam asks the bucket for a policy when it checks the options.
     asks = "_warn_if_soft_delete_policy_enabled"
     monkeypatch.setattr(GoogleCloudOptions, asks, lambda *_: False, raising=False)
@@ -83,6 +85,19 @@ def test_the_extra_is_asked_for_before_anything_starts(module, monkeypatch):
     monkeypatch.setitem(sys.modules, f"apache_beam.{module}", None)
     with pytest.raises(MissingExtraError, match=r"'darkroom-data\[dataflow\]'"):
         make_job()
+
+
+def test_a_job_needs_credentials_and_a_dry_run_needs_none(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(dataflow, "check_extra", lambda: None)
+    auth = pytest.importorskip("google.auth")
+    missing = auth.exceptions.DefaultCredentialsError("Your credentials were not found.")
+    monkeypatch.setattr(auth, "default", Mock(side_effect=missing))
+    with pytest.raises(CredentialsError, match="of Google: Your credentials were not") as stop:
+        make_job()
+    assert stop.value.exit_code == 3
+    assert "gcloud auth application-default login" in stop.value.hint
+    make_job(dry_run="true")
 
 
 @pytest.mark.parametrize(
@@ -165,10 +180,11 @@ def test_the_graph_is_small_and_ends_with_the_commit(tmp_path):
 class Result:
     """What running a pipeline on Dataflow gives."""
 
-    def __init__(self, end, is_cancelled=True):
+    def __init__(self, end, is_cancelled=True, fails=""):
         self.waited = 0
         self._end = end
         self._is_cancelled = is_cancelled
+        self.fails = fails
 
     def job_id(self):
         return "2024-02-29_job"
@@ -220,31 +236,64 @@ def bucket(monkeypatch):
 
 
 @pytest.fixture
+def notes(monkeypatch) -> list[str]:
+    """What a run says meanwhile."""
+    said: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", said.append)
+    return said
+
+
+@pytest.fixture
 def submit(tmp_path, monkeypatch, bucket):
     """Submits a job whose end is given, and which writes files; returns its id and its result."""
 
-    def submit(wait, end="DONE", **options):
+    def submit(wait, end="DONE", beam_options=None, **options):
         result = Result(end, **options)
         _, transform = plan(tmp_path, REMOTE[:100])
 
         def run(pipeline):
             # Until a job runs, nothing of its own is there but what says whose it will be.
             assert list(bucket) == [f"{OUTPUT}/.dataflow/journal.json"]
+            result.name = pipeline.options.view_as(GoogleCloudOptions).job_name
             written = ("staging/x/package", "temp/y", "notes.txt")
             bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
+            if result.fails:
+                raise RuntimeError(result.fails)
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
-        return make_job().submit(transform, wait), result
+        job_id = make_job(**(beam_options or {})).submit(transform, wait, "darkroom-0123abcd")
+        return job_id, result
 
     return submit
 
 
-def test_a_job_is_left_to_itself(submit, bucket):
+def test_a_job_is_left_to_itself(submit, bucket, notes):
     job_id, result = submit(wait=False)
     assert (job_id, result.waited, len(bucket)) == ("2024-02-29_job", 0, 4)
     found = ownership.survey(Folders.of_dataset(OUTPUT))
     assert found.foreign == (f"{OUTPUT}/.dataflow/notes.txt",)
+    installed, begun = notes[-2:]
+    assert installed == f"The workers install this darkroom with {', '.join(list_pins())}."
+    assert begun == "The job darkroom-0123abcd begins by DataflowRunner."
+    assert result.name == "darkroom-0123abcd"
+
+
+def test_what_an_image_must_have_is_said_before_it_is_needed(submit, notes):
+    options = {"sdk_container_image": "registry/darkroom-beam:1", "job_name": "nightly"}
+    _, result = submit(wait=False, beam_options=options)
+    assert result.name == "nightly-darkroom-0123abcd"
+    versions = find_versions()
+    assert notes[-2].startswith(
+        f"The workers' image registry/darkroom-beam:1 must have darkroom {versions['darkroom']}, "
+        f"Python {versions['Python']}, Pillow {versions['Pillow']}, "
+    )
+
+
+def test_a_job_that_is_not_taken_says_why(submit):
+    with pytest.raises(StorageError) as stop:
+        submit(wait=True, fails="no API\n")
+    assert stop.value.message == ("The job darkroom-0123abcd of DataflowRunner failed: no API")
 
 
 def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
@@ -257,7 +306,7 @@ def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
     ("end", "said"),
     [
         ("CANCELLED", "Dataflow job 2024-02-29_job ended as CANCELLED"),
-        (DataflowRuntimeException("no quota", None), "2024-02-29_job failed: no quota"),
+        (DataflowRuntimeException("Error:\nno quota", None), "of DataflowRunner failed: no quota"),
     ],
 )
 def test_a_job_that_ends_badly_is_an_error(submit, end, said):

@@ -14,18 +14,22 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.conversion.beam.run import name_job
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
-from darkroom.conversion.beam.versions import list_pins
+from darkroom.conversion.beam.versions import find_versions, format_versions, list_pins
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import (
+    CredentialsError,
     MissingExtraError,
     StorageError,
     UsageError,
     build_missing_extra_error,
 )
+from darkroom.runtime import progress
 from darkroom.runtime.process import call_in_time, explain_end
+from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import read_batches
 from darkroom.version import PACKAGE_FOLDER, __version__
 
@@ -82,6 +86,7 @@ class DataflowJob:
             UsageError: Project or region is missing, the output is not in Cloud Storage, or Beam
                 does not accept an option.
             MissingExtraError: Google's client libraries are not installed.
+            CredentialsError: There are no credentials, which a job needs unless it is a dry run.
         """
         missing = [name for name in ("project", "region") if not getattr(self, name)]
         if missing:
@@ -95,8 +100,15 @@ class DataflowJob:
                 "Give an output folder in Cloud Storage, such as gs://my-bucket/records.",
             )
         check_extra()
-        if self.options:
-            build_options(DATAFLOW_RUNNER, self.options)
+        if not self.is_dry_run:
+            check_credentials()
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether Beam makes the job, and sends nothing."""
+        from apache_beam.options.pipeline_options import TestOptions
+
+        return bool(build_options(DATAFLOW_RUNNER, self.options).view_as(TestOptions).dry_run)
 
     def check_images(self, manifest_path: str) -> None:
         """Checks that workers can reach every image.
@@ -158,43 +170,66 @@ class DataflowJob:
         apply_transform(pipeline, transform.label, transform)
         return pipeline
 
-    def submit(self, job: WriteJob, wait: bool) -> str:
+    def submit(self, job: WriteJob, wait: bool, job_name: str) -> str:
         """Starts the job and returns its id; waits for its end if asked to.
 
         The dataset is complete when the job is, waited for or not: the commit is its last step.
 
+        Args:
+            job: The shards and the commit.
+            wait: Whether to wait.
+            job_name: As of `run_job`.
+
+        Returns:
+            The id, which is empty after a dry run.
+
         Raises:
-            StorageError: The job was waited for, and failed or was cancelled.
+            StorageError: It was not taken; or it was waited for, and failed or was cancelled.
         """
         from darkroom.conversion.beam.transforms import WriteDataset
 
         folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
         folders = Folders.of_dataset(self.output_dir)
-        # The names of Beam's files there are unknown, but until now there are no files.
-        inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
-        journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            result = self.build_pipeline(WriteDataset(job), scratch).run()
-        job_id = str(result.job_id())
-        if wait:
-            self._wait(result, job_id)
-            ownership.delete_named(folders, folder)
+            pipeline = self.build_pipeline(WriteDataset(job), scratch)
+            progress.note(self._describe_workers(job))
+            with name_job(pipeline.options, job_name) as name:
+                if self.is_dry_run:
+                    pipeline.run()
+                    progress.note(_describe_request(pipeline, job))
+                    return ""
+                progress.note(f"The job {name} begins by {DATAFLOW_RUNNER}.")
+                # The names of Beam's files there are unknown, but until now there are no files.
+                inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
+                journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
+                result = pipeline.run()
+                job_id = str(result.job_id())
+                if wait:
+                    self._wait(result, job_id)
+                    ownership.delete_named(folders, folder)
         return job_id
+
+    def _describe_workers(self, job: WriteJob) -> str:
+        """Returns what workers get, or must have."""
+        image = self.options.get("sdk_container_image")
+        if not image:
+            return f"The workers install this darkroom with {', '.join(list_pins())}."
+        versions = find_versions(compressed=any(task.compressed for task in job.tasks))
+        return (
+            f"The workers' image {image} must have {format_versions(versions, versions)}, else the "
+            "job ends before it writes. To have its versions, run this command in it."
+        )
 
     def _wait(self, result: Any, job_id: str) -> None:
         """Waits for the end of the job. An interrupt cancels it, if Google answers in time.
 
         Raises:
-            StorageError: The job failed, or was cancelled.
+            StorageError: The job was cancelled.
         """
-        from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
         from apache_beam.runners.runner import PipelineState
 
-        hint = "See its log in the Google Cloud console."
         try:
             state = result.wait_until_finish()
-        except DataflowRuntimeException as error:
-            raise StorageError(f"Dataflow job {job_id} failed: {error}.", hint) from error
         except (KeyboardInterrupt, SystemExit) as interrupt:
             place = f"--project={self.project} --region={self.region}"
             stop = f"Stop it with: gcloud dataflow jobs cancel {job_id} {place}"
@@ -204,7 +239,10 @@ class DataflowJob:
                 explain_end(interrupt, f"{told} when it has ended.")
             raise
         if state != PipelineState.DONE:
-            raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)
+            raise StorageError(
+                f"Dataflow job {job_id} ended as {state}.",
+                "See its log in the Google Cloud console.",
+            )
 
 
 def check_extra() -> None:
@@ -221,6 +259,32 @@ def check_extra() -> None:
         importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
     except (ImportError, MissingExtraError) as error:
         raise build_missing_extra_error("Dataflow", "dataflow") from error
+
+
+def check_credentials() -> None:
+    """Checks that there are credentials of Google: without any, its clients would ask a person.
+
+    Raises:
+        CredentialsError: There are none.
+    """
+    import google.auth
+    from google.auth.exceptions import DefaultCredentialsError
+
+    try:
+        google.auth.default()
+    except DefaultCredentialsError as error:
+        raise CredentialsError(
+            f"Dataflow needs credentials of Google: {error}",
+            "Run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS.",
+        ) from error
+
+
+def _describe_request(pipeline: beam.Pipeline, job: WriteJob) -> str:
+    """Returns what a dry run would have sent."""
+    options = pipeline.options.get_all_options(drop_default=True)
+    said = ", ".join(f"{name}={value}" for name, value in sorted(options.items()))
+    shards = format_count(len(job.tasks), "shard")
+    return f"Nothing was sent. The job would write {shards} with: {said}."
 
 
 def write_source_package(folder: str) -> str:
