@@ -44,8 +44,9 @@ def parse_runner(name: str | None) -> str:
     """
     if found := _RUNNERS.get(str(name or LOCAL_RUNNER).lower()):
         return found
-    known = ", ".join(sorted({*_RUNNERS.values()}))
-    raise UsageError(f"Unknown runner {name!r}.", f"Known: {known}.")
+    known = sorted({*_RUNNERS.values()})
+    hint = suggest(str(name), known, f"Known: {', '.join(known)}.")
+    raise UsageError(f"Unknown runner {name!r}.", hint)
 
 
 def is_local(runner: str | None) -> bool:
