@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -109,6 +110,14 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
     shutil.unpack_archive(wheel, target, "zip")
     return target
+
+
+def test_the_sdist_carries_no_tests(wheel: Path) -> None:
+    [sdist] = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = [name.split("/")[1:2] for name in archive.getnames()]
+    assert ["pyproject.toml"] in names
+    assert ["tests"] not in names
 
 
 def test_wheel_contains_every_module_once(wheel: Path, export: Path) -> None:
