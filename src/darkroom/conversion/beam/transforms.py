@@ -1,6 +1,6 @@
 """Beam: one element is one shard, and the commit is the last step.
 
-Only tasks and reports cross a stage, a few hundred bytes each; image bytes never leave the worker
+Only tasks and reports cross a stage, a kilobyte or less each; image bytes never leave the worker
 that writes them.
 """
 
