@@ -30,6 +30,9 @@ from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
 from darkroom.runtime.streams import secure_streams
 
+if __name__ == "__main__":
+    # First: TFX makes handlers of logs, which keep the streams that they find.
+    secure_streams()
 # Searching the modules of TFX for garbage takes a third of the time of their import.
 with collect_less_garbage():
     from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
@@ -117,6 +120,5 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    secure_streams()
     handle_signals()
     end_process(main())

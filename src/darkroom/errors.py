@@ -9,9 +9,26 @@ import errno
 import re
 import sys
 
+# What is before the host of a URL. A colon and a `/` are part of a password that was not
+# encoded, unless the two have a port between them.
+_USERINFO = re.compile(r"""(?<=://)(?:[^/\s"<>]*|[^/\s":<>]*:(?!\d*[/?#])[^\s"<>]{,999})@""")
+# What urllib3 takes for a host may be a password that was not encoded.
+_UNPARSED = re.compile(r"(?<=Failed to parse: )\S+")
+
+
+def hide_passwords(text: str) -> str:
+    """Returns a text without the user and password of each URL in it.
+
+    Libraries put the URLs that they were given, as AWS_ENDPOINT_URL, into messages and logs.
+    """
+    text = _UNPARSED.sub("***", text)
+    return _USERINFO.sub("***@", text) if "@" in text else text
+
 
 class DarkroomError(Exception):
     """Base of every error that darkroom raises on purpose.
+
+    It shows no password: libraries' messages and settings become part of its own.
 
     Attributes:
         exit_code: Exit code of the command line for this class of error.
@@ -26,8 +43,8 @@ class DarkroomError(Exception):
 
     def __init__(self, message: str, hint: str = "") -> None:
         # Both are arguments, from which Beam builds a worker's error again.
-        super().__init__(message, hint)
-        self.hint = hint
+        self.hint = hide_passwords(hint)
+        super().__init__(hide_passwords(message), self.hint)
 
     def __str__(self) -> str:
         # After a list, the hint would look like its last entry.

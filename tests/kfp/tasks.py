@@ -122,7 +122,9 @@ class Cluster:
         printed = self._capfd.readouterr().err.splitlines()
         if code:
             return Done(code, json.loads(printed[-1])["error"], printed=printed)
-        return self._collect(name, given, mounts)
+        done = self._collect(name, given, mounts)
+        done.printed = printed
+        return done
 
     def _collect(self, name: str, given: dict[str, Any], mounts: Path) -> Done:
         output = json.loads(Path(given["outputs"]["outputFile"]).read_text())

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO
 
-from darkroom.errors import StorageError, find_missing_extra
+from darkroom.errors import StorageError, find_missing_extra, hide_passwords
 from darkroom.runtime.gpus import may_have_gpu
 
 _NAMES = ("stdin", "stdout", "stderr")
@@ -23,6 +23,8 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 class _PatientFile(io.FileIO):
     """A file whose writes always succeed; text that cannot be written is dropped.
+
+    It shows no password: libraries log and raise the URLs that they were given.
 
     Attributes:
         loss: Why something was dropped; None when nothing was, or when its reader has gone, as
@@ -32,8 +34,8 @@ class _PatientFile(io.FileIO):
     loss: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
+        text = bytes(data).decode(errors="surrogateescape")
+        left = memoryview(hide_passwords(text).encode(errors="surrogateescape"))
         try:
             while left:
                 written = super().write(left)
@@ -44,7 +46,7 @@ class _PatientFile(io.FileIO):
             pass
         except OSError as error:
             self.loss = error
-        return size
+        return len(data)
 
 
 def open_patiently(

@@ -50,10 +50,10 @@ def split_path(path: str) -> tuple[str, str, str]:
         raise UsageError(f"{path}: there is no store {scheme}://.", "Known: gs:// and s3://.")
     if not bucket:
         raise UsageError(f"{path} names no bucket.", f"Write {scheme}://bucket/name.")
-    if scheme == "gs" and not (bucket[0] + bucket[-1]).isalnum():
+    if "@" in bucket or (scheme == "gs" and not (bucket[0] + bucket[-1]).isalnum()):
         raise UsageError(
-            f"{path}: {bucket} is not the name of a bucket.",
-            "It begins and ends with a letter or a digit.",
+            f"{path} does not begin with the name of a bucket.",
+            "It begins and ends with a letter or a digit, and has no user or password.",
         )
     return scheme, bucket, name
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
-from darkroom.errors import STORE_IS_DOWN, TransientStorageError
+from darkroom.errors import STORE_IS_DOWN, TransientStorageError, hide_passwords
 from darkroom.runtime import progress
 
 MAX_ATTEMPTS = 6
@@ -36,6 +36,9 @@ _random = random.Random()
 
 class TransientError(Exception):
     """An attempt failed in a way that may pass."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(hide_passwords(text))
 
 
 class UnknownHostError(TransientError):

@@ -103,8 +103,10 @@ class S3Store:
             )
             self._client: Any = session.client("s3", config=config)
         except (exceptions.BotoCoreError, ValueError) as error:
+            # It repeats an endpoint that is not a URL, which may begin with a password.
+            said = "wrong endpoint." if "@" in f"{error}" else error
             raise CredentialsError(
-                f"s3:// cannot be used: {error}",
+                f"s3:// cannot be used: {said}",
                 "Check AWS_PROFILE, AWS_ENDPOINT_URL and the files of AWS's configuration.",
             ) from error
 
