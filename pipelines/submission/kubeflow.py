@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import tempfile
-import urllib.parse
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +28,8 @@ from darkroom.options.fields import document
 from darkroom.options.targets import KubeflowFields
 from darkroom.pipelines.submission.runs import PreparedRun, RunStatus
 from darkroom.runtime.text import make_visible
+from darkroom.storage import services
+from darkroom.storage.uris import find_host
 
 # Environment variables: the token itself, and kfp's own for a token file that Kubernetes renews.
 TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
@@ -56,21 +56,11 @@ class KubeflowOptions(KubeflowFields):
         Raises:
             UsageError: It is not a URL, or contains a user, a password or a query.
         """
-        try:
-            parts = urllib.parse.urlsplit(self.host)
-            _ = parts.port
-        except ValueError:
-            parts = urllib.parse.urlsplit("")
-        if "@" in parts.netloc:
-            # The message does not show it, because messages are logged.
+        if not find_host(self.host) or "?" in self.host:
             raise UsageError(
-                "--host contains a user or a password.",
-                f"Give the URL alone, and a token in {TOKEN_VARIABLE}.",
-            )
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise UsageError(
-                f"--host is {self.host!r}, expected a URL.",
-                "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline.",
+                f"--host is {self.host!r}, expected a URL without user and password.",
+                "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline, "
+                f"and a token in {TOKEN_VARIABLE}.",
             )
         if self.ca_file is not None and not os.path.isfile(self.ca_file):
             raise UsageError(f"--ca-file {self.ca_file} is not a file.", "Give a PEM file.")
@@ -158,8 +148,10 @@ class _Connection:
 
     def __init__(self, options: KubeflowOptions) -> None:
         self.host = options.host.partition("#")[0].rstrip("/")
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
-        path = "" if token else os.environ.get(TOKEN_FILE_VARIABLE)
+        # The HTTP client would reject what is not a token, too, and show it in its message.
+        token = services.check_token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
+        path = "" if token else os.environ.get(TOKEN_FILE_VARIABLE, "")
+        services.read_token(path)
         credentials = kfp.client.ServiceAccountTokenVolumeCredentials(path) if path else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -172,14 +164,6 @@ class _Connection:
             )
         _limit_time(self._client._run_api.api_client)
         self._configuration = self._client._run_api.api_client.configuration
-        self._configuration.get_api_key_with_prefix("authorization")  # reads the file
-        token = self._configuration.api_key.get("authorization", "")
-        if not (token.isascii() and token.isprintable()) or " " in token:
-            # The HTTP client would reject it, too, and show it in its message.
-            raise UsageError(
-                f"{path or TOKEN_VARIABLE} is not a token.",
-                "Put only the token there, in one line.",
-            )
 
     @contextlib.contextmanager
     def talk(self) -> Iterator[kfp.client.Client]:
@@ -210,7 +194,7 @@ class _Connection:
 
     def _explain(self, error: kfp_server_api.ApiException) -> DarkroomError:
         """Returns our error for an answer of the server; without a status there was no answer."""
-        said = self.clean(_read_message(error))
+        said = self.clean(services.find_message(error.body or str(error.reason or "")))
         if not error.status:
             return self._explain_silence(said)
         message = f"Kubeflow Pipelines at {self.host} answers {error.status}: {said}"
@@ -239,14 +223,3 @@ _MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
     ),
     429: (TransientStorageError, "Try again later."),
 }
-
-
-def _read_message(error: kfp_server_api.ApiException) -> str:
-    """Returns the server's message: from its JSON, or the whole answer."""
-    body = error.body or error.reason or ""
-    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
-    try:
-        found = json.loads(text)
-        return str(found.get("message") or found.get("error") or text)
-    except (ValueError, AttributeError):
-        return text

@@ -194,7 +194,6 @@ _EXTRAS = {
     "tensorflow": "tf",
     "keras": "tf",
     "kfp": "kfp",
-    "requests": "kfp",
     "tfx": "tfx",
     "ml_metadata": "tfx",
     "tensorflow_data_validation": "tfx",

@@ -73,6 +73,7 @@ COMMANDS = {
     "run": [
         [f"--data={S3}", "--root=root"],
         [f"--data={IN_URL}", "--root=root"],
+        [f"--data={LIST}", "--root=root", f"--registry={AWAY}"],
     ],
     "submit": [
         [*PIPELINE, f"--host={AWAY}", f"--set=data={S3}"],

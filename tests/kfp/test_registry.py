@@ -20,10 +20,18 @@ from ..pipelines.kubeflow_server import serve
 from .registries import FACTS, VERSION, Registry, write_evaluation
 from .tasks import Artifact
 
+# Of JSON and not an object, or an object without what every registry says.
+NOT_OBJECTS = [
+    "null", "5", "true", "[1]", "NaN", '"id"', '{"id": NaN}', '{"id": null}', '{"id": {}}',
+    "\udcff{}", "[" * 100_000 + "]" * 100_000, '{"id":' * 100_000 + "1" + "}" * 100_000,
+]  # fmt: skip
+
 
 @pytest.fixture
 def registry(monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.0)
+    # So large that the next attempt would begin after any deadline.
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 1e6)
+    monkeypatch.setattr(retries, "MAX_PAUSE_SECONDS", 1e6)
     monkeypatch.setattr(registering, "_POLL_SECONDS", 0.0)
     with serve(kind=Registry) as server:
         yield server
@@ -82,8 +90,10 @@ def test_a_version_in_vertex_names_what_it_was_made_from(registry, run, monkeypa
         ((422, '{"message": "too odd"}'), "usage", "answers 422: too odd."),
         ((200, "<html>Log in</html>"), "usage", "answers 200: <html>Log in</html>."),
         ((200, '{"items": []}'), "usage", "is not a model registry."),
-        ((503, "busy"), "transient", "failed 6 times in"),
         ((404, "page not found"), "usage", "There is no model registry at http://"),
+        ((302, "moved"), "usage", "answers 302: moved."),
+        ((400, "[" * 100_000), "usage", "answers 400: [[["),
+        *(((200, text), "usage", "not a model registry.") for text in NOT_OBJECTS),
     ],
 )
 def test_an_error_is_one_sentence(registry, run, failure, code, said):
@@ -92,17 +102,58 @@ def test_an_error_is_one_sentence(registry, run, failure, code, said):
     assert (found["code"], said in found["message"]) == (code, True), found
 
 
-def test_a_token_is_sent_and_a_registry_that_is_away_is_said(registry, run, monkeypatch, tmp_path):
-    registry.token = "secret"
-    (tmp_path / "token").write_text("secret\n")
+@pytest.mark.parametrize(
+    ("started", "said"),
+    [
+        ({"name": 5}, "What answers at http://127.0.0.1:"),
+        ({"done": True, "error": "full"}, "Vertex does not take the model: full"),
+        ({"done": True, "error": {"message": ["full"]}}, 'the model: {"done": true, "error": {"me'),
+        ({"name": "operations/../1 ?\n"}, 'the model: {"name": "operations/../1 ?\\n"}'),
+    ],
+)
+def test_an_odd_answer_of_vertex_is_one_sentence(run, monkeypatch, started, said):
+    class Odd(Registry):
+        def _answer_as_vertex(self, path, body):
+            if body is None and "operations/" not in path:
+                raise LookupError
+            return started
+
+    monkeypatch.setattr(google.auth, "default", lambda **_: (AnonymousCredentials(), None))
+    monkeypatch.setattr(registering, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(registering, "_MAX_POLLS", 3)
+    with serve(kind=Odd) as odd:
+        monkeypatch.setattr(registering, "_VERTEX", f"{odd.url}/vertex")
+        found = run("vertex://shop/europe-west4").error
+    assert (found["code"], said in found["message"]) == ("usage", True), found
+
+
+def test_a_token_is_sent_and_is_not_shown(registry, run, monkeypatch, tmp_path):
+    registry.token = "geheim"
+    (tmp_path / "token").write_text("geheim\n")
     monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(tmp_path / "token"))
     assert run(registry.url).code == 0
+    registry.failure = 403, "{authorization} may not"
+    assert "answers 403: Bearer [token] may not." in run(registry.url).error["message"]
+    (tmp_path / "token").write_bytes(b"geh\xffeim")
+    found = run(registry.url)
+    assert (found.error["code"], "geh" in "".join(found.printed)) == ("usage", False)
+    assert found.error["message"].endswith("/token is not a token.")
+
+
+def test_a_registry_that_is_away_is_said(run):
     found = run("http://127.0.0.1:1").error
     assert (found["code"], found["exit_code"]) == ("transient", 3)
     assert found["message"].endswith("[Errno 111] Connection refused.")
+    assert found["hint"].startswith("This is the model registry or the way to it, not the model")
 
 
-@pytest.mark.parametrize("address", ["", "registry:8080", "vertex://shop", "s3://registry"])
-def test_a_wrong_address_is_refused(address):
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "registry:8080", "vertex://shop", "s3://registry", "http://registry?a", "http://a..b",
+        "http://ann:geheim@registry", "vertex://shop/geheim@evil", "vertex://shop/geheim#",
+    ],
+)  # fmt: skip
+def test_a_wrong_address_is_refused_before_anything_runs(address):
     with pytest.raises(UsageError, match="expected the address of a model registry"):
         check_registry(address)

@@ -24,7 +24,7 @@ from darkroom.dataset.commit import read_dataset, read_output
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.named import name_dataset
 from darkroom.dataset.pointer import find_output
-from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError, convert_error
 from darkroom.kfp import pages, webhook
 from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
@@ -191,16 +191,16 @@ def validation_gate(execution: Execution) -> None:
         if webhook.find_url(execution.parameters):
             try:
                 webhook.tell(execution.parameters, "STOPPED", name_uris(stop.message))
-            except DarkroomError as error:  # it must not take the place of the findings
-                progress.note(f"Warning: {error.message}")
+            except Exception as error:  # noqa: BLE001  nothing may take the place of the findings
+                progress.note(f"Warning: {convert_error(error).message}")
         raise stop
 
 
 def notify(execution: Execution) -> None:
     """Tells a webhook how a run ended. Only Vertex gives a reason."""
     status = execution.parameters["status"]
-    state = str(status.get("state", ""))
-    reason = str((status.get("error") or {}).get("message", ""))
+    state, error = str(status.get("state") or ""), status.get("error")
+    reason = str((error.get("message") if isinstance(error, dict) else error) or "")
     webhook.tell(execution.parameters, _STATES.get(state, state or _UNKNOWN), name_uris(reason))
     execution.write_output()
 

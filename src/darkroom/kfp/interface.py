@@ -11,6 +11,8 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
+from darkroom.runtime.json_values import parse_object
+from darkroom.runtime.text import make_visible
 
 DATASET, MODEL, ARTIFACT = "Dataset", "Model", "Artifact"
 HTML, MARKDOWN, METRICS, MATRIX = "HTML", "Markdown", "Metrics", "ClassificationMetrics"
@@ -91,7 +93,7 @@ class Parameter:
             value = list(map(_read_number, value))
         elif self.kind is dict:
             if self.is_status and isinstance(value, str):  # Vertex may give the text
-                value = json.loads(value)
+                value = parse_object(value) or {"error": make_visible(value)}
             value = _restore(value, [_restore(each) for each in put_in])
         return self.parse(value)
 

@@ -1,6 +1,6 @@
 """Registers a model in the model registry of Kubeflow or Vertex, with what it was made from.
 
-It speaks their REST interfaces, by `requests` and google-auth, which each image has. The client of
+It speaks their REST interfaces; google-auth, which each image has, signs for Vertex. The client of
 Vertex has 135 MB. That of Kubeflow has 19 MB, and each of its versions knows one interface only.
 """
 
@@ -10,27 +10,20 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import quote, urlencode
 
-import requests
-
-from darkroom import storage
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import AccessError, CredentialsError, UsageError, build_missing_extra_error
 from darkroom.evaluation.report.facts import read_evaluation, read_facts
 from darkroom.options.pipeline import VERTEX_REGISTRY
+from darkroom.runtime.json_values import parse_object
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.runtime.text import make_visible
-from darkroom.storage.stores import (
-    CONNECT_SECONDS,
-    CREDENTIALS_HINT,
-    READ_SECONDS,
-    Problem,
-    judge_status,
-    retries,
-)
+from darkroom.storage import services
+from darkroom.storage.stores import CREDENTIALS_HINT, retries
 
 # Of Kubeflow's interface, the newest first; what we need is the same in both.
 _VERSIONS = ("v1", "v1alpha3")
@@ -38,11 +31,15 @@ _VERTEX = "https://{}-aiplatform.googleapis.com/v1"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 # Vertex wants to know who would serve the model. This is its newest container for TensorFlow.
 _CONTAINER = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
-_POLL_SECONDS = 2.0
+# Vertex takes a model within half an hour.
+_POLL_SECONDS, _MAX_POLLS = 2.0, 900
 # Where Kubeflow's own client looks for a token; and where Kubernetes puts that of a pod.
 _TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 _ADDRESS_HINT = "Check the address."
+_DOWN_HINT = (
+    "This is the model registry or the way to it, not the model: run again when it is back."
+)
 _HINT = (
     "On Vertex, give the account of the tasks roles/aiplatform.user. On Kubeflow, allow their "
     f"namespace in Istio, or name the file of a token in {_TOKEN_VARIABLE}."
@@ -77,23 +74,20 @@ def register(registry: str, model: str, folder: str, *, uri: str, page: str, run
         "page": page,
         "run": run,
     }
-    if registry.startswith(VERTEX_REGISTRY):
-        _register_in_vertex(registry, model, version, uri, properties)
-    else:
-        _register_in_kubeflow(registry, model, version, uri, properties)
+    put = _register_in_vertex if registry.startswith(VERTEX_REGISTRY) else _register_in_kubeflow
+    with retries.limit(hint=_DOWN_HINT):
+        put(registry, model, version, uri, properties)
     return version
 
 
 def _register_in_kubeflow(
     registry: str, model: str, version: str, uri: str, properties: Mapping[str, str | float]
 ) -> None:
-    session = requests.Session()
     # A pod's own token is not for a connection that others can read.
     pod = _POD_TOKEN if registry.startswith("https:") and os.path.exists(_POD_TOKEN) else ""
-    if path := os.environ.get(_TOKEN_VARIABLE, pod):
-        session.headers["Authorization"] = f"Bearer {storage.read_bytes(path).decode().strip()}"
+    sign = partial(services.read_token, os.environ.get(_TOKEN_VARIABLE, pod))
     places = [f"{registry.rstrip('/')}/api/model_registry/{each}" for each in _VERSIONS]
-    asks = [partial(_ask, session, place) for place in places]
+    asks = [partial(_ask, sign, place) for place in places]
     ask = next((each for each in asks if each("registered_models", {"pageSize": "1"})), None)
     if ask is None:
         raise UsageError(f"There is no model registry at {registry}.", _ADDRESS_HINT)
@@ -102,9 +96,7 @@ def _register_in_kubeflow(
         find = partial(ask, one, {"name": name, "parentResourceId": parent})
         # Another run may make it meanwhile.
         found = find() or ask(many, body={"name": name, **values}) or find()
-        if "id" not in found:
-            raise UsageError(f"What answers at {registry} is not a model registry.", _ADDRESS_HINT)
-        return str(found["id"])
+        return _find_text(found, "id", registry)
 
     top = find_or_make("registered_model", "registered_models", "", model)
     values = {"registeredModelId": top, "customProperties": _name_types(properties)}
@@ -112,6 +104,13 @@ def _register_in_kubeflow(
     many, kind = f"model_versions/{made}/artifacts", "model-artifact"
     form = {"modelFormatName": "tensorflow", "modelFormatVersion": "2"}
     find_or_make("model_artifact", many, made, model, artifactType=kind, uri=uri, **form)
+
+
+def _find_text(answer: Mapping[str, Any], name: str, registry: str) -> str:
+    """Returns a text of an answer, which any registry would give."""
+    if not isinstance(answer.get(name), str):
+        raise UsageError(f"What answers at {registry} is not a model registry.", _ADDRESS_HINT)
+    return str(answer[name])
 
 
 def _name_types(properties: Mapping[str, str | float]) -> dict[str, dict[str, str | float]]:
@@ -130,7 +129,7 @@ def _register_in_vertex(
         raise build_missing_extra_error("The model registry of Vertex", "gcp")
     import google.auth
     from google.auth.exceptions import GoogleAuthError
-    from google.auth.transport.requests import AuthorizedSession
+    from google.auth.transport.requests import Request
 
     project, region = registry.removeprefix(VERTEX_REGISTRY).strip("/").split("/")
     place = f"projects/{project}/locations/{region}/models"
@@ -143,63 +142,45 @@ def _register_in_vertex(
         "versionDescription": json.dumps(properties, indent=1),
     }
     try:
-        session = AuthorizedSession(google.auth.default(scopes=[_SCOPE])[0])
-        ask = partial(_ask, session, _VERTEX.format(region))
+        credentials = google.auth.default(scopes=[_SCOPE])[0]
+        address = _VERTEX.format(region)
+
+        def sign() -> dict[str, str]:
+            headers: dict[str, str] = {}
+            credentials.before_request(Request(), "POST", address, headers)
+            return headers
+
+        ask = partial(_ask, sign, address)
         if ask(f"{place}/{model}@{version}"):
             return
         is_known = ask(f"{place}/{model}")
         named = {"parentModel": f"{place}/{model}"} if is_known else {"modelId": model}
         started = ask(f"{place}:upload", body={"model": described, **named})
-        while not started.get("done"):
-            time.sleep(_POLL_SECONDS)
-            started = ask(started["name"])
+        for _ in range(_MAX_POLLS):
+            if not started.get("done"):
+                time.sleep(_POLL_SECONDS)
+                started = ask(_find_text(started, "name", address))
     except GoogleAuthError as error:
         raise CredentialsError(f"{error}", CREDENTIALS_HINT.format("Google")) from error
-    if "error" in started:
-        raise UsageError(f"Vertex does not take the model: {started['error']['message']}")
+    if "error" in started or not started.get("done"):
+        said = services.find_message(json.dumps(started).encode())
+        raise UsageError(f"Vertex does not take the model: {said}")
 
 
 def _ask(
-    session: requests.Session, address: str, path: str, query: Any = None, body: Any = None
-) -> dict[str, Any]:
+    sign: Callable[[], dict[str, str]], address: str, path: str, query: Any = None, body: Any = None
+) -> Mapping[str, Any]:
     """Returns an answer; empty if what is looked for is not there, or what is made is."""
-    method = "GET" if body is None else "POST"
-
-    def attempt() -> requests.Response:
-        try:
-            answer = session.request(
-                method,
-                f"{address}/{path}",
-                params=query,
-                json=body,
-                timeout=(CONNECT_SECONDS, READ_SECONDS),
-            )
-        except requests.RequestException as error:
-            # Without what requests and urllib3 say of their own objects.
-            cause = getattr(error.args[0] if error.args else None, "reason", error)
-            raise retries.TransientError(f"{cause}".rpartition(">: ")[2]) from error
-        if judge_status(answer.status_code) is Problem.TRANSIENT:
-            raise retries.TransientError(_describe(answer))
-        return answer
-
-    answer = retries.retry(f"The request to {address}/{path}", attempt)
-    if answer.status_code == (404 if body is None else 409):
+    url = f"{address}/{quote(path, safe='/:@')}" + (f"?{urlencode(query)}" if query else "")
+    status, data = services.ask(f"The request to {address}/{path}", url, sign(), body)
+    if status == (404 if body is None else 409):
         return {}
-    said = f"The model registry {address} answers {_describe(answer)}."
-    if answer.status_code in (401, 403):
+    answers = f"{status}: {services.find_message(data).rstrip('.')}"
+    said = f"The model registry {address} answers {make_visible(answers)}."
+    if status in (401, 403):
         raise AccessError(said, _HINT)
-    try:
-        answer.raise_for_status()
-        return dict(answer.json())
-    except (requests.RequestException, ValueError) as error:
-        raise UsageError(said, "Check registry and model_name.") from error
-
-
-def _describe(answer: requests.Response) -> str:
-    """Returns status and message of an answer: Google nests it."""
-    try:
-        values = answer.json()
-        text = str(values.get("error", values)["message"]).rstrip(".")
-    except (ValueError, LookupError, AttributeError, TypeError):
-        text = " ".join(answer.text[:100].split())
-    return make_visible(f"{answer.status_code}: {text}")
+    if 200 <= status < 300:
+        if found := parse_object(data):
+            return found
+        said = f"This is not a model registry. {said}"
+    raise UsageError(said, "Check registry and model_name.")

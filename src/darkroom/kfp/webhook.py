@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
-from darkroom.errors import TransientStorageError, UsageError
+from darkroom.errors import StorageError, UsageError
+from darkroom.storage import services
+from darkroom.storage.stores import retries
+from darkroom.storage.uris import find_host
 
 # Of a task, from a Secret: the URL of most webhooks is a credential.
 VARIABLE = "DARKROOM_WEBHOOK"
-_TRIES, _WAIT_SECONDS, _LIMIT_SECONDS = 3, 2.0, 15.0
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would be followed by a GET, which tells nobody anything."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Follows none, so that it is an error."""
+# Of all tries together: a gate waits for them.
+_TRIES, _LIMIT_SECONDS = 3, 45.0
+_HINT = "The run itself ended as its other tasks say. Look at the URL, and at the way to it."
 
 
 def find_url(parameters: Mapping[str, Any]) -> str:
@@ -37,8 +29,11 @@ def check_url(url: str = "") -> None:
     Raises:
         UsageError: It is not one of a webhook.
     """
-    if url:
-        _find_host(url)
+    if url and not find_host(url):
+        raise UsageError(
+            "The URL of the webhook is missing, or is not http://HOST or https://HOST.",
+            f"Give the parameter url, or the environment variable {VARIABLE} from a Secret.",
+        )
 
 
 def tell(parameters: Mapping[str, Any], state: str, reason: str) -> None:
@@ -51,47 +46,17 @@ def tell(parameters: Mapping[str, Any], state: str, reason: str) -> None:
 
     Raises:
         UsageError: The URL is not one of a webhook.
-        TransientStorageError: The webhook did not take the message.
+        StorageError: The webhook did not take the message.
     """
     names = {name: parameters[name] for name in ("pipeline", "run", "run_id")}
     # The field that chats show.
     text = f"{' '.join(filter(None, names.values()))}: {state}\n{reason}".strip()
     message = {**names, "state": state, "reason": reason, "text": text}
-    _post(find_url(parameters), json.dumps(message).encode())
-
-
-def _post(url: str, body: bytes) -> None:
-    host = _find_host(url)
-    kind = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, body, kind, method="POST")
-    opener = urllib.request.build_opener(_NoRedirects)
-    said = ""
-    for attempt in range(_TRIES):
-        time.sleep(_WAIT_SECONDS * attempt)
-        try:
-            opener.open(request, timeout=_LIMIT_SECONDS).close()
-            return
-        except urllib.error.HTTPError as error:
-            said = f"HTTP status {error.code}"
-        except (OSError, HTTPException) as error:
-            said = type(getattr(error, "reason", error)).__name__
-    raise TransientStorageError(
-        f"The webhook at {host} did not take the message in {_TRIES} tries: {said}.",
-        "The run itself ended as its other tasks say. Look at the URL, and at the way to it.",
-    )
-
-
-def _find_host(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_plain = (
-            url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
-        )
-        if is_plain and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return parts.hostname
-    except ValueError:
-        pass
-    raise UsageError(
-        "The URL of the webhook is missing, or is not http://HOST or https://HOST.",
-        f"Give the parameter url, or the environment variable {VARIABLE} from a Secret.",
-    )
+    url = find_url(parameters)
+    check_url(url or "none")
+    host = find_host(url)
+    with retries.limit(seconds=_LIMIT_SECONDS, attempts=_TRIES, hint=_HINT):
+        status, _ = services.ask(f"Telling the webhook at {host}", url, {}, message)
+    if not 200 <= status < 300:
+        said = f"The webhook at {host} did not take the message: HTTP status {status}."
+        raise StorageError(said, _HINT)

@@ -32,7 +32,7 @@ RUN_PARAMETERS = (
     "push_to",
 )
 VERTEX_REGISTRY = "vertex://"
-_REGISTRY = re.compile(rf"https?://[^\s?#]+|{VERTEX_REGISTRY}[^/\s]+/[^/\s]+/?")
+_IN_VERTEX = re.compile(rf"{VERTEX_REGISTRY}[\w.:-]+/[\w-]+/?")
 
 
 def check_registry(registry: str | None = None) -> None:
@@ -41,10 +41,15 @@ def check_registry(registry: str | None = None) -> None:
     Raises:
         UsageError: There is no such kind of registry.
     """
-    if registry is not None and not _REGISTRY.fullmatch(registry):
+    from darkroom.storage.uris import find_host
+
+    if registry is None or _IN_VERTEX.fullmatch(registry):
+        return
+    if "?" in registry or "#" in registry or not find_host(registry):
         raise UsageError(
             f"registry is {registry!r}, expected the address of a model registry.",
-            "Give http:// or https:// for Kubeflow's, and vertex://PROJECT/REGION for Vertex's.",
+            "Give http://HOST or https://HOST for Kubeflow's, without a password, and "
+            "vertex://PROJECT/REGION for Vertex's.",
         )
 
 

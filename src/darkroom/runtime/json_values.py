@@ -11,6 +11,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar, Union, cast
 
 _Kind = TypeVar("_Kind")
@@ -19,7 +20,7 @@ _MAX_INT = 1 << 63
 _PLAIN = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
-def parse_json(data: bytes, kind: type[_Kind]) -> _Kind:
+def parse_json(data: bytes | str, kind: type[_Kind]) -> _Kind:
     """Returns the content of a file.
 
     Args:
@@ -36,6 +37,13 @@ def parse_json(data: bytes, kind: type[_Kind]) -> _Kind:
         return build_value(values, kind)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def parse_object(data: bytes | str) -> dict[str, Any]:
+    """Returns an object of JSON that somebody else wrote; an empty one where that is none."""
+    with suppress(ValueError):
+        return parse_json(data, dict[str, Any])
+    return {}
 
 
 def build_value(value: Any, kind: type[_Kind]) -> _Kind:

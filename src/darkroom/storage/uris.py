@@ -19,6 +19,10 @@ ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # No system and no store has longer ones.
 MAX_PATH_CHARACTERS = 4096
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVICE = re.compile(
+    r"https?://((?:[\w-]{1,63}\.)*[\w-]{1,63}\.?|\[[\da-f:.]+])(?::([1-9]\d{0,4}))?(?:[/?#][!-~]*)?",
+    re.ASCII | re.IGNORECASE,
+)
 _WILDCARDS = frozenset("*?[")
 _NOT_PLAIN = ("/.", "//", "\n.", "\0", "\\", ":")
 
@@ -26,6 +30,15 @@ _NOT_PLAIN = ("/.", "//", "\n.", "\0", "\\", ":")
 def has_scheme(uri: str) -> bool:
     """Tells whether `uri` begins with a scheme, as in `gs://bucket/a.jpg` or `file:///a.jpg`."""
     return _SCHEME.match(uri) is not None
+
+
+def find_host(url: str) -> str:
+    """Returns the host of the URL of a service; "" for what is not http://HOST or https://HOST.
+
+    One with a user or a password is none: people see URLs in pipelines and logs.
+    """
+    match = _SERVICE.fullmatch(url)
+    return match[1] if match and int(match[2] or 1) < 1 << 16 else ""
 
 
 def is_remote(path: str) -> bool:

@@ -141,6 +141,7 @@ def test_a_token_in_a_file_is_read_again_for_each_request(server, monkeypatch, t
         ((401, '{"message": "who is {authorization}?"}'), AccessError, "401: who is", "token"),
         ((403, '{"error": "not yours"}'), AccessError, "403: not yours", "--namespace"),
         ((404, "<html>nothing here</html>"), UsageError, "404: <html>nothing", "--host"),
+        ((400, "[" * 100_000), UsageError, "answers 400: [[[", "rejects"),
         ((400, '{"message": "bad spec"}'), UsageError, "400: bad spec", "rejects"),
         ((500, '{"message": "down {authorization}"}'), TransientStorageError, "500: down", "again"),
         ((200, "<html>Log in, {authorization}</html>"), AccessError, "does not answer", "login"),
@@ -170,12 +171,14 @@ def _check_nothing_holds(error: BaseException, token: str) -> None:
     assert error.__suppress_context__ or error.__context__ is None
 
 
-@pytest.mark.parametrize("token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019"])
+@pytest.mark.parametrize(
+    "token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019", "geheim\udcff"]
+)
 @pytest.mark.parametrize("variable", [TOKEN_VARIABLE, TOKEN_FILE_VARIABLE])
 def test_a_malformed_token_is_an_error_that_does_not_show_it(
     server, monkeypatch, tmp_path, variable, token
 ):
-    (tmp_path / "token").write_text(token, "utf-8")
+    (tmp_path / "token").write_text(token, "utf-8", "surrogateescape")
     is_file = variable == TOKEN_FILE_VARIABLE
     monkeypatch.setenv(variable, str(tmp_path / "token") if is_file else token)
     with pytest.raises(UsageError, match="is not a token") as error:
@@ -269,7 +272,7 @@ def test_waiting_ends_when_the_token_is_rejected(server, monkeypatch):
         ("https://[1", "expected a URL"),
         ("https://kubeflow:99999", "expected a URL"),
         ("https://kubeflow/?a=1", "expected a URL"),
-        ("https://ann:geheim@kubeflow", "contains a user or a password"),
+        ("https://ann:geheim@kubeflow", "expected a URL without user and password"),
     ],
 )
 def test_a_wrong_host_is_an_error(host, message):

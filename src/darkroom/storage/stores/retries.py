@@ -52,11 +52,13 @@ class Limits(NamedTuple):
         seconds: No attempt begins later than that; a large transfer gets more.
         attempts: The most attempts.
         stopped: Ends the wait for the next attempt when it is set.
+        hint: What to do when all attempts failed.
     """
 
     seconds: float = DEADLINE_SECONDS
     attempts: float = MAX_ATTEMPTS
     stopped: threading.Event | None = None
+    hint: str = STORE_IS_DOWN
 
 
 # Of the process: a conversion reads and writes in many threads.
@@ -133,7 +135,7 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
                 times = "once" if number == 1 else f"{number} times"
                 raise TransientStorageError(
                     f"{what} failed {times} in {seconds:.1f} seconds, the last time with: {error}.",
-                    STORE_IS_DOWN,
+                    limits.hint,
                 ) from error
             _tell(what, error, seconds, deadline - start)
         if limits.stopped is None:
