@@ -23,7 +23,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Registers the model, unless Pusher pushed none.
+        """Registers the model, unless Pusher pushed none; a registry that is down is a warning.
 
         Args:
             input_dict: `pushed_model`: a PushedModel; `page`: a ModelPage.

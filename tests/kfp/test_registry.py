@@ -1,6 +1,10 @@
 """The task that registers a model, against registries on loopback."""
 
 import json
+import math
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +18,7 @@ import google.auth
 from google.auth.credentials import AnonymousCredentials
 
 from darkroom.kfp import registry as registering
+from darkroom.storage import services
 from darkroom.storage.stores import retries
 
 from ..pipelines.kubeflow_server import serve
@@ -140,11 +145,49 @@ def test_a_token_is_sent_and_is_not_shown(registry, run, monkeypatch, tmp_path):
     assert found.error["message"].endswith("/token is not a token.")
 
 
-def test_a_registry_that_is_away_is_said(run):
-    found = run("http://127.0.0.1:1").error
-    assert (found["code"], found["exit_code"]) == ("transient", 3)
-    assert found["message"].endswith("[Errno 111] Connection refused.")
-    assert found["hint"].startswith("This is the model registry or the way to it, not the model")
+def test_a_registry_that_is_down_does_not_fail_the_task(registry, run, monkeypatch):
+    registry.failure = 503, "busy"
+    attempts, ask = [], services.ask
+
+    def ask_with_limits(*arguments):
+        attempts.append(retries._own.get().attempts)
+        return ask(*arguments)
+
+    monkeypatch.setattr(services, "ask", ask_with_limits)
+    done = run(registry.url)
+    # Until the deadline.
+    assert attempts == [math.inf]
+    assert (done.code, done.parameters) == (0, {"version": ""})
+    [told, command] = done.printed
+    assert told.startswith(f"WARNING: the model is not registered. The request to {registry.url}/")
+    assert "failed once in" in told
+    assert "HTTP status 503. This is the model registry or the way to it, not the model." in told
+    assert "store" not in told
+    place = "s3://mlpipeline/run-1"
+    given = f'"pets", "{place}/model", uri="{place}/model", page="{place}/page", run="7"'
+    assert f'print(register("{registry.url}", {given}))' in command
+
+
+def test_the_command_that_is_said_registers_later(registry, tmp_path, caplog):
+    folder = tmp_path / 'it\'s a "model" \u00e9\U0001f600'
+    write_evaluation(folder)
+    given = {"uri": "s3://b/m", "page": "s3://b/$HOME", "run": "7"}
+    registry.failure = 500, ""
+    assert registering.register(registry.url, "pets", str(folder), **given) == ""
+    registry.failure = None
+    # Its `python` is this one, as in the image.
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    done = subprocess.run(
+        caplog.messages[-1],
+        shell=True,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), done.stderr
+    made = {kind: each for (kind, _, _), each in registry.made.items()}
+    assert made["artifact"]["uri"] == "s3://b/m"
+    assert made["version"]["customProperties"]["page"]["string_value"] == "s3://b/$HOME"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kfp.dsl.container_component_class import ContainerComponent
 
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import REQUIRED, Artifact, Interface, Parameter
-from darkroom.kfp.interfaces import find_interface
+from darkroom.kfp.interfaces import REGISTER_MODEL, find_interface
 from darkroom.options.compiled.containers import (
     SCHEMES,
     STORES,
@@ -97,8 +97,9 @@ class _Component(ContainerComponent):
     def __call__(self, *args: Any, **kwargs: Any) -> dsl.PipelineTask:
         check_constants(self._interface, kwargs)
         task = super().__call__(*args, **kwargs)
-        if kwargs.get("update"):
-            # The cache would answer with an older dataset than the one that is in the place now.
+        if kwargs.get("update") or self._interface is REGISTER_MODEL:
+            # The cache would answer with an older dataset than the one that is in the place now, or
+            # for a registry that was down.
             task.set_caching_options(False)
         return task
 

@@ -420,7 +420,7 @@ REGISTER_MODEL = Interface(
         Artifact("model", MODEL, "The model that train_classifier made."),
         Artifact("page", HTML, "The page of train_classifier or evaluate_classifier."),
     ),
-    results=(Parameter("version", str, "Name of the version, from the hash of the model."),),
+    results=(Parameter("version", str, "Name of the version; empty if the registry is down."),),
     checks=(check_registry,),
 )
 

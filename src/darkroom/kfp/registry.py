@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,9 +17,17 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from darkroom.dataset.splits import TRAIN
-from darkroom.errors import AccessError, CredentialsError, UsageError, build_missing_extra_error
+from darkroom.errors import (
+    AccessError,
+    CredentialsError,
+    TransientStorageError,
+    UsageError,
+    build_missing_extra_error,
+)
 from darkroom.evaluation.report.facts import read_evaluation, read_facts
+from darkroom.kfp.places import name_place
 from darkroom.options.pipeline import VERTEX_REGISTRY
+from darkroom.runtime import progress
 from darkroom.runtime.json_values import parse_object
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.runtime.text import make_visible
@@ -36,10 +45,12 @@ _POLL_SECONDS, _MAX_POLLS = 2.0, 900
 # Where Kubeflow's own client looks for a token; and where Kubernetes puts that of a pod.
 _TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-_ADDRESS_HINT = "Check the address."
-_DOWN_HINT = (
-    "This is the model registry or the way to it, not the model: run again when it is back."
+_LATER = (
+    "from darkroom.kfp.registry import register; "
+    "print(register({}, {}, {}, uri={}, page={}, run={}))"
 )
+_ADDRESS_HINT = "Check the address."
+_DOWN_HINT = "This is the model registry or the way to it, not the model."
 _HINT = (
     "On Vertex, give the account of the tasks roles/aiplatform.user. On Kubeflow, allow their "
     f"namespace in Istio, or name the file of a token in {_TOKEN_VARIABLE}."
@@ -48,6 +59,9 @@ _HINT = (
 
 def register(registry: str, model: str, folder: str, *, uri: str, page: str, run: str) -> str:
     """Registers a model, unless the registry has it.
+
+    The model is trained and passed: a registry that is down is a warning, with the command that
+    registers it later.
 
     Args:
         registry: As `check_registry` takes it.
@@ -58,10 +72,11 @@ def register(registry: str, model: str, folder: str, *, uri: str, page: str, run
         run: The run that registers it.
 
     Returns:
-        The name of the version, from the hash of the model: whoever tries again finds it.
+        The name of the version, from the hash of the model: whoever tries again finds it. The empty
+        text where the registry is down.
 
     Raises:
-        DarkroomError: The registry does not answer, let us in, or take the model.
+        DarkroomError: There is no such registry, or it does not let us in, or take the model.
     """
     found, trained = read_evaluation(folder), read_facts(folder).data.get(TRAIN, ())
     version = f"sha256-{found.model_sha256[:12]}"
@@ -75,8 +90,17 @@ def register(registry: str, model: str, folder: str, *, uri: str, page: str, run
         "run": run,
     }
     put = _register_in_vertex if registry.startswith(VERTEX_REGISTRY) else _register_in_kubeflow
-    with retries.limit(hint=_DOWN_HINT):
-        put(registry, model, version, uri, properties)
+    try:
+        # It holds out until the deadline, as a conversion does: nobody runs a green task again.
+        with retries.limit(attempts=math.inf, hint=_DOWN_HINT):
+            put(registry, model, version, uri, properties)
+    except TransientStorageError as error:
+        given = (registry, model, name_place(folder), uri, page, run)
+        # In a shell, these quotes stay as they are.
+        code = _LATER.format(*(json.dumps(each, ensure_ascii=False) for each in given))
+        progress.warn(f"WARNING: the model is not registered. {error} To register it later, run:")
+        progress.warn(shlex.join(["python", "-c", code]))
+        return ""
     return version
 
 
