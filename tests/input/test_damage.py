@@ -200,6 +200,22 @@ def test_a_loop_over_a_replaced_dataset_ends_with_an_error(dataset, jpeg_set):
         list(train)
 
 
+@pytest.mark.parametrize("how", ["load", "files"])
+def test_a_loop_stays_with_the_dataset_that_its_link_led_to(dataset, jpeg_set, tmp_path, how):
+    link, other = tmp_path / "link", tmp_path / "other"
+    link.symlink_to(dataset)
+    if how == "load":
+        train = darkroom.load(link, image_size=_SIZE, batch_size=2, training=False)["train"]
+    else:
+        options = InputOptions((_SIZE, _SIZE), batch_size=2)
+        train = input_fn(f"{link}/Split-train/*", options, training=False, verify=True)
+    before = [[each.numpy().tolist() for each in batch] for batch in train]
+    convert(str(jpeg_set.csv), str(other), seed=1)
+    (tmp_path / "new").symlink_to(other)
+    (tmp_path / "new").rename(link)
+    assert [[each.numpy().tolist() for each in batch] for batch in train] == before
+
+
 def test_a_block_tells_that_the_dataset_was_replaced(dataset, jpeg_set):
     train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
     with explain_damage(train):

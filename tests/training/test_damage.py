@@ -73,6 +73,30 @@ def test_a_record_of_another_tool_is_named_without_the_advice_to_verify(helpers,
 
 
 @pytest.mark.usefixtures("quick_loop")
+def test_a_training_stays_with_the_dataset_that_its_link_led_to(dataset, jpeg_set, monkeypatch):
+    """And a later one of that dataset resumes it, whatever path leads there."""
+    # Where the Jobs of kubernetes/ have it.
+    link, other = dataset.parent / "run/.data", dataset.parent / "other"
+    link.parent.mkdir()
+    link.symlink_to(dataset)
+    first = TrainingRun.end_epoch
+
+    def end_epoch(self, *args):
+        first(self, *args)
+        if not other.exists():
+            convert(str(jpeg_set.csv), str(other), seed=1)
+            link.unlink()
+            link.symlink_to(other)
+
+    monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
+    arguments = ["--checkpoint-dir", f"{dataset.parent}/run", *QUICK]
+    assert main(["train", "--data", str(link), *arguments, "--epochs", "2"]) == 0
+    assert main(["train", "--data", str(dataset), *arguments, "--epochs", "3"]) == 0
+    history = json.loads((dataset.parent / "run" / "history.json").read_text())
+    assert [each["epoch"] for each in history] == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("quick_loop")
 def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
     dataset, jpeg_set, capsys, monkeypatch
 ):

@@ -143,15 +143,25 @@ def list_examples(file_patterns: Mapping[str, str | Sequence[str]]) -> dict[str,
     }
 
 
+def resolve_roots(file_patterns: str | Sequence[str]) -> list[str]:
+    """Returns paths or patterns of files in splits, with links to their datasets followed."""
+    given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
+    found = []
+    for path in map(storage.expand_home, given):
+        folder, name = os.path.split(path)
+        root, split = os.path.split(folder)
+        found.append(storage.join(storage.resolve_links(root), split, name) if root else path)
+    return found
+
+
 def list_files(file_patterns: str | Sequence[str]) -> list[str]:
-    """Returns the sorted files that paths or patterns name.
+    """Returns the sorted files that paths or patterns name, as of `resolve_roots`.
 
     Raises:
         DataError: No file matches.
         OSError: A store cannot be asked.
     """
-    given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
-    patterns = list(map(storage.expand_home, given))
+    patterns = resolve_roots(file_patterns)
     files = sorted({file for pattern in patterns for file in storage.match_pattern(pattern)})
     if not files:
         raise DataError(
@@ -191,7 +201,7 @@ def _list_roots(source: AnySource) -> list[str]:
         raise UsageError(f"{path} is a part of the dataset {root}.", f"Give {root}: all of it.")
     if storage.is_pattern(path):
         commits = storage.match_pattern(storage.join(path, DATASET_FILE))
-        return sorted(commit.rpartition("/")[0] for commit in commits)
+        return sorted(storage.resolve_links(commit.rpartition("/")[0]) for commit in commits)
     return [find_named(source)] if _is_converted(storage.absolute(split_name(source)[0])) else []
 
 

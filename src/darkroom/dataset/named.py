@@ -33,6 +33,9 @@ def split_name(name: str | os.PathLike[str]) -> tuple[str, str]:
 def find_named(name: str | os.PathLike[str], known: str = "") -> str:
     """Returns the absolute folder of a dataset that a user names.
 
+    Links are followed here, once: whoever opened a dataset by a link reads that dataset, also when
+    the link leads to another one later.
+
     Args:
         name: Its folder or URI, also one of Kubeflow's store; after `#` may be its fingerprint.
         known: The fingerprint where the name has none; "" for any dataset.
@@ -43,7 +46,8 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
         OSError: It cannot be read.
     """
     place, expected = split_name(name) if isinstance(name, str | os.PathLike) else (name, "")
-    folder, expected = storage.absolute(place), expected or known
+    folder = storage.resolve_links(storage.absolute(place))
+    expected = expected or known
     try:
         found = read_dataset(folder).fingerprint if expected else ""
     except DataError:

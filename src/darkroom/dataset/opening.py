@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -32,6 +33,9 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 _MOST_TRIES = 20
 # They look at shards, and hash them.
 _THREADS = 16
+
+# Where it is in a dataset, its time says when a reader last held the dataset.
+IN_USE_FILE = ".in-use"
 
 _Result = TypeVar("_Result")
 
@@ -98,6 +102,7 @@ def check_unchanged(
     """
     states = {} if states is None else states
     for folder, dataset in commits.items():
+        _hold(folder)
         state = identify_commit(folder)
         if state and states.get(folder) == state:
             continue
@@ -115,6 +120,12 @@ def check_unchanged(
         )
 
 
+def _hold(folder: str) -> None:
+    """Says in the dataset's file for it, if there is one, that somebody reads the dataset now."""
+    with suppress(OSError):  # as on a disk that is read-only
+        storage.touch(storage.join(folder, IN_USE_FILE))
+
+
 def identify_commit(folder: str) -> str:
     """Returns a text that changes when the dataset in a folder is replaced.
 
@@ -130,10 +141,13 @@ def identify_commit(folder: str) -> str:
 def check_files(folder: str, dataset: Dataset) -> None:
     """Checks the shards by name and size, and that the label file is that of the commit.
 
+    Whoever does so reads the dataset, and holds it.
+
     Raises:
         DataError: A shard is missing, has another size, or there is another file; or the label file
             is not as it was committed.
     """
+    _hold(folder)
     known = {split_folder(name) for name in dataset.splits}
     if unknown := sorted(set(list_split_folders(folder)) - known):
         raise damaged(
@@ -253,7 +267,7 @@ def check_outside(folder: str, target: str, what: str) -> None:
     Raises:
         OutputError: The target is the dataset, or below it.
     """
-    if f"{target}/".startswith(f"{folder}/"):
+    if f"{storage.resolve_links(target)}/".startswith(f"{storage.resolve_links(folder)}/"):
         raise OutputError(
             f"{what} would be in the dataset {folder}, which it is not a part of.",
             "Choose another folder for it.",

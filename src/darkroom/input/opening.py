@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from darkroom import storage
-from darkroom.data.open import list_examples
+from darkroom.data.open import list_examples, resolve_roots
 from darkroom.data.splits import ImageSplit, Split, fetch_records, group_by_folder
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import TRAIN
@@ -89,8 +88,8 @@ def open_files(file_patterns: str | Sequence[str], verify: bool = False) -> Imag
         DataError: No file matches, a dataset was never finished or is damaged, there is nothing to
             verify by, or the records have no image or no label.
     """
-    given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
-    folders = [*group_by_folder(list(map(storage.expand_home, given)))]
+    given = resolve_roots(file_patterns)
+    folders = [*group_by_folder(given)]
 
     def open_now() -> ImageSource:
         [source] = open_splits(list_examples({"": given}), verify=verify, stage=False).values()

@@ -178,6 +178,26 @@ def list_remote_states(folder: str, first: str) -> Iterator[dict[str, FileInfo]]
         yield {found.name: FileInfo(found.size_bytes, found.version) for found in page}
 
 
+def is_link(path: str) -> bool:
+    """Tells whether `path` itself is a link; a store has none."""
+    return not is_remote(path) and os.path.islink(local_path(path))
+
+
+def resolve_links(path: str) -> str:
+    """Returns an absolute path with the links in it followed; a store has none."""
+    return path if is_remote(path) else os.path.realpath(local_path(path))
+
+
+def touch(path: str) -> None:
+    """Gives a file that exists the time of now, unless it is in a store.
+
+    Raises:
+        OSError: It is missing, or this user may not.
+    """
+    if not is_remote(path):
+        os.utime(local_path(path))
+
+
 def exists(path: str) -> bool:
     """Tells whether a file or folder exists."""
     return remote.exists(path) if is_remote(path) else os.path.lexists(local_path(path))

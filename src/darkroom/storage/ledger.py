@@ -174,7 +174,7 @@ def is_listed(folder: str, name: str) -> bool:
 def _read(folder: str) -> _Entries | None:
     """Returns the hashes of files by name; none without a ledger; None for another file."""
     path = storage.join(folder, LEDGER_FILE)
-    if not storage.is_remote(path) and os.path.islink(storage.local_path(path)):
+    if storage.is_link(path):
         return None
     try:
         data = storage.read_bytes(path, _MAX_BYTES)

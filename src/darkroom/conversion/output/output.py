@@ -69,9 +69,14 @@ class Output:
         """Checks that a dataset can be here, and would not replace its source.
 
         Raises:
-            OutputError: There is a file, or the whole file system.
+            OutputError: There is a file, a link, or the whole file system.
             UsageError: It would replace it; links are followed.
         """
+        if storage.is_link(self.folder):
+            raise OutputError(
+                f"The output {self.folder} is a link, and nothing is written through a link.",
+                f"Name the folder itself, {storage.resolve_links(self.folder)}, or another one.",
+            )
         if storage.exists(self.folder) and not storage.is_folder(self.folder):
             raise OutputError(f"{self.folder} is a file.", "Choose a folder for the output.")
         if self.folder == "/":
@@ -81,7 +86,7 @@ class Output:
         if not isinstance(source, str | os.PathLike):
             return
         path = storage.absolute(source)
-        real, own = _resolve(path), _resolve(self.folder)
+        real, own = storage.resolve_links(path), storage.resolve_links(self.folder)
         folder, _, name = real.rpartition("/")
         if layout.is_reserved(name) and folder == own:
             raise UsageError(
@@ -297,10 +302,6 @@ def _note_earlier(attempt: Attempt) -> None:
                 f"Warning: this run takes {attempt.output} from {record}, which fails if it still "
                 "runs."
             )
-
-
-def _resolve(path: str) -> str:
-    return path if storage.is_remote(path) else os.path.realpath(storage.local_path(path))
 
 
 def _list_committed(folders: Folders) -> list[str]:
