@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -230,13 +232,24 @@ def test_every_address_of_ours_is_a_service_with_its_port(objects, pods):
 # Commands
 
 
+def _find_command(pod, container) -> list[str]:
+    """The command of a container, or the one that its shell ends with."""
+    command, _ = pod.expand(container)
+    if command[:2] != ["sh", "-ec"]:
+        return command
+    start, last = command[2].rstrip().rpartition("\n")[::2]
+    assert last == 'exec python -m darkroom.cli "$@"'
+    assert "exec" not in start
+    return ["python", "-m", "darkroom.cli", *command[4:]]
+
+
 def _list_commands(pods) -> dict[str, list[str]]:
     """The arguments of darkroom in each container that runs it."""
     commands = {}
     for pod in pods:
         for container in pod.spec["containers"]:
             if container["image"] == "darkroom" and container["name"] != "beam-workers":
-                command, _ = pod.expand(container)
+                command = _find_command(pod, container)
                 assert command[:3] == ["python", "-m", "darkroom.cli"]
                 assert "$(" not in " ".join(command)
                 commands[str(pod)] = command[3:]
@@ -252,8 +265,32 @@ def test_the_parser_accepts_every_command_of_ours(pods):
     assert parsed["StatefulSet/darkroom-input"].dispatcher == "grpc://darkroom-dispatcher:5050"
     assert parsed["StatefulSet/darkroom-input"].host == "darkroom-input-1.darkroom-input"
     assert parsed["Job/darkroom-training"].strategy == "multi_worker"
-    assert parsed["Job/darkroom-training"].data == ["/data/records"]
+    assert parsed["Job/darkroom-training"].data == ["/data/training/.data"]
     assert commands["Job/darkroom-training"] == commands["TrainJob/training"]
+
+
+def test_all_processes_and_starts_of_a_training_read_the_version_of_the_first(pods, tmp_path):
+    shells = [
+        container["command"][2]
+        for pod in pods
+        for container in pod.spec["containers"]
+        if container.get("command", [""])[0] == "sh"
+    ]
+    assert len(shells) == 2
+    assert len(set(shells)) == 1
+    (tmp_path / "python").write_text('#!/bin/sh\nreadlink -f "$3" >> "$LOG"\n')
+    (tmp_path / "python").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
+    command = ["sh", "-ec", shells[0].replace("/data/", f"{tmp_path}/"), "darkroom"]
+    link = tmp_path / "records"
+    for version in ("none yet", "1", "2", "3"):
+        link.unlink(missing_ok=True)
+        if version != "none yet":
+            (tmp_path / version).mkdir()
+            link.symlink_to(version)
+        subprocess.run([*command, f"{tmp_path}/training/.data"], env=environment, check=True)
+    found = (tmp_path / "log").read_text().splitlines()
+    assert found[1:] == [str(tmp_path / "1")] * 3
 
 
 def test_the_parser_accepts_the_command_that_submits(pods):
@@ -320,6 +357,6 @@ def test_the_batch_size_can_be_divided_by_the_processes(objects, pods):
     (job,) = [each for each in objects if each["metadata"]["name"] == "training"]
     for pod in pods:
         if str(pod) == "TrainJob/training":
-            command, _ = pod.expand(pod.spec["containers"][0])
+            command = _find_command(pod, pod.spec["containers"][0])
             batch_size = build_parser().parse_args(command[3:]).batch_size
             assert batch_size % job["spec"]["trainer"]["numNodes"] == 0
