@@ -113,8 +113,8 @@ def _make_torch_template(job: dict[str, Any], objects: list[dict[str, Any]]) -> 
 
 # What each overlay is tried with besides what it has.
 CHOSEN = {
-    "gke": ("serving", "nightly", "registry"),
-    "kfp-store": ("serving", "trainer"),
+    "gke": ("serving", "nightly", "registry", "cpu-limits"),
+    "kfp-store": ("serving", "trainer", "cpu-limits"),
     "s3": ("serving",),
 }
 

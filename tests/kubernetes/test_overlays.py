@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -217,6 +218,25 @@ def test_the_nightly_update_runs_in_the_pod_of_the_conversion(rendered):
     own = {"command": ["sh", "-ec"], "args": container["args"], "env": [webhook]}
     same = {**converter, **own}
     assert pod == {**job, "spec": {**job["spec"], "containers": [same]}}
+
+
+def _list_resources(value: Any) -> Iterator[dict[str, dict[str, str]]]:
+    """Yields the resources of all containers that an object describes, at any depth."""
+    if isinstance(value, dict) and "memory" in value.get("requests", {}):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _list_resources(each)
+
+
+def test_containers_have_a_limit_of_cores_only_where_that_is_chosen(rendered):
+    """And it is not less than what they request, which Kubernetes would refuse."""
+    found = {overlay: list(_list_resources(rendered[overlay])) for overlay in OVERLAYS}
+    assert {name: len(each) for name, each in found.items()} == {"gke": 7, "kfp-store": 7, "s3": 6}
+    for name, every in found.items():
+        limits = {each["limits"].get("cpu") for each in every}
+        assert limits == ({None} if name == "s3" else {"4"})
+        assert {each["requests"]["cpu"] for each in every} <= {"250m", "500m", "1", "4"}
 
 
 def test_every_account_pulls_from_a_private_registry_where_that_is_chosen(rendered):
