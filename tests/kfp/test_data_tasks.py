@@ -17,6 +17,7 @@ from darkroom.decisions.saved import FORM
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECKS, OFF
+from darkroom.training import train
 from darkroom.validation import statistics
 
 from ..html_page import Page
@@ -109,6 +110,24 @@ def test_a_summary_counts_objects(cluster, jpeg_set, tmp_path):
     assert "is not inside the image" in summary
     assert done.artifacts["dataset"].metadata["objects"] == 1
     assert done.artifacts["rejects"].metadata["rejected_objects"] == 1
+
+
+def test_a_training_on_boxes_names_the_component_for_them_before_it_loads_tensorflow(
+    cluster, jpeg_set, tmp_path, monkeypatch
+):
+    images, path = sorted(jpeg_set.csv.parent.rglob("*.jpg"))[:2], tmp_path / "boxes.jsonl"
+    boxes = [{"label": "cat", "box": [0, 0, 4, 4]}]
+    lines = [
+        json.dumps({"image_uri": str(image), "objects": boxes, "split": split})
+        for image, split in zip(images, ("train", "eval"), strict=True)
+    ]
+    path.write_text("\n".join(lines))
+    dataset = cluster.run("convert_images", data=str(path)).artifacts["dataset"]
+    monkeypatch.setattr(train, "load_tensorflow", lambda: pytest.fail("TensorFlow was loaded"))
+    done = cluster.run("train_classifier", {"dataset": dataset})
+    assert (done.code, done.error["code"]) == (1, "data")
+    assert "The images are labelled with boxes" in done.error["message"]
+    assert "train_with_function" in done.error["hint"]
 
 
 def test_decisions_of_a_gallery_go_into_the_next_run_night_after_night(cluster, jpeg_set, tmp_path):

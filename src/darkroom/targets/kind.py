@@ -293,9 +293,10 @@ def check_learned(name: str) -> None:
     """
     if not find_kind(name).is_learned:
         raise DataError(
-            f"The images are labelled with {name}, which darkroom's own models do not learn: read "
-            "the records with darkroom.load or darkroom.input.input_fn, and train a detector, as "
-            "those of KerasHub or torchvision."
+            f"The images are labelled with {name}, which darkroom's own models do not learn.",
+            "Read the records with darkroom.load or darkroom.input.input_fn, and train a detector, "
+            "as those of KerasHub or torchvision. In a pipeline of KFP, the component "
+            "train_with_function calls your training.",
         )
 
 

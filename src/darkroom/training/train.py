@@ -102,7 +102,6 @@ def train(
     }
     made = merge_options(TrainingOptions, options, given)
     check_weights(made.weights, made.model)
-    load_tensorflow()
     data, eval_data = _list_paths(records), _list_paths(eval_records)
     return train_datasets(data, made, os.fspath(checkpoint_dir), eval_data)
 
@@ -138,6 +137,7 @@ def train_datasets(
     folder = storage.absolute(checkpoint_dir)
     check_place(folder)
     found = find_data(data, eval_data)
+    load_tensorflow()
     options = choose_augmentation(options, found.splits[TRAIN].target.kind)
     # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}
