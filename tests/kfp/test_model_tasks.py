@@ -101,6 +101,35 @@ def test_a_model_that_is_not_good_enough_stops(cluster, given):
     )
 
 
+def test_new_images_are_predicted_into_a_list_that_is_converted_next(cluster, given, tmp_path):
+    paths = []
+    for name, color in COLORS.items():
+        paths.append(tmp_path / f"{name}.png")
+        paths[-1].write_bytes(encode(np.full((12, 9, 3), color, np.uint8), "PNG"))
+    (tmp_path / "broken.png").write_bytes(b"?")
+    images = [*map(str, paths), f"{tmp_path}/bro*.png"]
+    done = cluster.run("predict_images", {"model": given["model"]}, images=images)
+    place = done.parameters.pop("predictions_uri")
+    assert done.parameters == {"predicted": 3, "failed": 1}
+    found = done.artifacts["predictions"]
+    assert place == f"{found.uri.replace('minio://', 's3://')}/predictions.jsonl"
+    assert found.metadata == done.artifacts["prediction_metrics"].metadata == done.parameters
+    file = cluster.find(found) / "predictions.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {row["image_uri"]: row["label"] for row in rows} == {
+        str(path): path.stem for path in paths
+    }
+    page = cluster.find(done.artifacts["prediction_page"]).read_text()
+    assert "broken.png" in page
+    assert f"{found.uri}/predictions.jsonl" in page
+    next_ = cluster.run("convert_images", data=str(file), split_ratios="100/0/0")
+    assert next_.parameters["written"] == 3
+    wrong = cluster.run("predict_images", {"model": given["model"]}, images=[str(tmp_path / "no")])
+    assert (wrong.code, wrong.error["code"]) == (3, "environment")
+    none = cluster.run("predict_images", {"model": given["model"]}, images=[])
+    assert (none.code, none.error["message"]) == (2, "No image is given.")
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "missed"),
     [

@@ -123,7 +123,7 @@ def predict(
     Raises:
         DataError: There is no model, no image, none of them can be used, or the answers of the
             model are not of its kind.
-        UsageError: `output` has another ending.
+        UsageError: `output` has another ending, or `images` is empty.
         OutputError: `output` exists already.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
@@ -131,9 +131,9 @@ def predict(
     target = None if output is None else storage.absolute(output)
     if target is not None:
         check_output(target, overwrite=overwrite)
-    folder = find_model(os.fspath(model))
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
+    folder = find_model(os.fspath(model))
     load_tensorflow()
     served = load_model(folder, from_logits=from_logits)
     found: list[Prediction] = []
@@ -175,8 +175,11 @@ def list_images(paths: Sequence[str]) -> list[str]:
 
     Raises:
         DataError: A folder or a pattern names none.
+        UsageError: No path is given.
         MissingPathError: There is nothing at a path.
     """
+    if not paths:
+        raise UsageError("No image is given.", "Name images, folders of them, or patterns.")
     found: list[str] = []
     for path in map(storage.absolute, paths):
         if storage.is_folder(path):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     find_duplicates: Any
     inspect_dataset: Any
     notify: Any
+    predict_images: Any
     register_model: Any
     train_classifier: Any
     train_with_function: Any
@@ -44,6 +45,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "make_component",
         "make_pipeline",
         "notify",
+        "predict_images",
         "register_model",
         "train_classifier",
         "train_with_function",

@@ -31,10 +31,11 @@ from darkroom.version import __version__
 # Of the images that the components run in.
 IMAGE_VARIABLE, CORE_IMAGE_VARIABLE = "DARKROOM_IMAGE", "DARKROOM_CORE_IMAGE"
 DEFAULT_IMAGE = f"darkroom:{__version__}"
+_READ_DIRECTLY = ("dataset_uri", "old_uri", "new_uri", "base", "baseline", "images")
 _PLACES = {
     **SCHEMES,
     **dict.fromkeys(("label_map", "output_dir"), STORES),
-    **dict.fromkeys(("dataset_uri", "old_uri", "new_uri", "base", "baseline"), (*STORES, "minio")),
+    **dict.fromkeys(_READ_DIRECTLY, (*STORES, "minio")),
 }
 # Any absolute path may be one of a volume: those are mounted by functions of kfp-kubernetes.
 _VOLUMES = ("/",)

@@ -406,6 +406,34 @@ EVALUATE_CLASSIFIER = Interface(
     needs_tensorflow=True,
     checks=(_check_bounds,),
 )
+PREDICT_IMAGES = Interface(
+    "predict_images",
+    "Predicts what new images are labelled with, by an exported model, as a server would answer.",
+    (
+        Parameter(
+            "images",
+            list,
+            "Images, folders of them, or patterns, in a store or a volume. KFP's cache compares "
+            "these texts, not the images.",
+        ),
+    ),
+    inputs=(Artifact("model", MODEL, "The model that train_classifier made."),),
+    outputs=(
+        Artifact(
+            "predictions",
+            DATASET,
+            "predictions.jsonl, a list for convert_images and darkroom gallery --predictions.",
+        ),
+        _name_page("prediction"),
+        _name_metrics("prediction"),
+    ),
+    results=(
+        Parameter("predictions_uri", str, "Where the list is."),
+        Parameter("predicted", int, "Images in it."),
+        Parameter("failed", int, "Images that a conversion would reject; the page names ten."),
+    ),
+    needs_tensorflow=True,
+)
 REGISTER_MODEL = Interface(
     "register_model",
     "Registers a model in the model registry of Kubeflow or Vertex, with what it was made from.",
@@ -439,6 +467,7 @@ INTERFACES: Mapping[str, Interface] = {
         TRAIN_CLASSIFIER,
         TRAIN_WITH_FUNCTION,
         EVALUATE_CLASSIFIER,
+        PREDICT_IMAGES,
         REGISTER_MODEL,
     )
 }

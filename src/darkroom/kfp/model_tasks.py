@@ -15,10 +15,12 @@ from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DarkroomError, DataError, UsageError
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
+from darkroom.evaluation.predict import predict
 from darkroom.evaluation.report.facts import EVALUATION_FILE, read_facts
 from darkroom.evaluation.report.result import Evaluation, describe_split
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.serving import ERROR_KEY
+from darkroom.kfp import pages
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.options.training import TrainingOptions
@@ -32,6 +34,7 @@ from darkroom.training.state.history import HISTORY_FILE, TENSORBOARD_FOLDER
 from darkroom.training.train import train
 
 GRAPH_FILE = "saved_model.pb"
+PREDICTIONS_FILE = "predictions.jsonl"
 # Checkpoints are not worth their upload when a training has ended.
 _LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
 # What the result `accuracy` is where images do not have one label.
@@ -173,6 +176,23 @@ def evaluate_classifier(execution: Execution) -> None:
             f"{'; '.join(found.missed)}.",
             "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
         )
+
+
+def predict_images(execution: Execution) -> None:
+    """Lists what new images are labelled with."""
+    predictions, outputs = execution.outputs["predictions"], execution.outputs
+    storage.make_folder(predictions.path)
+    # The folder is the task's: the file of a first try goes.
+    path = storage.join(predictions.path, PREDICTIONS_FILE)
+    model, images = execution.inputs["model"].path, execution.parameters["images"]
+    found = predict(model, images, path, overwrite=True)
+    numbers = {"predicted": len(found.predictions), "failed": len(found.failed)}
+    predictions.describe(numbers)
+    outputs["prediction_page"].write(pages.encode_card("Predictions", found).encode())
+    outputs["prediction_metrics"].write_facts(numbers)
+    place = storage.join(predictions.remote, PREDICTIONS_FILE)
+    execution.results = {"predictions_uri": place, **numbers}
+    execution.write_output()
 
 
 def register_model(execution: Execution) -> None:

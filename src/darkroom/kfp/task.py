@@ -34,6 +34,7 @@ TASKS: Mapping[str, Callable[[Execution], None]] = {
     "train_classifier": model_tasks.train_classifier,
     "train_with_function": model_tasks.train_with_function,
     "evaluate_classifier": model_tasks.evaluate_classifier,
+    "predict_images": model_tasks.predict_images,
     "register_model": model_tasks.register_model,
 }
 
