@@ -198,6 +198,22 @@ def test_the_objects_that_changed_are_told(tmp_path):
     assert darkroom.diff(new, new).report.findings == ()
 
 
+def test_other_marks_of_objects_are_told(tmp_path):
+    listed = {"plain": [CAT, DOG], "one": [CAT | {"is_crowd": 1}]}
+    marked = {"plain": [CAT, DOG | {"difficult": 1}], "one": [CAT | {"is_crowd": 1, "area": 5}]}
+    old, new = (
+        write_dataset(tmp_path / name, each) for name, each in (("old", listed), ("new", marked))
+    )
+    found = darkroom.diff(old, new).report
+    names = ["relabelled", "objects_marked", "other_columns"]
+    assert [each.check for each in found.findings] == names
+    assert find_rows(found, "relabelled") == [("plain", "1 cat, 1 dog")]
+    assert find_rows(found, "objects_marked") == [("plain", "dog")]
+    assert found.findings[1].rows[0]["detail"] == "was plain, is difficult"
+    # The area of an object is not that of its box.
+    assert found.findings[2].rows[0]["detail"] == "label"
+
+
 def test_statistics_have_number_size_and_form_of_objects(records):
     rows = read_index(str(records / "index"), ["uri", "label", "height", "width"])
     chosen = [Path(uri).stem in ("plain", "unknown", "empty") for uri in rows["uri"].to_pylist()]

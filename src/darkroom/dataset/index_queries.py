@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.index import NEVER_NULL, NEWER_COLUMNS, find_index_files, list_index_files
+from darkroom.dataset.index import COLUMNS, NEVER_NULL, find_index_files, list_index_files
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 
@@ -20,24 +20,21 @@ if TYPE_CHECKING:
 
 # Types are given because a column without any value may come back from Parquet with another one.
 ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
+_TYPES = {pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
 _COLUMNS = {
-    **ROW_COLUMNS,
-    "key": "VARCHAR",
-    "sha256": "VARCHAR",
-    "pixel_hash": "VARCHAR",
-    "decoded_hash": "VARCHAR",
-    "perceptual_hash": "VARCHAR",
-    "private": "VARCHAR",
-    "height": "BIGINT",
-    "width": "BIGINT",
-    "luminance": "DOUBLE",
-    "changes": "VARCHAR",
-    "ignored": "VARCHAR",
-    "group": "VARCHAR",
+    **{name: _TYPES[kind] for name, kind in COLUMNS if kind},
+    "label": "VARCHAR",
+    "extra": "STRUCT",
 }
+# What checks ask for: an index without one of these is not one.
+_NEEDED = frozenset(
+    {*ROW_COLUMNS, "key", "sha256", "pixel_hash", "decoded_hash", "height", "width"}
+    | {"luminance", "changes"}
+)
 _CREATE_VIEW = """
 ALTER VIEW {view} RENAME TO {view}_file;
-CREATE VIEW {view} AS SELECT * REPLACE ({told} AS label), {said} AS said FROM {view}_file
+CREATE VIEW {view} AS SELECT * REPLACE ({told} AS label), label AS written, {said} AS said
+FROM {view}_file
 """
 # A JPEG's second hash is that of its pixels where another record has it, too. Comparing 64-bit
 # hashes takes a fraction of the memory; those that are equal by chance change no group. Of JPEGs
@@ -75,14 +72,15 @@ def create_index_view(
     told: str = "label",
     said: str = "label",
 ) -> None:
-    """Makes the index of a dataset a view with the columns that checks and comparisons need.
+    """Makes the index of a dataset a view with all its columns but `listed`.
 
     Args:
         connection: From `open_database`.
         view: Its name.
         index_dir: The folder of the index.
         scratch: A local folder, for the files of a store.
-        told: SQL of what images are labelled with as text for people, the column `label`.
+        told: SQL of what images are labelled with as text for people, the column `label`; all that
+            the index says of it is text in the column `written`.
         said: SQL of what is the same for images that are labelled with the same, the column `said`.
 
     Raises:
@@ -94,9 +92,9 @@ def create_index_view(
     from darkroom.storage.database import create_view, name_damage
 
     files = find_index_files(index_dir)
-    create_view(connection, view, files, scratch, _COLUMNS, NEWER_COLUMNS)
+    create_view(connection, view, files, scratch, _COLUMNS, _COLUMNS.keys() - _NEEDED)
     connection.execute(_CREATE_VIEW.format(view=view, told=told, said=said))
-    names = [name for name in NEVER_NULL if name in _COLUMNS]
+    names = [name for name in NEVER_NULL if name in _NEEDED]
     counts = ", ".join(f"count({name})" for name in ("*", *names))
     with name_damage(f"The index in {index_dir} is"):
         [(total, *found)] = connection.execute(f"SELECT {counts} FROM {view}").fetchall()

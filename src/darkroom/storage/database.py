@@ -27,6 +27,10 @@ _ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
         _is_plain(kind) or (types.is_list(kind) and all(map(_is_plain, _list_parts(kind))))
     ),
     "BIGINT": types.is_integer,
+    "STRUCT": lambda kind: (
+        types.is_struct(kind)
+        and all(_is_plain(field.type) or types.is_integer(field.type) for field in kind)
+    ),
     "DOUBLE": lambda kind: (
         types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
     ),
@@ -110,7 +114,8 @@ def create_view(
         paths: The files.
         scratch: A local folder.
         columns: DuckDB's type of each column of the view; all columns as they are when None. Where
-            text is expected, a list becomes its JSON, and stays itself in a column NAME_list.
+            text is expected, a list becomes its JSON, and stays itself in a column NAME_list. A
+            STRUCT of texts and numbers stays itself, too.
         newer: Columns that older files do not have; they are null there.
         hint: What to do about a file that cannot be used.
 
@@ -141,7 +146,9 @@ def create_view(
         }
         values |= dict.fromkeys(set(newer) - {*relation.columns}, "NULL")
         casts = [
-            f"CAST({values[name]} AS {kind}) AS {_quote(name)}" for name, kind in columns.items()
+            f"{values[name] if kind == 'STRUCT' else f'CAST({values[name]} AS {kind})'} "
+            f"AS {_quote(name)}"
+            for name, kind in columns.items()
         ]
         casts += [
             f"{_quote(name)} AS {_quote(name + '_list')}" for name in columns if name in lists

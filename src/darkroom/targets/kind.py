@@ -100,7 +100,7 @@ class Kind(Protocol):
         said: SQL of what is the same for images that are labelled with the same, of both.
         changes: SQL of the objects that are not the same in images of two datasets: it reads the
             tables `old`, `new` and `pairs` of `darkroom.validation.diff`. Its rows have `change`,
-            which is `objects_added`, `objects_gone` or `objects_moved`, and those of a finding.
+            which is one of `OBJECT_CHANGES` there, and those of a finding.
         lists: Those of `features` that hold any number of values.
         filters: What of `measure` people may choose images by.
         relabels: How many labels a decision gives an image: `one`, `several`, or "" where none can.

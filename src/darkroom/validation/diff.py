@@ -14,20 +14,21 @@ from typing import Any
 import duckdb
 
 from darkroom import storage
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import check_index_rows
+from darkroom.dataset.commit import Dataset, read_dataset
+from darkroom.dataset.index import COLUMNS, IMAGE_COLUMNS, check_index_rows
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.pointer import find_data
+from darkroom.manifest.table import Manifest
 from darkroom.options.diff import DiffOptions
 from darkroom.options.fields import merge_options
 from darkroom.options.validation import INFO, OFF
 from darkroom.runtime import progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.storage import ledger
-from darkroom.storage.database import open_database
+from darkroom.storage.database import name_damage, open_database
 from darkroom.targets.kind import find_kind
 from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.judge import JudgedFiles, create_fields, create_rejects, name_labels
@@ -41,9 +42,33 @@ from darkroom.validation.validate import ValidationResult
 _COMPARED = """
 CREATE TABLE {name} AS
 SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'), height, width,
-    hash(said) AS said, hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels
+    hash(said) AS said, hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels,
+    {others}
 FROM {name}_index
 """
+# What is not compared: where an image was found and when it was written, where its record is, and
+# how the list says places. All other columns are, also those that are added one day.
+LEFT_OUT = frozenset(
+    {"row", "uri", "source_version", "shard", "position", "offset", "length", "listed"}
+)
+# Other columns may differ where what is compared first does not.
+_FIRST = {
+    "label": "old.said = new.said",
+    **dict.fromkeys(
+        (*IMAGE_COLUMNS, "source_size"), "old.bytes = new.bytes AND old.pixels = new.pixels"
+    ),
+}
+_NAMED = frozenset({"key", "split", "sha256", "pixel_hash"})
+_OTHERS = """
+CREATE TABLE others AS FROM (SELECT new.row AS row, new.uri AS uri, new.split AS split,
+    new.label AS label, [each FOR each IN [{differing}] IF each IS NOT NULL] AS detail
+FROM old JOIN new USING (key)) WHERE len(detail) > 0
+"""
+_COUNT_OTHERS = """
+SELECT each, count(*) AS images FROM (SELECT unnest(detail) AS each FROM others)
+GROUP BY each ORDER BY images DESC, each
+"""
+_FIRST_OTHERS = "SELECT * FROM others ORDER BY row LIMIT ?"
 # Only images that changed: no question is about the others.
 _PAIRS = """
 CREATE TABLE pairs AS FROM (SELECT
@@ -72,6 +97,7 @@ OBJECT_CHANGES = {
     "objects_added": "Objects that are new in their image",
     "objects_gone": "Objects that have left their image",
     "objects_moved": "Objects that are at another place of their image",
+    "objects_marked": "Objects with other marks (crowd, difficult) at the same place",
 }
 _COUNT_OBJECTS = """
 SELECT label, count(*) AS images FROM changes WHERE change = ? GROUP BY label
@@ -126,6 +152,10 @@ def diff(
     report_dir: str | os.PathLike[str] | None = None,
 ) -> ValidationResult:
     """Compares two datasets by their indexes.
+
+    All columns of the index are compared, and the numbers of labels, but not where an image was
+    found (`row`, `uri`, `source_version`), where its record is (`shard`, `position`, `offset`,
+    `length`), and how the list says places (`listed`).
 
     Args:
         old: The older dataset; of it and the newer one, no shards are needed. None: there is none
@@ -188,7 +218,7 @@ def compare_datasets(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch, has_objects=bool(kind.objects)) as connection,
     ):
-        _open_index(connection, "new", after, scratch)
+        hashes = _open_index(connection, "new", after, scratch)
         connection.execute("CREATE VIEW records AS SELECT * FROM new")
         create_rejects(connection, after.rejects_path, kind, scratch)
         create_fields(connection, source.target.names)
@@ -196,13 +226,15 @@ def compare_datasets(
         if before is None:
             findings = [Finding("first", INFO, counts.written, _NOTHING)]
         else:
-            _open_index(connection, "old", before, scratch)
+            old_hashes = _open_index(connection, "old", before, scratch)
             connection.execute(_PAIRS)
             findings = [*_judge(connection, options), *_list_changes(connection)]
             kinds = {find_kind(each.read_source().target.kind) for each in (before, after)}
             # Objects are compared with objects.
             if len(kinds) == 1 and (changes := kinds.pop().changes):
                 findings += _list_objects(connection, changes)
+            findings += _list_others(connection, old_hashes, hashes)
+            findings += _compare_numbers(before.read_source(), source)
         rejects = fetch_rejects(connection)
     return DatasetReport(
         **vars(counts),
@@ -215,13 +247,25 @@ def compare_datasets(
 
 def _open_index(
     connection: duckdb.DuckDBPyConnection, name: str, files: JudgedFiles, scratch: str
-) -> None:
+) -> dict[str, str]:
+    """Makes an index a table, and returns SQL of its hashes, by the names of what they are of."""
     kind = find_kind(files.read_source().target.kind)
     index = f"{name}_index"
     create_index_view(connection, index, files.index_dir, scratch, kind.told, kind.said)
-    connection.execute(_COMPARED.format(name=name))
+    others = {each: f'"{each}"' for each, _ in COLUMNS if each not in LEFT_OUT | _NAMED}
+    others["label"] = "written"
+    view = connection.view(index)
+    extra = view.types[view.columns.index("extra")]
+    # No name of the user's is in SQL.
+    for place, (field, _) in enumerate(extra.children if extra.id == "struct" else (), start=1):
+        others[f"extra.{field}"] = f"struct_extract_at(extra, {place})"
+    # As text, 0 and -0 differ.
+    hashes = [f"hash({sql}::VARCHAR) AS other_{n}" for n, sql in enumerate(others.values())]
+    with name_damage(f"The index in {files.index_dir} is"):
+        connection.execute(_COMPARED.format(name=name, others=", ".join(hashes)))
     view = "named" if name == "new" else "old_named"
     connection.execute(name_labels(kind, name, view))
+    return {each: f"{name}.other_{n}" for n, each in enumerate(others)}
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Iterator[Finding]:
@@ -276,6 +320,51 @@ def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
         sql = _EXAMPLES.format(change=change, prefix=prefix, side=side, most=MAX_RANKED_ROWS)
         message = f"{title}: {total:,} ({parts})."
         yield Finding(change, INFO, total, message, "", fetch_rows(connection, sql))
+
+
+def _list_others(
+    connection: duckdb.DuckDBPyConnection, old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yields a finding of what else differs, in images that both datasets have.
+
+    Args:
+        connection: With both datasets.
+        old: SQL of the hashes of the older one, by the names of what they are of.
+        new: The same of the newer one.
+    """
+    names, nothing = [*{**new, **old}], "hash(NULL::VARCHAR)"
+    differing = [
+        f"CASE WHEN {old.get(name, nothing)} <> {new.get(name, nothing)} "
+        f"AND {_FIRST.get(name, 'true')} THEN {number} END"
+        for number, name in enumerate(names)
+    ]
+    connection.execute(_OTHERS.format(differing=", ".join(differing)))
+    if count := fetch_number(connection, "SELECT count(*) FROM others"):
+        counts = fetch_rows(connection, _COUNT_OTHERS)
+        shown = list_first([f"{names[each['each']]} {each['images']:,}" for each in counts])
+        rows = [
+            {**row, "detail": ", ".join(names[each] for each in row["detail"])}
+            for row in fetch_rows(connection, _FIRST_OTHERS, [MAX_RANKED_ROWS])
+        ]
+        message = f"Images with other values in columns of the index: {count:,} ({shown})."
+        yield Finding("other_columns", INFO, count, message, "", tuple(rows))
+
+
+def _compare_numbers(old: Manifest | Dataset, new: Manifest | Dataset) -> Iterator[Finding]:
+    """Yields a finding of labels, or of names of numbers, whose number has changed."""
+    before, after = (each.target.names or each.labels for each in (old, new))
+    was = {name: number for number, name in enumerate(before)}
+    found = [
+        f"{name} is {number} (was {was[name]})"
+        for number, name in enumerate(after)
+        if was.get(name, number) != number
+    ]
+    if found:
+        message = f"Labels with another number: {list_first(found)}."
+        hint = (
+            "A model of the old dataset has the old numbers: --label-map OLD/labels.txt keeps them."
+        )
+        yield Finding("renumbered", INFO, len(found), message, hint)
 
 
 def _list_objects(connection: duckdb.DuckDBPyConnection, changes: str) -> Iterator[Finding]:

@@ -10,10 +10,8 @@ import pyarrow.compute as pc
 
 from darkroom.targets.arrays import Array, Objects
 from darkroom.targets.boxes.moving import move_boxes
+from darkroom.targets.boxes.object_type import FLAGS, SIDES
 from darkroom.targets.geometry import Matrix
-
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
-_FLAGS = ("is_crowd", "difficult")
 
 
 class BoxTargets:
@@ -31,9 +29,9 @@ class BoxTargets:
     ) -> None:
         fields = _list_fields(column)
         self._columns = {
-            "boxes": np.stack([_to_numpy(fields[side]) for side in _SIDES], axis=1),
+            "boxes": np.stack([_to_numpy(fields[side]) for side in SIDES], axis=1),
             "labels": _to_numpy(numbers.flatten()),
-            **{flag: _to_numpy(fields[flag]) for flag in _FLAGS},
+            **{flag: _to_numpy(fields[flag]) for flag in FLAGS},
         }
         self._counts = _to_numpy(pc.fill_null(pc.list_value_length(column), 0)).astype(np.int64)
         self._starts = np.cumsum(self._counts) - self._counts
@@ -93,10 +91,10 @@ def find_wrong_boxes(column: pa.ListArray) -> int:
     """Returns the first row of an index with a box that cannot be one; -1 if there is none."""
     fields = _list_fields(column)
     # What is missing is NaN, of which all comparisons are false.
-    left, top, right, bottom = (_to_numpy(fields[side]) for side in _SIDES)
+    left, top, right, bottom = (_to_numpy(fields[side]) for side in SIDES)
     is_box = (left >= 0) & (left <= right) & (right <= 1)
     is_box &= (top >= 0) & (top <= bottom) & (bottom <= 1)
-    for name in ("label", *_FLAGS):
+    for name in ("label", *FLAGS):
         is_box &= _to_numpy(fields[name].is_valid())
     if is_box.all():
         return -1

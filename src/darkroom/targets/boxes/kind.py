@@ -23,6 +23,7 @@ from darkroom.targets.arrays import Objects, join_images
 from darkroom.targets.boxes.arrays import BoxTargets, find_wrong_boxes, follow_boxes
 from darkroom.targets.boxes.frame import Box, Frame, find_frame
 from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
+from darkroom.targets.boxes.object_type import FIELDS, SIDES
 from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
 from darkroom.targets.description import Filter, Shape
 from darkroom.targets.form import NONE_OF_THESE, ORIENTATIONS, REJECT_EMPTY, UPRIGHT, Form
@@ -47,16 +48,6 @@ OBJECTS_KNOWN = "image/object/annotated"
 # In records, 0 is the background.
 FIRST_NUMBER = 1
 
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
-_OBJECT = pa.struct(
-    [
-        ("label", pa.string()),
-        *((side, pa.float32()) for side in _SIDES),
-        ("is_crowd", pa.bool_()),
-        ("difficult", pa.bool_()),
-        ("area", pa.float32()),
-    ]
-)
 _LISTED_OBJECT = pa.struct(
     [
         ("label", pa.string()),
@@ -89,7 +80,7 @@ class BoxesKind(Kind):
     """
 
     name = "boxes"
-    column = pa.list_(_OBJECT)
+    column = pa.list_(pa.struct([pa.field(*each) for each in FIELDS.items()]))
     listed = pa.struct(
         [
             ("width", pa.float64()),
@@ -225,7 +216,7 @@ class BoxesKind(Kind):
         return {
             **{
                 name: [each[side] for each in value]
-                for name, side in zip(CORNERS, _SIDES, strict=True)
+                for name, side in zip(CORNERS, SIDES, strict=True)
             },
             OBJECT_NUMBER: [number + FIRST_NUMBER for number in numbers],
             OBJECT_TEXT: [each["label"].encode() for each in value],
@@ -262,7 +253,7 @@ class BoxesKind(Kind):
         return [
             {
                 "label": text.decode(),
-                **dict(zip(_SIDES, corners, strict=True)),
+                **dict(zip(SIDES, corners, strict=True)),
                 "is_crowd": bool(is_crowd),
                 "difficult": bool(difficult),
                 "area": area,

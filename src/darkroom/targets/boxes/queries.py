@@ -1,5 +1,7 @@
 """SQL over the views of an index: what it says of objects."""
 
+from darkroom.targets.boxes.object_type import FIELDS, FLAGS, SIDES
+
 # A row for each object, with its size in pixels of the stored image.
 OBJECTS = """
 WITH found AS (
@@ -21,12 +23,19 @@ CASE WHEN label_list IS NOT NULL THEN coalesce(nullif(array_to_string([
     map_entries(list_aggregate([each.label FOR each IN label_list], 'histogram'))
 ], ', '), ''), '(none)') END
 """
-# The same for two images if they have the same objects. Tools write boxes with other digits.
-SAID = """
-CASE WHEN label_list IS NOT NULL THEN hash(list_sort([hash(each.label, each.is_crowd,
-    round(each.xmin, 3), round(each.ymin, 3), round(each.xmax, 3), round(each.ymax, 3))
-    FOR each IN label_list]))::VARCHAR END
+# All that objects say, the same for equal ones. Tools write boxes with other digits, and so areas,
+# which are those of the boxes where the list says none.
+_SAYS = ", ".join(
+    f"round(each.{name}, 3)" if name in SIDES else f"each.{name}"
+    for name in FIELDS
+    if name != "area"
+)
+# The same for two images if they have the same objects.
+SAID = f"""
+CASE WHEN label_list IS NOT NULL THEN
+    hash(list_sort([hash({_SAYS}) FOR each IN label_list]))::VARCHAR END
 """
+_MARKS = ", ".join(f"CASE WHEN each.{flag} THEN '{flag}' END" for flag in FLAGS)
 # The sizes are those of COCO: an area of 32 x 32 and of 96 x 96 pixels.
 SUMMARY = f"""{OBJECTS}, sizes AS (SELECT *, sqrt(across * down) AS side FROM objects)
 SELECT coalesce(label, 'all') AS class, count(DISTINCT row) AS images, count(*) AS objects,
@@ -60,8 +69,7 @@ WITH images AS (
     SELECT row, uri, split, is_new, number, each.label AS label,
         each.xmin::DOUBLE AS xmin, each.ymin::DOUBLE AS ymin,
         each.xmax::DOUBLE AS xmax, each.ymax::DOUBLE AS ymax, (xmax - xmin) * (ymax - ymin) AS area,
-        hash(label, each.is_crowd, round(xmin, 3), round(ymin, 3), round(xmax, 3), round(ymax, 3))
-            AS place
+        concat_ws(' ', {_MARKS}) AS marks, hash({_SAYS}) AS place
     FROM sides
 ), numbered AS (
     SELECT *, row_number() OVER (PARTITION BY row, is_new, place) AS copy FROM objects
@@ -69,19 +77,23 @@ WITH images AS (
     SELECT * FROM numbered QUALIFY count(*) OVER (PARTITION BY row, place, copy) = 1
 ), changed AS (SELECT *, count(*) OVER (PARTITION BY row, is_new) AS size FROM alone),
 matched AS (
-    SELECT one.row AS row, one.number AS number, other.number AS other_number, {_IOU} AS iou
+    SELECT one.row AS row, one.number AS number, other.number AS other_number, {_IOU} AS iou,
+        other.marks AS other_marks
     FROM changed AS one JOIN changed AS other
         ON one.row = other.row AND one.label = other.label AND one.is_new AND NOT other.is_new
     WHERE {_IOU} >= {_MOVED_IOU} AND greatest(one.size, other.size) <= {_MAX_COMPARED}
     QUALIFY row_number() OVER (PARTITION BY one.row, one.number ORDER BY iou DESC, other.number) = 1
         AND row_number() OVER (PARTITION BY one.row, other.number ORDER BY iou DESC, one.number) = 1
 ), found AS (
-    SELECT changed.*, iou FROM changed LEFT JOIN matched ON changed.row = matched.row
+    SELECT changed.*, iou, other_marks FROM changed LEFT JOIN matched ON changed.row = matched.row
         AND changed.number = CASE WHEN is_new THEN matched.number ELSE other_number END
 )
-SELECT CASE WHEN iou IS NOT NULL THEN 'objects_moved' WHEN is_new THEN 'objects_added'
-        ELSE 'objects_gone' END AS change,
-    row, uri, split, label,
-    CASE WHEN iou IS NOT NULL THEN printf('%.3f of both in common', iou) END AS detail
-FROM found WHERE iou IS NULL OR (is_new AND iou < {_SAME_IOU})
+SELECT CASE WHEN iou < {_SAME_IOU} THEN 'objects_moved' WHEN iou IS NOT NULL THEN 'objects_marked'
+        WHEN is_new THEN 'objects_added' ELSE 'objects_gone' END AS change,
+    row, uri, split, label, nullif(concat_ws(', ',
+        CASE WHEN iou < {_SAME_IOU} THEN printf('%.3f of both in common', iou) END,
+        CASE WHEN marks <> other_marks THEN printf('was %s, is %s',
+            coalesce(nullif(other_marks, ''), 'plain'), coalesce(nullif(marks, ''), 'plain')) END
+    ), '') AS detail
+FROM found WHERE iou IS NULL OR (is_new AND (iou < {_SAME_IOU} OR marks <> other_marks))
 """

@@ -47,6 +47,9 @@ CHECK_TITLES: Mapping[str, str] = {
     "objects_added": "Objects added",
     "objects_gone": "Objects gone",
     "objects_moved": "Objects moved",
+    "objects_marked": "Objects with other marks",
+    "other_columns": "With other values in the index",
+    "renumbered": "Labels with another number",
 }
 
 Row = Mapping[str, Any]
