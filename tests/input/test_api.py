@@ -332,7 +332,7 @@ def test_load_knows_how_many_batches_a_part_has(helpers, write_dataset, training
     assert len(seen) == len(set(seen)) == (16 if training else 23)
 
 
-def test_evaluation_has_the_labels_that_a_training_with_mixup_has(helpers, write_dataset):
+def test_evaluation_has_the_labels_that_a_training_with_mixup_has(helpers, write_dataset, tmp_path):
     rows = helpers.make_rows(12)
     root = str(write_dataset({"train": rows, "eval": rows[:6]}))
     splits = load(root, image_size=SIZE, batch_size=6, training=True, augment="mixup")
@@ -340,9 +340,15 @@ def test_evaluation_has_the_labels_that_a_training_with_mixup_has(helpers, write
     assert splits["eval"].element_spec == splits["train"].element_spec
     numbers = [rows[int(image[0, 0, 0])][1] for image in images.numpy()]
     np.testing.assert_array_equal(labels, np.eye(2)[numbers])
-    options = InputOptions(SIZE, augment="mixup")
+    options = InputOptions(SIZE, batch_size=6, augment="mixup")
+    [(_, labels)] = input_fn(f"{root}/Split-eval/*", options, training=False)
+    np.testing.assert_array_equal(labels, np.eye(2)[numbers])
+    # Files of another tool have no label map.
+    (image, label), *_ = rows
+    record = helpers.make_example({"image/encoded": image, "image/class/label": label})
+    files = helpers.write_split(tmp_path / "other", "eval", [record], 1)
     with pytest.raises(UsageError, match="mixup needs num_classes"):
-        input_fn(f"{root}/Split-eval/*", options, training=False)
+        input_fn(files, options, training=False)
 
 
 def test_load_shares_only_the_train_split_by_file(helpers, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import socket
 
 import keras
@@ -12,6 +14,7 @@ import tensorflow as tf
 from PIL import Image
 
 import darkroom
+from darkroom.dataset import example
 from darkroom.dataset.example import IMAGE_HEIGHT, IMAGE_WIDTH
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.scores.serving import check_kind
@@ -164,7 +167,7 @@ def test_the_formats_are_those_of_keras(name):
     corners = [[0.0, 0.25], [0.125, 0.5], [0.5, 0.75], [1.0, 0.625]]
     features = {
         **dict(zip(CORNERS, map(tf.constant, corners), strict=True)),
-        **dict.fromkeys((OBJECT_NUMBER, IS_CROWD, DIFFICULT), tf.constant([1, 2], tf.int64)),
+        **dict.fromkeys((OBJECT_NUMBER, IS_CROWD, DIFFICULT), tf.constant([1, 1], tf.int64)),
         **dict.fromkeys((OBJECTS_KNOWN, IMAGE_HEIGHT, IMAGE_WIDTH), tf.constant(1, tf.int64)),
     }
     targets = {key: each[None] for key, each in LEARNING.parse(features, 3).items()}
@@ -261,3 +264,42 @@ def test_models_of_darkroom_name_what_trains_instead(records, tmp_path):
     assert not (tmp_path / "training").exists()
     with pytest.raises(DataError, match="labelled with boxes, which"):
         check_kind("model", Learned("label", LABELS), "boxes")
+
+
+FORGED = {
+    "a class that is not there": (OBJECT_NUMBER, 99),
+    "the background": (OBJECT_NUMBER, 0),
+    "a huge class": (OBJECT_NUMBER, 2**62),
+    "nan": (CORNERS[0], math.nan),
+    "inf": (CORNERS[2], math.inf),
+    "crossed corners": (CORNERS[1], 1.0),
+    "another crowd": (IS_CROWD, 7),
+    "one corner more": (CORNERS[3], [0.9, 0.9]),
+    "no flag": (DIFFICULT, []),
+    "a flag of another type": (DIFFICULT, [0.5]),
+    "many objects": (CORNERS[0], [0.5] * 1_000),
+    "no size": (IMAGE_HEIGHT, []),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), FORGED.values(), ids=FORGED)
+def test_objects_that_cannot_be_are_an_error_with_file_and_record(
+    folder, tmp_path, monkeypatch, name, value
+):
+    """The index is right, or in another folder, as in TFX."""
+    row = json.loads((folder / "list.jsonl").read_text().splitlines()[1])
+    row["image_uri"] = str(folder / row["image_uri"])
+    (tmp_path / "list.jsonl").write_text(json.dumps(row))
+    encode = example.encode_example
+
+    def forge(features: dict, image: bytes) -> bytes:
+        return encode(features | {name: value if isinstance(value, list) else [value]}, image)
+
+    monkeypatch.setattr(example, "encode_example", forge)
+    darkroom.convert(tmp_path / "list.jsonl", tmp_path / "records", label_map=LABELS)
+    shutil.rmtree(tmp_path / "records/index")
+    [file] = (tmp_path / "records/Split-train").iterdir()
+    said = rf"^{file}: what record 0 \(.*1\.png\) is labelled with cannot be right\. It has .*red"
+    batches = input_fn(str(file), InputOptions(image_size=SIZE, batch_size=1), name in CORNERS)
+    with pytest.raises(DataError, match=said):
+        next(iter(batches))

@@ -164,6 +164,7 @@ def _check_images(sources: list[ImageSource]) -> None:
         if isinstance(source, RecordSource):
             with progress.step("Check the records"):
                 source.check_records()
+                source.check_targets()
                 source.check_images()
     if lists := [source for source in sources if isinstance(source, FileSource)]:
         with progress.step("Check the images"):

@@ -67,8 +67,6 @@ def open_datasets(
     for name, split in splits.items():
         trains = training and name == TRAIN
         own = options if trains else replace(options, shard_by="record")
-        if own.num_classes is None:
-            own = replace(own, num_classes=len(split.labels))
         batches[name] = input_fn(_open_split(split, folders, columns), own, trains)
     return batches
 

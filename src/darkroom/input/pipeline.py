@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -74,7 +75,7 @@ def make_train_dataset(
     check_count("skip_batches", skip_batches, 0)
     whole = _open_source(source)
     kind = whole.split.target.kind
-    options = choose_augmentation(options, kind)
+    options = _complete(options, whole)
     moves, learning = find_kind(kind).moves, find_learning(kind)
     source = whole.select(options.shard) if options.shard_by == "file" else whole
     order = EpochOrder(options.seed, epoch, by_service=options.service is not None)
@@ -169,7 +170,7 @@ def make_eval_dataset(
     if options.shard_by == "file":
         source = source.select(options.shard)
     kind = source.split.target.kind
-    options = choose_augmentation(options, kind)
+    options = _complete(options, source)
     moves, learning = find_kind(kind).moves, find_learning(kind)
 
     def decode(element: tf.Tensor) -> tuple[Any, ...]:
@@ -195,6 +196,13 @@ def make_eval_dataset(
     batches = map_images(elements, decode, options).batch(options.batch_size)
     batches = batches.map(tf.autograph.experimental.do_not_convert(follow))
     return _set_options(batches, options).prefetch(_count_prefetched(options))
+
+
+def _complete(options: InputOptions, source: ImageSource) -> InputOptions:
+    """Returns options with augmentation and number of labels, where they do not name them."""
+    options = choose_augmentation(options, source.split.target.kind)
+    num_labels = options.num_classes or len(source.split.labels) or None
+    return replace(options, num_classes=num_labels)
 
 
 def count_batches(source: ImageSource, options: InputOptions, *, training: bool) -> int:

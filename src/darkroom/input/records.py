@@ -34,6 +34,7 @@ from darkroom.input.undecodable import find_undecodable
 from darkroom.options.image import CHECK_FULL
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.runtime.text import format_count, list_first
+from darkroom.targets.kind import find_kind
 from darkroom.targets.learning import find_learning
 
 _IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string)}
@@ -51,6 +52,8 @@ _READ_SHARE = 0.25
 _OPEN_FILES = 3
 # Records that are read to measure their mean size.
 _SAMPLED_RECORDS = 64
+# Values of a feature that a message has.
+_SHOWN_VALUES = 3
 # Files of a sample that are read at the same time.
 _SAMPLED_FILES = 8
 
@@ -246,6 +249,28 @@ class RecordSource:
             root = self._folders.get(each.root, each.root)
             hint = f"See all that is wrong with: darkroom verify {root}."
             raise DataError(error.message, hint if each.shard else error.hint) from None
+
+    def check_targets(self) -> None:
+        """Reads what all records are labelled with, to name one that TensorFlow refuses.
+
+        Raises:
+            DataError: A record lacks a feature, or what it is labelled with cannot be right.
+        """
+        kind = find_kind(self.split.target.kind)
+        for file in self.files:
+            for number, record in enumerate(read_records(file)):
+                try:
+                    label = self.parse(tf.constant(record)).label
+                    batch = tf.nest.map_structure(lambda each: each[None], label)
+                    self._learning.check(batch, len(self.split.labels) or None)
+                except tf.errors.InvalidArgumentError as error:  # noqa: PERF203  ends the loop
+                    features = decode_example(record)
+                    said = {name: features.get(name, [])[:_SHOWN_VALUES] for name in kind.features}
+                    raise DataError(
+                        f"{file}: what record {number} ({name_image(features)}) is labelled with "
+                        f"cannot be right. It has {said!r:.800}.",
+                        "Convert the source again.",
+                    ) from error
 
     def check_images(self) -> None:
         """Decodes the images of all records, to name those that cannot be decoded.

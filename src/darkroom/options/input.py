@@ -194,7 +194,11 @@ class InputOptions(ReadingFields):
         choices=_DTYPES,
     )
     num_classes: int | None = option(
-        None, "Number of labels; needed for mixup.", group="training", least=0, most=1 << 20
+        None,
+        "Number of labels, for mixup; None: as in the dataset.",
+        group="training",
+        least=0,
+        most=1 << 20,
     )
     min_visible: float = option(
         0.25,

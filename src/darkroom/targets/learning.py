@@ -32,6 +32,15 @@ class Learning(Protocol):
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> Any:
         """Returns the target of a record."""
 
+    def check(self, targets: Any, num_labels: int | None) -> Any:
+        """Returns the same targets; fails with InvalidArgumentError if they cannot be right.
+
+        Args:
+            targets: What `parse` returned, [B, ...].
+            num_labels: How many labels there are; None if that is not known.
+        """
+        return targets
+
     def follow(self, targets: Any, matrix: Matrix, options: Any) -> Any:
         """Returns the targets of a batch for its views. It is called if the kind `moves`.
 

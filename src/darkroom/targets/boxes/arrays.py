@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from darkroom.targets.arrays import Array, Objects
-from darkroom.targets.boxes.moving import move_boxes
+from darkroom.targets.boxes.moving import are_boxes, move_boxes
 from darkroom.targets.boxes.object_type import FLAGS, SIDES
 from darkroom.targets.geometry import Matrix
 
@@ -91,9 +91,7 @@ def find_wrong_boxes(column: pa.ListArray) -> int:
     """Returns the first row of an index with a box that cannot be one; -1 if there is none."""
     fields = _list_fields(column)
     # What is missing is NaN, of which all comparisons are false.
-    left, top, right, bottom = (_to_numpy(fields[side]) for side in SIDES)
-    is_box = (left >= 0) & (left <= right) & (right <= 1)
-    is_box &= (top >= 0) & (top <= bottom) & (bottom <= 1)
+    is_box = are_boxes(*(_to_numpy(fields[side]) for side in SIDES))
     for name in ("label", *FLAGS):
         is_box &= _to_numpy(fields[name].is_valid())
     if is_box.all():

@@ -16,7 +16,7 @@ from darkroom.targets.boxes.kind import (
     OBJECT_NUMBER,
     OBJECTS_KNOWN,
 )
-from darkroom.targets.boxes.moving import move_boxes
+from darkroom.targets.boxes.moving import are_boxes, move_boxes
 from darkroom.targets.geometry import Matrix, scale
 from darkroom.targets.learning import Learning
 
@@ -67,8 +67,26 @@ class BoxesLearning(Learning):
             "image": tf.stack([features[name] for name in self.required]),
         }
 
+    def check(self, targets: Any, num_labels: int | None) -> Any:
+        """Returns targets; fails where an object is not as an index may have it."""
+        left, top, right, bottom = tf.unstack(targets["corners"], axis=1)
+        numbers, *flags = tf.unstack(targets["numbers"], axis=1)
+        # Places without an object have the number 0, and no area.
+        is_right = are_boxes(left, top, right, bottom) & (numbers >= 0)
+        is_right &= (numbers >= FIRST_NUMBER) | (left >= right) | (top >= bottom)
+        if num_labels:
+            is_right &= numbers < FIRST_NUMBER + num_labels
+        for flag in flags:
+            is_right &= (flag >= 0) & (flag <= 1)
+        # A shape that does not fit fails. What no result needs is left out, and so would be a check
+        # that gives nothing; an assertion would make a pipeline with state.
+        num_wrong = tf.reduce_sum(tf.cast(~is_right, tf.int32))
+        checked = tf.reshape(targets["numbers"], tf.shape(targets["numbers"]) + num_wrong)
+        return {**targets, "numbers": tf.ensure_shape(checked, targets["numbers"].shape)}
+
     def follow(self, targets: Any, matrix: Matrix, options: Any) -> dict[str, Any]:
         """Returns the boxes in the views of a batch; see the class."""
+        targets = self.check(targets, options.num_classes)
         known, height, width = tf.unstack(targets["image"], axis=1)
         whole = scale(tf.cast(width, tf.float64), tf.cast(height, tf.float64))
         moved, is_shown = move_boxes(

@@ -58,3 +58,16 @@ def _clip(span: tuple[Any, Any], end: Any, ops: Any) -> tuple[Any, Any]:
     """Returns the part of spans from 0 to an end."""
     least, greatest = span
     return ops.minimum(ops.maximum(least, 0), end), ops.minimum(ops.maximum(greatest, 0), end)
+
+
+def are_boxes(left: Any, top: Any, right: Any, bottom: Any) -> Any:
+    """Tells which boxes are inside of their image, in shares of it; NaN is not.
+
+    Args:
+        left: Arrays of NumPy or tensors, all of one shape, as the others.
+        top: See above.
+        right: See above.
+        bottom: See above.
+    """
+    across = (left >= 0) & (left <= right) & (right <= 1)
+    return across & (top >= 0) & (top <= bottom) & (bottom <= 1)
