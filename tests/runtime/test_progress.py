@@ -406,3 +406,13 @@ def test_redirect_output_follows_no_link_and_names_an_unusable_file(tmp_path):
         ):
             pass
     assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
+
+
+def test_nothing_is_shown_where_nobody_wants_it(monkeypatch):
+    monkeypatch.setenv(progress.VARIABLE, "0")
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream)), progress.step("Read"):
+        progress.advance(1, 2, "images")
+        progress.note("half")
+        assert not progress.is_shown()
+    assert stream.getvalue() == ""

@@ -8,7 +8,7 @@ calls cost almost nothing. To see progress, install one sink for the process:
             progress.advance(1200, 1801, "images")
 
 The public functions install one themselves in a notebook. The variable `DARKROOM_PROGRESS` changes
-that: with `0` nothing is shown there, with `1` scripts show progress on their standard error.
+that: with `0` no sink is installed anywhere, with `1` scripts show progress on standard error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ParamSpec, TextIO, TypeVar
 if TYPE_CHECKING:
     from darkroom.runtime.display import StepSink as Sink
 
-VARIABLE = "DARKROOM_PROGRESS"
+VARIABLE, _NOTHING = "DARKROOM_PROGRESS", "0"
 # For processes of a notebook, which keeps every line.
 _SLOW_SECONDS = 10.0
 _P = ParamSpec("_P")
@@ -36,8 +36,11 @@ _sink: Sink | None = None
 
 @contextmanager
 def use(sink: Sink) -> Iterator[Sink]:
-    """Makes `sink` the process's sink while the block runs."""
+    """Makes `sink` the process's sink while the block runs, unless none is wanted."""
     global _sink
+    if os.environ.get(VARIABLE) == _NOTHING:
+        yield sink
+        return
     previous = _sink
     sink.open()
     _sink = sink
@@ -145,7 +148,7 @@ def _make_own_sink() -> Sink | None:
     """Returns the sink of a public function that was called without one; None to show nothing."""
     asked = os.environ.get(VARIABLE, "")
     # A kernel loads IPython before it runs a cell; without it nothing needs loading.
-    if asked == "0" or (asked != "1" and "IPython" not in sys.modules):
+    if asked == _NOTHING or (asked != "1" and "IPython" not in sys.modules):
         return None
     from darkroom.runtime.notebook import CellProgress, is_cell
 
