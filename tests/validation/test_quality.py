@@ -15,6 +15,7 @@ import darkroom
 from darkroom.dataset.index import read_index
 from darkroom.features.table import write_features
 from darkroom.options import ConversionOptions
+from darkroom.validation import quality
 from darkroom.validation.quality import Problem, find_outliers
 
 from ..pictures import encode, make_noise
@@ -192,3 +193,20 @@ def test_places_are_found_and_an_update_takes_them_out(tmp_path):
     ]
     darkroom.convert(source, tmp_path / "new", options=replace(options, update=False))
     assert read_index(str(tmp_path / "new/index")).to_pylist() == after
+
+
+def test_a_sample_is_said_to_be_one(tmp_path, monkeypatch):
+    """Of all images up to a number, and of so many otherwise: message, page and JSON say it."""
+    images = {f"usual-{number}": draw(number) for number in range(20)} | PLANTED
+    darkroom.convert(write_images(tmp_path / "in", images), tmp_path / "records")
+    messages = []
+    for most in (len(images), len(images) - 1):
+        monkeypatch.setattr(quality, "_MAX_MEASURED", most)
+        result = darkroom.validate(tmp_path / "records", report_dir=tmp_path / "report")
+        [message] = [each.message for each in result.findings if each.check == "quality"]
+        messages.append(message)
+        for name in ("report.json", "report.html"):
+            assert message in (tmp_path / "report" / name).read_text("utf-8")
+    whole, sampled = messages
+    assert "of 26" not in whole
+    assert "nearly uniform 1 (of 25 of 26), blurred 1 (of 25 of 26)." in sampled

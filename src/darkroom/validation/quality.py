@@ -2,7 +2,7 @@
 
 What is usual depends on the dataset: an image is marked where it is far from the middle half of all
 and beyond a limit that no good image passes. Each problem marks at most 2 % of the images, the
-worst ones. Contrast and blur are measured on pixels of a random sample of the records.
+worst ones. Contrast and blur are measured on pixels, of all images or of a random sample of many.
 
 One problem does not depend on the others: images of 16 bits that only use the lower ones, as X-rays
 of 12 bits do, are dark when the upper eight are left. The conversion marks them.
@@ -10,6 +10,7 @@ of 12 bits do, are dark when the upper eight are left. The conversion marks them
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from darkroom.options.image import RAW_ENCODING, ImageOptions
 from darkroom.options.validation import OFF
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
-from darkroom.validation.counts import fetch_records
+from darkroom.validation.counts import fetch_number, fetch_records
 from darkroom.validation.ignored import fetch_hidden
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
 from darkroom.validation.report.pictures import Records, read_images
@@ -35,7 +36,7 @@ _MAX_SHARE = 0.02
 # How far from the middle half, in its widths, and at least by a factor of two.
 _WIDTHS, _LEAST_GAP = 2.0, 1.0
 # Images whose pixels are measured, at the size that a network sees.
-_MAX_MEASURED, _SHORT_SIDE = 2_000, 256
+_MAX_MEASURED, _SHORT_SIDE = 20_000, 256
 # By how much neighbours differ without a reason, as squares of levels: a sixth by rounding.
 _NOISE = 0.5
 # Fewer images do not say what is usual.
@@ -51,6 +52,7 @@ class Problem(NamedTuple):
         values: A number for each row.
         limit: What is not above this is good in any dataset.
         gap: How far from the middle half the others are at least.
+        among: Among how many images it was looked for, where not among all.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Problem(NamedTuple):
     values: Numbers
     limit: float
     gap: float = _LEAST_GAP
+    among: str = ""
 
 
 def check_quality(context: Context) -> Iterator[Finding]:
@@ -74,13 +77,12 @@ def check_quality(context: Context) -> Iterator[Finding]:
         marked.pop(row, None)
     if not marked:
         return
-    counts = {
-        problem.name: sum(problem.name in names for _, names in marked.values())
-        for problem in problems
-    }
+    counts = Counter(name for _, names in marked.values() for name in names)
     listed = sorted(marked, key=lambda row: (-marked[row][0], row))[:MAX_RANKED_ROWS]
     verb = "differs" if len(marked) == 1 else "differ"
-    shown = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    shown = ", ".join(
+        f"{each.name} {counts[each.name]:,}{each.among}" for each in problems if counts[each.name]
+    )
     yield Finding(
         "quality",
         context.options.policies["quality"],
@@ -158,14 +160,18 @@ def _measure_pixels(context: Context) -> Iterator[Problem]:
     if records is None or any(map(storage.is_remote, records)):
         return
     sample = dict(context.connection.execute(_SAMPLE, [_MAX_MEASURED]).fetchall())
+    total = fetch_number(context.connection, _COUNT_IMAGES)
+    among = f" (of {len(sample):,} of {total:,})" if len(sample) < total else ""
     measured = [(row, *_measure(levels)) for row, levels in _decode(records, sample)]
     numbers = np.array([row for row, *_ in measured], np.int64)
     contrast = np.array([each for _, each, _ in measured])
     edges = np.array([each for *_, each in measured])
-    yield Problem("nearly uniform", numbers, -np.log2(1 + contrast), -np.log2(1 + 10))
+    uniform = -np.log2(1 + contrast)
+    yield Problem("nearly uniform", numbers, uniform, -np.log2(1 + 10), among=among)
     # A uniform image has no edges that could be sharp.
     is_seen = contrast > 10
-    yield Problem("blurred", numbers[is_seen], -np.log2(edges[is_seen]), -np.log2(0.04))
+    blur = -np.log2(edges[is_seen])
+    yield Problem("blurred", numbers[is_seen], blur, -np.log2(0.04), among=among)
 
 
 def _decode(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, Numbers]]:
@@ -223,6 +229,7 @@ _LOW_BITS = """
 SELECT row FROM records WHERE list_contains(string_split(changes, ','), 'low_bits')
 ORDER BY luminance, row
 """
+_COUNT_IMAGES = "SELECT count(*) FROM records WHERE sha256 IS NOT NULL"
 # Keys are hashes: the smallest are a random sample.
 _SAMPLE = "SELECT row, uri FROM records WHERE sha256 IS NOT NULL ORDER BY key LIMIT ?"
 _LABELS = """
