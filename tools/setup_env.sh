@@ -253,7 +253,16 @@ install_newest() {
   else
     "$venv/bin/python" -m pip install $quiet -e ".$extras" $packages >&2
   fi || die_without_packages
+  add_source
   printf '%s\n' "$project" >"$venv/project.stamp"
+}
+
+# Else Python takes a clone named darkroom in the current folder for the package, because it asks the
+# finder of an editable install last.
+add_source() {
+  for site in "$venv"/lib/python3.*/site-packages; do
+    [ ! -d "$site" ] || printf '%s\n' "$PWD/src" >"$site/darkroom-source.pth"
+  done
 }
 
 install_project() {
@@ -283,7 +292,7 @@ asked=${2:-}
 uv=$(find_uv)
 quiet=
 [ -t 2 ] || quiet=-q
-project=$(cat setup.py pyproject.toml | cksum)
+project="$(cat setup.py pyproject.toml | cksum) and src"
 plan
 if ! has_packages || ! has_project; then
   check_writable
@@ -313,6 +322,7 @@ if ! has_packages || ! has_project; then
   fi
   if ! has_project; then
     install_project
+    add_source
     printf '%s\n' "$project" >"$venv/project.stamp"
   fi
 fi

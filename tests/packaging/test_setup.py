@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +99,8 @@ def checkout() -> Iterator[Path]:
             f"""[ "$1" != --version ] || {{ echo "uv 0.13.9"; exit; }}
             echo "$1 cache:${{UV_NO_CACHE:-kept}}" >>{root}/uv.txt
             if [ "$1" = venv ]; then
-              mkdir -p .venv/core-3.12/bin && cp bin/python3.12 .venv/core-3.12/bin/python
+              mkdir -p .venv/core-3.12/bin .venv/core-3.12/lib/python3.12/site-packages
+              cp bin/python3.12 .venv/core-3.12/bin/python
             fi""",
         )
         (root / "uv.txt").touch()
@@ -220,3 +222,34 @@ def test_without_an_index_the_newest_packages_fail_with_one_sentence(checkout: P
 
 def _read_calls(checkout: Path) -> str:
     return (checkout / "uv.txt").read_text(encoding="utf-8")
+
+
+def test_the_source_is_on_the_path_of_the_environment(checkout: Path) -> None:
+    assert set_up(checkout)[0] == 0
+    [path] = (checkout / ".venv/core-3.12").rglob("darkroom-source.pth")
+    assert path.read_text() == f"{checkout}/src\n"
+
+
+_NAMED = "import darkroom, darkroom.pipelines; print(darkroom.load.__module__)"
+_IN_CHILD = (
+    f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_NAMED!r}], check=True)"
+)
+
+
+@pytest.mark.parametrize("arguments", [["-c", _NAMED], ["-c", _IN_CHILD], ["-m", "named"], ["-"]])
+def test_a_clone_in_the_current_folder_is_not_the_package(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    """Python has the current folder before all others with -c, -m, and in a notebook."""
+    (tmp_path / "darkroom" / "src" / "darkroom").mkdir(parents=True)
+    (tmp_path / "named.py").write_text(_NAMED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        input=_NAMED,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "darkroom.input.loading\n"), done.stderr
