@@ -14,6 +14,14 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Frame, Page, sync_playwright
 
 PHONE, DESKTOP = (390, 844), (1200, 900)
+# Each name of a file as it is shown, whether it is cut, and whether its place has its end.
+MEASURE_NAMES = """() => [...document.querySelectorAll(".tile .file")].map((file) => {
+    const place = file.getBoundingClientRect(), text = file.firstChild.getBoundingClientRect();
+    return {
+        name: file.innerText, dots: getComputedStyle(file).textOverflow,
+        cut: file.scrollWidth > file.clientWidth, end: text.right <= place.right,
+    };
+})"""
 
 
 def find_faults(page: Page | Frame) -> list[str]:
@@ -83,6 +91,9 @@ def look_at_boxes(page: Page, path: Path, seen: dict[str, object]) -> None:
     """Chooses images by their objects, and enlarges one."""
     page.goto(path.as_uri())
     seen["axe"]["boxes"] = find_faults(page)
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    seen["files"] = page.evaluate(MEASURE_NAMES)
+    page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
     seen["relabel"] = page.get_by_label("New label").count()
     page.locator("[aria-label^='Objects'] .bin").last.click()
     seen["most objects"] = read_count(page)

@@ -94,7 +94,10 @@ def write_several(folder: Path) -> None:
 def write_boxes(folder: Path) -> None:
     """Writes a gallery of three images with no, one and two objects."""
     objects = [{"label": "dog", "box": [2, 3, 40, 50]}, {"label": "cat", "box": [9, 9, 30, 60]}]
-    lines = [{"image_uri": f"{n}.png", "objects": objects[:n]} for n in range(3)]
+    # The first name is too long for a small tile.
+    names = ["copy of test.JPG", "1.png", "2.png"]
+    shutil.copy(folder / "0.png", folder / names[0])
+    lines = [{"image_uri": name, "objects": objects[:n]} for n, name in enumerate(names)]
     (folder / "boxes.jsonl").write_text("\n".join(map(json.dumps, lines)))
     darkroom.convert(folder / "boxes.jsonl", folder / "boxes")
     write_gallery(folder / "boxes", folder / "boxes.html")
@@ -265,7 +268,7 @@ def test_decisions_let_the_next_run_pass_the_gate(
     seen: dict[str, Any], folder: Path, images: Path, checked: darkroom.ValidationResult
 ):
     # A key decides nothing about a pair that is perhaps not seen.
-    assert seen["first key"] == ["Now keys are about this pair.", 0, True]
+    assert seen["first key"] == ["The first key takes this pair, the next one decides.", 0, True]
     assert "drop" in seen["after keep left"][0]
     options = ConversionOptions(embed=True, decisions=folder / "saved.json")
     made = darkroom.convert(images, folder / "decided", options=options)
@@ -334,6 +337,13 @@ def test_one_key_keeps_the_left_one_of_copies_in_one_split(seen: dict[str, Any])
     # Of 1 = 2, 2 = 3, 3 = 4: the second pair has lost its left image, so its right one stays.
     assert said == "2 pairs: kept the left one."
     assert fates == ["", "drop", "drop", "", "", "drop"]
+
+
+def test_names_of_files_keep_their_ends_and_spaces_in_small_tiles(seen: dict[str, Any]):
+    names = {each["name"].rpartition("/")[2]: each for each in seen["files"]}
+    assert names.keys() == {"copy of test.JPG", "1.png", "2.png"}
+    assert all(each["end"] and each["dots"] == "ellipsis" for each in names.values())
+    assert names["copy of test.JPG"]["cut"]
 
 
 def test_boxes_are_drawn_and_named_where_they_are_large(seen: dict[str, Any]):

@@ -3,18 +3,15 @@
 import { showLabel, showSplit, tellLabel, tileAt } from "./data.js";
 import { format, h, openDialog, picture } from "./dom.js";
 
-// A name that has no room loses its middle: what numbers and endings tell is at its end.
-const tailLength = 8;
-
 export function nameFile(tile) {
   return tile ? tile.uri.split(/[\\/]/).pop() || `row ${format(tile.row)}` : "no name";
 }
 
-// The folder and the name of a file, in two parts of which the first one may be cut.
-function cutName(tile) {
-  const folder = tile?.uri.split(/[\\/]/).at(-2), name = [...nameFile(tile)];
-  const start = name.slice(0, -tailLength).join("");
-  return [h("span", { class: "start" }, folder ? `${folder}/${start}` : start), name.slice(-tailLength).join("")];
+// The folder and the name of a file. Where they have no room, the style cuts their beginning: what
+// numbers and endings tell is at the end. That makes the line one from right to left, but not the name.
+function showFile(tile) {
+  const folder = tile?.uri.split(/[\\/]/).at(-2);
+  return h("bdi", {}, folder ? `${folder}/${nameFile(tile)}` : nameFile(tile));
 }
 
 // Label, split, what a model says, size and file of a row, as a list of elements.
@@ -28,7 +25,7 @@ export function describeRow(place) {
       "model: ", h("span", {}, told), ` ${tile?.score ?? ""}`,
     ),
     tile?.size ? h("span", { class: "fact size" }, tile.size.join(" × ")) : null,
-    h("span", { class: "file", title: tile && tile.uri }, cutName(tile)),
+    h("span", { class: "file", title: tile && tile.uri }, showFile(tile)),
   ];
 }
 

@@ -150,7 +150,7 @@ function pressButton(key, item) {
   const named = `[aria-keyshortcuts~="${CSS.escape(nameKey(key))}"]`, own = item?.querySelector(named);
   const button = own ?? document.querySelector(`.modes ${named}, .shown ${named}, .map[open] ${named}, #bar ${named}`);
   // Never one that is perhaps not seen: the first key shows it, the next one decides.
-  if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("Now keys are about this pair.");
+  if (!button && document.querySelector(`.pair ${named}`)) return focusFirst("The first key takes this pair, the next one decides.");
   if (!button && keyHelp.some(([each]) => each === key)) say(`Nothing here has the key ${key}.`);
   button?.click();
   if (own?.dataset.action) item.nextElementSibling?.querySelector("[data-action]").focus();
