@@ -86,7 +86,9 @@ def test_a_conversion_is_stopped_before_its_source_is_read(master, monkeypatch, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("answer", ["", "[]", "{}", '{"flink-version": "1.19.3"'])
+@pytest.mark.parametrize(
+    "answer", ["", "[]", "{}", '{"flink-version": "1.19.3"', '{"flink-version": ' + "[" * 100_000]
+)
 def test_a_server_that_is_not_flink_is_named(master, monkeypatch, answer):
     monkeypatch.setattr(_Flink, "answer", answer)
     with pytest.raises(StorageError, match=f"No Flink answers at http://{master}: "):

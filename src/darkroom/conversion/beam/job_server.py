@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -18,6 +17,7 @@ from darkroom.conversion.beam.runners import (
 )
 from darkroom.errors import StorageError, UsageError
 from darkroom.runtime import progress
+from darkroom.runtime.json_values import parse_object
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
@@ -91,8 +91,8 @@ def _check_version(master: str, line: str) -> None:
         # The job server goes to Flink directly, too, whatever proxy the environment names.
         opener = build_opener(ProxyHandler({}))
         with opener.open(f"{url.rstrip('/')}/config", timeout=_SECONDS) as answer:
-            version = str(json.loads(answer.read(_MAX_BYTES))["flink-version"])
-    except (OSError, ValueError, KeyError, TypeError, HTTPException) as error:
+            version = str(parse_object(answer.read(_MAX_BYTES))["flink-version"])
+    except (OSError, ValueError, KeyError, HTTPException) as error:
         raise StorageError(
             f"No Flink answers at {url}: {error}.",
             "Check flink_master: it is the address of the job manager's web page.",
