@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zlib
 
@@ -16,6 +17,7 @@ def make_tiff(
     order: str = "<",
     planar: bool = False,
     deflated: bool = False,
+    dictionary_bytes: int = 0,
     tags: dict[int, tuple[int, ...]] | None = None,
 ) -> bytes:
     """Returns a TIFF.
@@ -27,18 +29,22 @@ def make_tiff(
         order: "<" or ">", as in `struct`.
         planar: Whether each channel is stored on its own.
         deflated: Whether it is compressed; Pillow gives these to libtiff, and reads others itself.
+        dictionary_bytes: If not 0, it is compressed by LZMA, and takes this much to be decoded.
         tags: Further tags, as shorts.
     """
     height, width, count = samples.shape
     planes = list(samples.transpose(2, 0, 1)[..., None]) if planar else [samples]
     strips = [_pack(plane, bits, order) for plane in planes]
+    if dictionary_bytes:
+        packing = [{"id": lzma.FILTER_LZMA2, "dict_size": dictionary_bytes}]
+        strips = [lzma.compress(strip, filters=packing) for strip in strips]
     strips = [zlib.compress(strip) for strip in strips] if deflated else strips
     offsets = np.cumsum([8, *(len(strip) for strip in strips)])
     entries: dict[int, tuple[str, tuple[int, ...]]] = {
         256: ("I", (width,)),
         257: ("I", (height,)),
         258: ("H", (bits,) * count),
-        259: ("H", (8 if deflated else 1,)),
+        259: ("H", (34925 if dictionary_bytes else 8 if deflated else 1,)),
         262: ("H", (photometric,)),
         273: ("I", tuple(map(int, offsets[:-1]))),
         277: ("H", (count,)),

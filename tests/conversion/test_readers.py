@@ -71,6 +71,8 @@ def _encode(monkeypatch, read_bytes, count):
         CredentialsError("ExpiredToken"),
         OSError(errno.EMFILE, "Too many open files", "/1.jpg"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError(errno.ETIMEDOUT, "Connection timed out", "/nfs/1.jpg"),
+        OSError(errno.ENOTCONN, "Transport endpoint is not connected", "/mounted/1.jpg"),
     ],
 )
 def test_the_user_and_the_machine_are_not_the_fault_of_an_image(monkeypatch, error):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +31,14 @@ from darkroom.images.memory import (
     SharedBudget,
     count_plain_jpeg_bytes,
 )
-from darkroom.images.prepare import prepare_image, prepare_plain
-from darkroom.images.sandbox import DecoderProcess, DecoderStartError
+from darkroom.images.prepare import PreparedImage, prepare_image, prepare_plain
+from darkroom.images.sandbox import DecoderProcess, DecoderProcessError
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import child
 
+from ..image_forms import FORMS
 from ..pictures import encode, make_photo
+from ..tiff_files import make_tiff
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("decoder_process")]
 
@@ -53,10 +59,33 @@ def prepare(data, options, reserve):
     if name == b"NOISE": os.write(0, b"x" * 99)
     if name == b"RAISE": raise RuntimeError("no such luck")
     if name == b"EATER": return bytes(1 << 32)
+    if name == b"KILLS": os.kill(os.getpid(), signal.SIGKILL)
     if name == b"WASTE":
         prepare.waste = getattr(prepare, "waste", b"") + bytes(40 << 20)
+    if name == b"TIGHT":
+        try: bytes(50 << 20)
+        except MemoryError: raise images.RejectError("undecodable", "decoder error -2")
     return images.prepare_image(data, options, reserve)
 sandbox_child.prepare_image = prepare
+"""
+
+# Prepares each image in a fork, which has decoded nothing before it.
+ALONE = """
+import os, pickle
+from darkroom.images import sandbox_child
+real = sandbox_child._answer
+def answer(*arguments):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        with open(writer, "wb") as file:
+            pickle.dump(real(*arguments), file)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        found = pickle.load(file)
+    os.wait()
+    return found
+sandbox_child._answer = answer
 """
 
 
@@ -197,6 +226,49 @@ def test_an_image_is_not_rejected_because_of_those_before_it(photo, faulty):
     # Each leaves 40 MiB behind, which alone would be allowed.
     for _ in range(4):
         assert faulty.prepare(good + b"WASTE").width == 40
+    # One that needs 50 MiB has that much alone.
+    assert faulty.prepare(good + b"TIGHT").width == 40
+
+
+def judge(preparer: ImagePreparer, data: bytes) -> object:
+    """Returns what becomes of an image."""
+    try:
+        return preparer.prepare(data)
+    except RejectError as error:
+        return error.reason, error.detail
+
+
+def make_odd_images() -> list[bytes]:
+    """Returns images of many kinds.
+
+    The first needs nearly all the memory that it may take, and the last leaves some behind.
+    """
+    large = np.zeros((1400, 1400, 3), int)
+    noise = np.random.default_rng(1).integers(0, 1 << 16, (9, 33, 3))
+    tight = make_tiff(large, 8, 2, dictionary_bytes=48 << 20)
+    images = [tight, *(data for forms in FORMS.values() for data in forms.values())]
+    for bits, order, deflated in itertools.product((1, 8, 12, 16), "<>", (False, True)):
+        images.append(make_tiff(noise % (1 << bits), bits, 2, order=order, deflated=deflated))
+    return [*images, make_tiff(np.zeros((1200, 1600, 3), int), 8, 2)]
+
+
+@pytest.mark.parametrize("num_orders", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_verdict_depends_on_the_image_alone(preparer, monkeypatch, num_orders):
+    images = make_odd_images()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            child, "PROGRAM", child.PROGRAM.replace("importlib.im", ALONE + "importlib.im")
+        )
+        alone = {data: judge(preparer, data) for data in images}
+    tight, large = images[0], images[-1]
+    assert isinstance(alone[tight], PreparedImage)
+    assert sum(isinstance(each, PreparedImage) for each in alone.values()) > 100
+    for workers, seed in itertools.product((1, 3), range(num_orders)):
+        order = [large, tight, *random.Random(seed).sample(images, len(images))]
+        used = ImagePreparer(OPTIONS, max_processes=workers)
+        with closing(used), ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(functools.partial(judge, used), order))
+        assert found == [alone[data] for data in order]
 
 
 def test_a_killed_process_is_replaced(photo, preparer):
@@ -206,6 +278,14 @@ def test_a_killed_process_is_replaced(photo, preparer):
     os.kill(pid, signal.SIGKILL)
     assert preparer.prepare(data).width == 40
     assert find_children() != [pid]
+
+
+def test_an_image_is_not_rejected_because_the_system_ends_its_decoder(photo, faulty):
+    good = encode(photo, "BMP")
+    for _ in range(2):
+        with pytest.raises(DecoderProcessError, match="died of SIGKILL"):
+            faulty.prepare(good + b"KILLS")
+        assert faulty.prepare(good).width == 40
 
 
 def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch):
@@ -294,7 +374,7 @@ def test_an_error_says_that_there_is_no_interpreter(
     photo, preparer, monkeypatch, executable, words
 ):
     monkeypatch.setattr(sys, "executable", executable)
-    with pytest.raises(DecoderStartError) as error:
+    with pytest.raises(DecoderProcessError) as error:
         preparer.prepare(encode(photo, "PNG"))
     assert words in error.value.message
     assert error.value.exit_code == 3
@@ -306,7 +386,7 @@ def test_another_darkroom_is_never_imported(photo, preparer, monkeypatch, tmp_pa
     (tmp_path / "darkroom").mkdir()
     (tmp_path / "darkroom" / "__init__.py").write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(DecoderStartError, match="instead of"):
+    with pytest.raises(DecoderProcessError, match="instead of"):
         preparer.prepare(encode(photo, "PNG"))
 
 

@@ -601,3 +601,23 @@ def test_gray_of_sixteen_bits_with_transparency_stays_gray():
     image = prepare_image(_make_png(2, 1, 16, 4, rows), FULL)
     assert (image.channels, image.changes) == (1, ("alpha", "bit_depth"))
     assert _decode(image.encoded).tolist() == [[0x12, 255]]
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("simplejpeg.decode_jpeg", ValueError("Insufficient memory (case 4)")),
+        ("PIL.Image.Image.getexif", MemoryError()),
+        ("PIL.ImageFile.ImageFile.load", MemoryError()),
+    ],
+)
+def test_a_lack_of_memory_is_not_taken_for_a_fault_of_the_image(monkeypatch, place, error):
+    """Nor for an image that is upright, or that must be repaired."""
+
+    def fail(*arguments, **options):
+        raise error
+
+    kind = "JPEG" if "jpeg" in place else "WEBP"
+    monkeypatch.setattr(place, fail)
+    with pytest.raises(MemoryError):
+        prepare_image(encode(make_photo(), kind), ImageOptions())

@@ -14,8 +14,16 @@ from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 PROBED_IMAGES = 16
-# The process or the machine has no more files or memory: that says nothing about an image.
-EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# The process or the machine has no more files or memory, or what a folder is mounted from does not
+# answer: that says nothing about an image.
+NOT_THE_IMAGE = frozenset(
+    {
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+        *(errno.ETIMEDOUT, errno.ESTALE, errno.ENOTCONN, errno.ENETDOWN, errno.ENETUNREACH),
+        *(errno.EHOSTDOWN, errno.EHOSTUNREACH),
+        *(errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
+    }
+)
 _DENIED = "permission_denied"
 _GRANT_HINT = (
     "Grant this user, or its service account, permission to read them. Without the right to list, "
@@ -27,7 +35,7 @@ def describe_failure(error: OSError | ValueError) -> RejectError:
     """Returns the reason why an image file could not be read.
 
     Args:
-        error: The error of `storage.read_bytes`; not one of `NOT_THE_DATA` or `EXHAUSTED`.
+        error: The error of `storage.read_bytes`; not one of `NOT_THE_DATA` or `NOT_THE_IMAGE`.
     """
     if isinstance(error, FileNotFoundError):
         return RejectError("missing", "there is no such file")

@@ -54,7 +54,7 @@ class ImagePreparer:
         Raises:
             RejectError: The bytes are not an image, damaged, of an unsupported kind or too large;
                 or they made the decoder crash, hang or run out of memory.
-            DecoderStartError: The process for decoding cannot be started.
+            DecoderProcessError: A process cannot be started, or the system ended it.
             InterruptedError: `close` was called.
         """
         if prepared := prepare_plain(data, self._options, self._budget.reserve):

@@ -17,6 +17,7 @@ _MISSING_PIXELS = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_END = "before marker 0xd9"
+_NO_MEMORY = re.compile("insufficient memory|memory allocation failure", re.IGNORECASE)
 
 
 def parse_plain_header(data: bytes) -> tuple[int, int, int] | None:
@@ -40,6 +41,10 @@ def decode_sound_jpeg(data: bytes, channels: int, fast: bool = True) -> Pixels |
 
     Returns:
         Its pixels; None when it breaks the rules in a way that some decoders accept.
+
+    Raises:
+        RejectError: Pixels are missing.
+        MemoryError: There is not enough memory.
     """
     colorspace = "GRAY" if channels == 1 else "RGB"
     try:
@@ -47,6 +52,8 @@ def decode_sound_jpeg(data: bytes, channels: int, fast: bool = True) -> Pixels |
     except ValueError as error:
         # The decoder reports only its first finding, so the end of the file is checked here.
         found = str(error)
+    if _NO_MEMORY.search(found):
+        raise MemoryError(found)
     if _MISSING_PIXELS.search(found) or not has_jpeg_end(data):
         raise RejectError("truncated", found)
     if not found.endswith(_BEFORE_END):

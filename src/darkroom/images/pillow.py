@@ -199,6 +199,8 @@ def _read_orientation(image: Any) -> int:
     """Returns which way up an image is, 1 to 8, by EXIF or else by XMP."""
     try:
         value = image.getexif().get(ORIENTATION_TAG)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001  damaged metadata makes it raise anything, and turns nothing
         return 1
     if value is None and image.format != "TIFF":  # Pillow has turned a TIFF, by XMP as well
@@ -230,17 +232,13 @@ def open_stored(data: bytes | memoryview, form: str | None = None) -> Iterator[A
 
 @contextmanager
 def _open(data: bytes, source_format: str) -> Iterator[Any]:
-    """Opens an image; any error that Pillow raises becomes a `RejectError`."""
+    """Opens an image; any error that Pillow raises becomes a `RejectError`, but of no memory."""
     reader = _load_reader(source_format)
     try:
         with Image.open(io.BytesIO(data), formats=[reader]) as image:
             yield image
-    except (RejectError, MemoryNeededError):
+    except (RejectError, MemoryNeededError, MemoryError):
         raise
-    except MemoryError as error:
-        raise RejectError(
-            "decoder_memory", "it takes more memory than its size asks for"
-        ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise RejectError("too_large", str(error).rstrip(".")) from None
     except UnidentifiedImageError:
@@ -252,6 +250,13 @@ def _open(data: bytes, source_format: str) -> Iterator[Any]:
         text = f"{type(error).__name__}: {error}"
         reason = "truncated" if "truncated" in text.lower() else "undecodable"
         raise RejectError(reason, text) from None
+
+
+def load_readers() -> None:
+    """Loads Pillow's readers of all formats that this installation has."""
+    for source_format in _READERS:
+        with suppress(RejectError):
+            _load_reader(source_format)
 
 
 def _load_reader(source_format: str) -> str:

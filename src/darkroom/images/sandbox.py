@@ -44,8 +44,8 @@ _SETTINGS = {
 }
 
 
-class DecoderStartError(DarkroomError):
-    """The process for decoding cannot be started here."""
+class DecoderProcessError(DarkroomError):
+    """A process for decoding cannot be started here, or the system ends it."""
 
     exit_code = 3
     code = "environment"
@@ -78,14 +78,18 @@ class DecoderProcess:
             RejectError: As by `prepare_image`; or with the reason `decoder_crash`,
                 `decoder_timeout` or `decoder_memory`.
             MemoryNeededError: It takes more memory than that.
-            DecoderStartError: The other process cannot be started.
+            DecoderProcessError: The other process cannot be started, or the system ended it.
             InterruptedError: `close` was called.
         """
         with self._lock:
+            is_new = self._process is None
             try:
                 return self._prepare_once(data, granted_bytes)
+            except DecoderProcessError:
+                if is_new:
+                    raise
             except RejectError as error:
-                if error.reason not in _UNPROVEN:
+                if is_new or error.reason not in _UNPROVEN:
                     raise
             # It is the image's fault only when that also ends a new process.
             self._stop()
@@ -114,13 +118,17 @@ class DecoderProcess:
         except TimeoutError:  # before `OSError`, which it is, too
             self._stop()
             raise RejectError("decoder_timeout", "its decoder hung and was stopped") from None
-        except (EOFError, OSError, LookupError, TypeError, ValueError):
+        except (EOFError, OSError, ArithmeticError, LookupError, TypeError, ValueError):
             code = self._stop(_END_SECONDS)
             if self._is_closed:
                 raise InterruptedError("decoding was stopped") from None
             if code == -signal.SIGXCPU:
                 text = f"decoding it took more than {CPU_SECONDS} s of processor time"
                 raise RejectError("decoder_timeout", text) from None
+            if code == -signal.SIGKILL:  # no decoder does that: it says nothing about the image
+                hint = "SIGKILL is often the system's answer to a lack of memory: add some."
+                text = f"A process that decodes images {describe_end(code)}."
+                raise DecoderProcessError(text, hint) from None
             raise RejectError("decoder_crash", f"its decoder {describe_end(code)}") from None
 
     def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
@@ -183,10 +191,10 @@ class DecoderProcess:
         return process.wait()
 
 
-def _build_start_error(how: str, errors: str) -> DecoderStartError:
+def _build_start_error(how: str, errors: str) -> DecoderProcessError:
     last = (errors.strip().splitlines() or ["it said nothing"])[-1]
     python = sys.executable or "Python, whose path is not known,"
-    return DecoderStartError(
+    return DecoderProcessError(
         f"Images that are not plain JPEGs are decoded in a separate process, and {python} "
         f"{how} when started as one: {last}.",
         "Run darkroom with a Python interpreter that sys.executable names.",

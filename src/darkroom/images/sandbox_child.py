@@ -28,6 +28,7 @@ from typing import Any
 from PIL import Image
 
 from darkroom.errors import RejectError
+from darkroom.images import pillow
 from darkroom.images.memory import MAX_PIXELS, TRIM_BYTES, MemoryNeededError, Need, trim_memory
 from darkroom.images.prepare import PreparedImage, prepare_image
 from darkroom.options.image import ImageOptions
@@ -36,9 +37,14 @@ from darkroom.targets.geometry import Matrix
 REQUEST = struct.Struct("<QQ")
 ANSWER = struct.Struct("<IQ")
 
+# The text of an answer that rejects the image begins so.
+_ERROR = b'{"error": '
+_TOO_MUCH = "it takes more memory than its size asks for"
 _PLAIN_FIELDS = tuple(name for name in PreparedImage._fields if name != "encoded")
 # Memory for Python and the decoders, besides the pixels.
 _SLACK_BYTES = 32 << 20
+# What may stay of earlier images, besides what the C library keeps for the next one.
+_MOST_LEFT_BYTES = TRIM_BYTES + _SLACK_BYTES
 # No core file, no writing, few open files.
 _LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0, "RLIMIT_NOFILE": 32}
 _PR_SET_NO_NEW_PRIVS = 38
@@ -88,20 +94,42 @@ def serve(options: Mapping[str, Any], cpu_seconds: int) -> None:
     """
     image_options = ImageOptions(**options)
     with socket.socket(fileno=0) as connection:
-        base_bytes = _confine()
+        base_bytes, left_bytes = _confine(), 0
         connection.sendall(ANSWER.pack(0, 0))
         with suppress(EOFError, OSError):
-            while True:
+            # A process in which much is left ends: the next image gets a new one.
+            while left_bytes <= _MOST_LEFT_BYTES:
                 granted, length = REQUEST.unpack(read_exactly(connection, REQUEST.size))
-                data = bytes(read_exactly(connection, length))
                 _limit("RLIMIT_CPU", int(time.process_time()) + 1 + cpu_seconds)
+                limit_bytes = base_bytes + 2 * length + granted + _SLACK_BYTES
                 if base_bytes:
-                    _limit("RLIMIT_AS", base_bytes + 2 * length + granted + _SLACK_BYTES)
+                    _limit("RLIMIT_AS", limit_bytes)
+                data = bytes(read_exactly(connection, length))
                 text, encoded = _answer(data, image_options, granted)
+                if left_bytes > 0 and text.startswith(_ERROR):
+                    _limit("RLIMIT_AS", limit_bytes + left_bytes)
+                    text = _check_error(text, data, image_options, granted)
                 connection.sendall(ANSWER.pack(len(text), len(encoded)) + text)
                 connection.sendall(encoded)
                 if granted > TRIM_BYTES:
                     trim_memory()
+                left_bytes = _count_bytes() - base_bytes
+
+
+def _check_error(text: bytes, data: bytes, options: ImageOptions, granted: int) -> bytes:
+    """Returns the text of the answer for an image that failed in a process that worked before.
+
+    The limit of memory counted from the process as new: what accepts an image then accepts it
+    alone. Now it counts from what earlier images have left: what rejects an image now rejects it
+    alone. When both do not agree, the image is sound and had too little memory, or takes more than
+    it may. A new process tells (`sandbox`).
+    """
+    again, _ = _answer(data, options, granted)
+    return text if again.startswith(_ERROR) else _format_error("decoder_memory", _TOO_MUCH)
+
+
+def _format_error(reason: str, detail: str) -> bytes:
+    return _ERROR + json.dumps([reason, detail]).encode() + b"}"
 
 
 def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, bytes]:
@@ -121,13 +149,12 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
     except MemoryNeededError as error:
         return json.dumps({"need": error.need}).encode(), b""
     except RejectError as error:
-        return json.dumps({"error": [error.reason, error.detail]}).encode(), b""
+        return _format_error(error.reason, error.detail), b""
     except MemoryError:
-        text = "it takes more memory than its size asks for"
-        return json.dumps({"error": ["decoder_memory", text]}).encode(), b""
+        return _format_error("decoder_memory", _TOO_MUCH), b""
     except Exception as error:  # noqa: BLE001  one bad image must not end the process
         text = f"its decoder raised {type(error).__name__}: {error}"
-        return json.dumps({"error": ["decoder_crash", text]}).encode(), b""
+        return _format_error("decoder_crash", text), b""
 
 
 def _confine() -> int:
@@ -142,14 +169,20 @@ def _confine() -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+    return _count_bytes()
+
+
+def _count_bytes() -> int:
+    """Returns the address space of this process in bytes; 0 where the system does not tell it."""
+    with suppress(OSError), open("/proc/self/statm", "rb", buffering=0) as file:
         return int(file.read().split()[0]) * resource.getpagesize()
     return 0
 
 
 def _load_readers() -> None:
-    """Loads the readers that start threads, and keeps them from doing so."""
+    """Loads all readers, which no image then has to, and keeps them from starting threads."""
     Image.preinit()
+    pillow.load_readers()
     with suppress(ImportError):
         from PIL import AvifImagePlugin
 

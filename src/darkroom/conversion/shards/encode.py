@@ -23,11 +23,11 @@ from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import CONVERT_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
-from darkroom.images.access import EXHAUSTED, describe_failure
+from darkroom.images.access import NOT_THE_IMAGE, describe_failure
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.memory import BUDGET, Budget, count_images_at_once
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
-from darkroom.images.sandbox import DecoderStartError
+from darkroom.images.sandbox import DecoderProcessError
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
@@ -136,10 +136,10 @@ class ImageReaders:
             return self._preparer.prepare(data)
         except RejectError as error:
             return error
-        except (*NOT_THE_DATA, DecoderStartError, InterruptedError):
+        except (*NOT_THE_DATA, DecoderProcessError, InterruptedError):
             raise  # says nothing about the image, which must not be rejected for it
         except (OSError, ValueError) as error:
-            if getattr(error, "errno", None) in EXHAUSTED:
+            if getattr(error, "errno", None) in NOT_THE_IMAGE:
                 raise
             self._count_refusal(error)
             return describe_failure(error)
