@@ -32,7 +32,7 @@ from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.decisions.lines import ACTIONS, Decision, format_decisions
-from darkroom.errors import DataError, OutputError, StorageError
+from darkroom.errors import DataError, OutputError, RejectError, StorageError
 from darkroom.manifest import changes, writer
 from darkroom.options import ConversionOptions
 
@@ -583,6 +583,28 @@ def test_new_rows_alone_are_appended(tmp_path, count_reads):
     assert sorted(count_reads) == ["40.png", "41.png", "5.png"]
     world.rows = {**old, **world.rows}
     assert convert(world.write_list(), root, update=True).written == 41
+    check_like_from_nothing(root, tmp_path)
+
+
+def test_what_an_older_version_rejected_is_tried_again(tmp_path, monkeypatch, count_reads):
+    world, root = World(tmp_path / "images"), tmp_path / "records"
+    world.add(40)
+    source = world.write_list()
+    rejected, read = RejectError("undecodable", "decoder error -2"), encode.ImageReaders._read
+    with monkeypatch.context() as patch:
+        patch.setattr("darkroom.dataset.index.hash_code", lambda: "older")
+        patch.setattr(
+            encode.ImageReaders,
+            "_read",
+            lambda self, row: rejected if row.uri.endswith("/7.png") else read(self, row),
+        )
+        assert convert(source, root).rejected == {"undecodable": 1}
+    count_reads.clear()
+    # Without an update, a finished dataset stays as it is.
+    assert convert(source, root).already_complete
+    assert convert(source, root, update=True).written == 40
+    assert convert(source, root, update=True).already_complete
+    assert count_reads == ["7.png"]
     check_like_from_nothing(root, tmp_path)
 
 

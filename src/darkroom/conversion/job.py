@@ -22,7 +22,7 @@ from darkroom.conversion.shards.writer_process import WriterProcesses
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.example import IMAGE_ENCODED
-from darkroom.dataset.index import find_index_files, read_index_batches
+from darkroom.dataset.index import find_index_files, read_code, read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts
@@ -30,6 +30,7 @@ from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
+    CONVERT_STAGE,
     count_rejected_objects,
     count_rejects,
     format_hint,
@@ -53,6 +54,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
+from darkroom.version import hash_code
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
@@ -213,9 +215,13 @@ class ConversionJob:
         What of it is sound is taken, as by an update, and the rest is made from the source.
         """
         folder = done.data_dir
-        rejected = read_rejects(storage.join(folder, layout.REJECTS_FILE))
-        if any(map(is_readable_now, rejected)):
+        file = storage.join(folder, layout.REJECTS_FILE)
+        if any(map(is_readable_now, read_rejects(file))):
             progress.note("Images that were rejected can be read now: converting again.")
+            return replace(self, overwrite=True)
+        is_by_other = self.updates.update and read_code(done.index_dir) != hash_code()
+        if is_by_other and any(each.stage == CONVERT_STAGE for each in read_rejects(file)):
+            progress.note("Another version of darkroom rejected images: trying them again.")
             return replace(self, overwrite=True)
         share, seed, dataset = self.updates.recheck, manifest.fingerprint, read_dataset(folder)
         if _lacks_versions(folder, dataset):
