@@ -108,7 +108,7 @@ class RunParameter:
         parsed = self.parameter.read(value)
         if parsed is not None:
             check_value(self.field, parsed)
-        if self.name == "split_ratios":
+        if self.name == "split_ratios" and parsed is not None:
             return list(SplitRatios.parse(parsed).as_tuple())
         return parsed
 

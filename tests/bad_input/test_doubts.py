@@ -19,7 +19,7 @@ import pytest
 import darkroom
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.read_as import read_read_as
-from darkroom.dataset.splits import parse_split
+from darkroom.dataset.splits import SplitRatios, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -313,9 +313,7 @@ def test_names_that_are_left_out_are_counted(read, photos):
     code="exit 1, `split_class`",
     hint="name them train, eval and test, or `--accept split_class`",
 )
-@pytest.mark.parametrize(
-    "names", ["train_set test_set", "01_train 02_test", "TrainImages val", "train2017 val2017"]
-)
+@pytest.mark.parametrize("names", ["train_set test_set", "01_train 02_test", "TrainImages val"])
 def test_folders_named_after_splits_are_not_classes(refuse, read, photos, names):
     first, second = sorted(names.split())
     folder = photos(f"{first}/cat/a.png", f"{second}/cat/b.png")
@@ -325,6 +323,72 @@ def test_folders_named_after_splits_are_not_classes(refuse, read, photos, names)
     assert "split_class" not in read(folder, accept=("split_class",))[1]
     photos("bus/c.png")
     assert "split_class" in read(folder)[1]
+
+
+@pytest.fixture
+def lists(tmp_path):
+    """Writes lists by their names, each with ten images, and returns the pattern of all."""
+
+    def write(*names, pattern="*.csv", header="image,label"):
+        for number, name in enumerate(names):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = "".join(f"/photos/{number}{n}.png,{'ab'[n % 2]}\n" for n in range(10))
+            path.write_text(f"{header}\n{rows}")
+        return tmp_path / pattern
+
+    return write
+
+
+@pytest.mark.fault(
+    85,
+    "lists that are named after splits, as `train.csv` and `val.csv`",
+    "their names say the splits; a line where only some are",
+    code="`split_names`",
+    hint="name all of them, `--split-ratios`, or `--accept split_names`",
+)
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        ("train.csv val.csv test.csv", "*.csv"),
+        ("train/a.csv valid/a.csv test/a.csv", "*/a.csv"),
+        ("split=train/a.csv split=val/a.csv split=test/a.csv", "split=*/a.csv"),
+    ],
+)
+def test_lists_that_are_named_after_splits_keep_them(plan, lists, names, pattern):
+    source = lists(*names.split(), pattern=pattern)
+    found = plan(source)
+    assert dict(found.manifest.read_as.to_rows())["split"] == "from the names of the files"
+    by_split = {row.uri[8]: row.split for row in found.rows.values()}
+    assert [by_split[n] for n in "012"] == ["train", "eval", "test"]
+    assert not found.manifest.read_as.doubts
+    divided = plan(source, split_ratios=SplitRatios())
+    assert dict(divided.manifest.read_as.to_rows())["split"] == "by hash, 80/10/10"
+    assert len({row.split for row in divided.rows.values() if row.uri[8] == "0"}) > 1
+    assert not divided.manifest.read_as.doubts
+
+
+def test_lists_of_which_some_are_named_after_splits_are_in_doubt(read, lists):
+    source = lists("a.csv", "b_val.csv")
+    rows, doubts = read(source)
+    assert (rows["split"], doubts) == ("by hash, 80/10/10", ["split_names"])
+    assert read(source, accept=("split_names",))[1] == []
+    assert read(lists("a_labels.csv", "val_labels.csv", pattern="*_labels.csv"))[0]["split"] == (
+        "from the names of the files; 10 rows without one by hash, 80/10/10"
+    )
+
+
+def test_a_column_of_splits_is_asked_before_the_names_of_lists(plan, lists, tmp_path):
+    for split in ("train", "val"):
+        (tmp_path / f"{split}.csv").write_text(f"image,split\n{split}.png,test\n{split}2.png,\n")
+    found = plan(tmp_path / "*.csv")
+    assert dict(found.manifest.read_as.to_rows())["split"].startswith("column split; 2 rows")
+    assert [found.rows[row].split for row in (1, 3)] == ["test", "test"]
+
+
+def test_folders_are_splits_also_with_a_year(read, photos):
+    folder = photos("train2017/cat/a.png", "val2017/cat/b.png", "train2017/dog/c.png")
+    assert read(folder)[0]["form"] == "folder, as <split>/<label>/<file>"
 
 
 def test_a_class_called_train_is_honest(read, photos):

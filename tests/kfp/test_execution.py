@@ -35,7 +35,7 @@ def test_numbers_come_as_floats_and_what_is_empty_stands_for_none():
     found = parse_parameters(values, CONVERT)
     assert (found["seed"], type(found["seed"])) == (4, int)
     assert (found["resize_short_side"], found["columns"], found["label_map"]) == (None, None, None)
-    assert (found["max_rejects"], found["split_ratios"]) == (0.01, "80/10/10")
+    assert (found["max_rejects"], found["split_ratios"]) == (0.01, None)
     assert found.keys() == {each.name for each in CONVERT.parameters}
 
 

@@ -35,8 +35,9 @@ class GivenRows:
     span = 0
     has_types = True
 
-    def __init__(self, schema, base, identity_base, rows):
+    def __init__(self, schema, base, identity_base, split, rows):
         self.schema, self.base, self.identity_base = schema, base, identity_base
+        self.split = split
         self._rows = rows
 
     def rows(self):
@@ -59,7 +60,8 @@ def sources(draw):
     # A DataFrame has no folder, so its images are identified by their paths alone.
     identity_base = draw(st.sampled_from([base, ""]))
     rows = draw(st.lists(st.tuples(row, st.sampled_from([False, False, True])), min_size=1))
-    return GivenRows(Schema.parse(kinds), base, identity_base, rows)
+    split = draw(st.sampled_from(["", "test"]))
+    return GivenRows(Schema.parse(kinds), base, identity_base, split, rows)
 
 
 def parse(source, options):
@@ -85,7 +87,7 @@ def test_the_fast_parser_takes_rows_of_known_labels_and_splits(monkeypatch):
     names = [f"{number}.jpg" for number in range(700)]
     rows = [(("TRAIN", name, "cat", "8"), False) for name in names]
     rows[600] = rows[600][0], True
-    source = GivenRows(Schema.parse(SCHEMA), "/set", "/set", rows)
+    source = GivenRows(Schema.parse(SCHEMA), "/set", "/set", "", rows)
     real = parsers._RowParser._parse_any
     with patch.object(parsers._RowParser, "_parse_any", autospec=True, side_effect=real) as slow:
         entries, error = parse(source, ManifestOptions())

@@ -21,9 +21,15 @@ from darkroom.runtime.text import format_count, list_first, make_visible
 
 # Where splits come from, and what numbers labels.
 BY_COLUMN, BY_FOLDER, BY_HASH = "column", "folder", "hash"
+BY_NAMES, BY_LISTS = "names", "lists"
 SORTED_TEXT, OWN_NUMBERS, GIVEN_MAP = "sorted text", "their own numbers", "the given label map"
 COLUMN_ORDER = "the order of the columns"
 OLD_MAP = "the label map of the dataset that is updated"
+_SPLITS = {
+    BY_FOLDER: "folder",
+    BY_NAMES: "from the names of the files",
+    BY_LISTS: "from its own lists of splits",
+}
 _MAX_BYTES = 1 << 24
 
 
@@ -59,7 +65,8 @@ class ReadAs:
         columns: The kind of every column that was read by its name, in order.
         unread: Columns that were not read.
         group: The column of groups.
-        splits: Where splits come from: `BY_COLUMN`, `BY_FOLDER` or `BY_HASH`.
+        splits: Where splits come from: `BY_COLUMN`, `BY_FOLDER` or `BY_HASH`; or, of lists and
+            annotations, `BY_NAMES` of their files or folders, or `BY_LISTS` that they have.
         unassigned: How many rows do not name a split, and have that of the hash.
         ratios: The shares of train, eval and test among these.
         labels: What numbers the labels; empty without labels.
@@ -147,7 +154,7 @@ class ReadAs:
         hashed = f"by hash, {self.ratios}"
         if self.splits == BY_HASH:
             return hashed
-        where = "folder" if self.layout else f"column {roles[Kind.SPLIT.value]}"
+        where = _SPLITS.get(self.splits) or f"column {roles[Kind.SPLIT.value]}"
         rows = format_count(self.unassigned, "row")
         return f"{where}; {rows} without one {hashed}" if self.unassigned else where
 

@@ -1,8 +1,16 @@
-"""Splits: the names that sources use, our names, and the split of a row without one."""
+"""Splits: the names that sources use, our names, and the split of a row without one.
+
+All that sources say of splits in words is judged here: in a cell by `parse_split`, in the name of a
+folder by `find_split`, in the names of lists by `find_splits`. `mention_split` only says what a
+name may mean.
+"""
 
 from __future__ import annotations
 
 import math
+import posixpath
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +38,16 @@ _NAMES = {
     "unassigned": UNASSIGNED,
     "": UNASSIGNED,
 }
+# Capitals begin a word, too, as in TrainImages. A year belongs to it, as in val2017.
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z]))(?:(?:19|20)\d\d(?!\d))?")
+_YEAR = re.compile(r"\d+$")
+# What tools write beside the split into the name of a list.
+_BESIDE = frozenset(
+    (
+        *("annotation", "annotations", "coco", "csv", "data", "dataset", "default", "images"),
+        *("instances", "json", "label", "labels", "list", "of", "set", "split", "voc", "yolo"),
+    )
+)
 
 
 def parse_split(text: str) -> str | None:
@@ -39,6 +57,57 @@ def parse_split(text: str) -> str | None:
     validation, test) and the common short forms, in any letter case.
     """
     return _NAMES.get(text.strip().lower())
+
+
+def _parse_word(word: str) -> str:
+    return parse_split(_YEAR.sub("", word)) or ""
+
+
+def mention_split(*names: str) -> str:
+    """Returns the first word in some names that means a split, as train2017; empty for none.
+
+    It is evidence, as of my_test_images. Whether a name means a split, others say.
+    """
+    words = (word for name in names for word in _WORDS.findall(name))
+    return next(filter(_parse_word, words), "")
+
+
+def find_split(path: str) -> str | None:
+    """Returns the split that the first such folder of a path means; None for none.
+
+    It has the name of a split and no other, as `train`, `val2017` and `split=train`.
+    """
+    names = (part.strip().removeprefix("split=") for part in path.split("/"))
+    found = (parse_split(_YEAR.sub("", name)) for name in names if _WORDS.fullmatch(name))
+    return next((split for split in found if split is not None), None)
+
+
+def find_splits(paths: Sequence[str]) -> list[str]:
+    """Returns the split that the path of each list of a source means; empty for none.
+
+    The name of a list means a split if it is like others that mean other splits, as a_train.csv
+    and a_val.csv, or as tools write it, as instances_train2017.json. Else a folder around it does.
+
+    Args:
+        paths: All of them, relative to the place that the user named.
+    """
+    names = [_WORDS.findall(posixpath.splitext(posixpath.basename(path))[0]) for path in paths]
+    said = [[split for word in words if (split := _parse_word(word))] for words in names]
+    beside = [[word.lower() for word in words if not _parse_word(word)] for words in names]
+    is_one_form = len({*map(tuple, beside)}) == 1 and {*map(len, said)} == {1}
+    are_alike = is_one_form and len({*map(tuple, said)}) > 1
+    splits = []
+    for path, found, rest in zip(paths, said, beside, strict=True):
+        is_named = len(found) == 1 and (are_alike or (rest and _BESIDE.issuperset(rest)))
+        splits.append(found[0] if is_named else find_split(posixpath.dirname(path)) or UNASSIGNED)
+    return splits
+
+
+def list_below(paths: Sequence[str]) -> list[str]:
+    """Returns paths of files from the folder on that all of them are in."""
+    parts = [path.split("/") for path in paths]
+    depth = len(posixpath.commonprefix([folders for *folders, _ in parts]))
+    return ["/".join(each[depth:]) for each in parts]
 
 
 def name_split(name: Any) -> Any:

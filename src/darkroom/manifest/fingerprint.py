@@ -49,7 +49,7 @@ class Fingerprint:
         if options.places_rows:
             groups = None if options.groups is None else hash_exclusions(options.groups)
             how = options.group_column, groups, options.stratify, options.folds
-            self._digest.update(repr((*how, options.split_ratios)).encode())
+            self._digest.update(repr((*how, options.ratios)).encode())
         if options.label_map is not None:
             self._digest.update(repr(options.resolve().labels).encode())
 

@@ -121,7 +121,7 @@ def _rename(
 
     `renamed` has number, new id and declared split of each.
     """
-    hash_order, ratios = keys.make_order_hash(options.seed), options.split_ratios
+    hash_order, ratios = keys.make_order_hash(options.seed), options.ratios
     rows = []
     for row, new, declared in renamed:
         key = keys.make_key(new)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from darkroom import storage
 from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Columns, Kind
+from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import SPAN_MARK, AnySource, Source, find_sources
 from darkroom.manifest.sources.csv import CsvSource
@@ -55,7 +56,17 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
     if SPAN_MARK in os.fspath(source):
         for each in sources:
             each.span = _read_span(os.fspath(source), each.name)
+    if options.split_ratios is None and all(each.schema.split is None for each in sources):
+        _name_splits(sources)
     return sources
+
+
+def _name_splits(sources: Sequence[Source]) -> None:
+    """Gives each list the split that its name means; a single folder is not a list."""
+    found = find_splits(list_below([each.name for each in sources]))
+    if any(found) and (len(sources) > 1 or not storage.is_folder(sources[0].name)):
+        for each, split in zip(sources, found, strict=True):
+            each.split = split
 
 
 def _check_one_row(frame: DataFrame, options: ManifestOptions) -> None:

@@ -245,7 +245,7 @@ class _Placing:
         hash_order, seed = make_order_hash(options.seed), options.seed
         for batch in self.names.to_batches():
             for unit, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                self.hashed[unit] = SPLITS.index(assign_split(text, seed, options.split_ratios))
+                self.hashed[unit] = SPLITS.index(assign_split(text, seed, options.ratios))
                 self.place[unit] = hash_order(text)
         self.name_of_unit = np.full(len(self.first), -1)
         self.name_of_unit[self.names["unit"].to_numpy()] = np.arange(len(self.names))
@@ -265,7 +265,7 @@ class _Placing:
         placed = _count(self.unit[has], self.given[has], (len(self.first), len(SPLITS)))
         is_new = ~placed.any(axis=1)
         chosen = np.where(is_new, self.hashed, placed.argmax(axis=1))
-        shares = np.array(self.options.split_ratios.as_tuple())
+        shares = np.array(self.options.ratios.as_tuple())
         if not self.options.stratify:
             return chosen
         totals = np.bincount(self.label[self.counts], minlength=len(self.classes))
@@ -324,7 +324,7 @@ class _Placing:
     def warn_of_large(self, splits: Array) -> None:
         """Warns of the new group that is the most too large for the split in which it is."""
         rows = int(self.counts.sum())
-        aims = np.array(self.options.split_ratios.as_tuple())[splits] * rows
+        aims = np.array(self.options.ratios.as_tuple())[splits] * rows
         is_new = np.bincount(self.unit, self.given >= 0, len(aims)) == 0
         excess = np.where(is_new & (self.size > 1), self.size - aims, 0)
         if excess.max(initial=0) >= 1:

@@ -13,8 +13,8 @@ import duckdb
 from darkroom.dataset.labels import list_lookalikes
 from darkroom.dataset.read_as import (
     BY_COLUMN,
-    BY_FOLDER,
     BY_HASH,
+    BY_NAMES,
     COLUMN_ORDER,
     GIVEN_MAP,
     OLD_MAP,
@@ -25,9 +25,9 @@ from darkroom.dataset.read_as import (
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema
-from darkroom.dataset.splits import parse_split
+from darkroom.dataset.splits import list_below, mention_split, parse_split
 from darkroom.manifest.sources.base import Source
-from darkroom.manifest.sources.layouts import find_split, list_parts
+from darkroom.manifest.sources.layouts import doubt_splits, list_parts
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import (
     NUMBER_ORDER,
@@ -48,6 +48,8 @@ _TEXTS = "list(DISTINCT trim(struct_extract(extra, {name})::VARCHAR))"
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
+# The columns of other sources are not features.
+_WHERE = {BY_HASH: "by hash", BY_NAMES: "by the names of the files"}
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -68,13 +70,20 @@ def complete(
         options: How rows became entries.
     """
     found, schema = _join([each.read_as for each in sources]), sources[0].schema
-    shares = "/".join(f"{100 * share:g}" for share in options.split_ratios.as_tuple())
+    shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
     labels = _name_numbering(kind, schema, label_map, options) if schema.targets else ""
     splits, unassigned = BY_HASH, 0
-    if schema.split is not None:
-        splits = BY_FOLDER if found.layout else BY_COLUMN
+    doubts = [*found.doubts]
+    if any(each.split for each in sources):
+        splits = BY_NAMES
+    elif schema.split is not None:
+        splits = BY_COLUMN if found.splits == BY_HASH else found.splits
+    if splits != BY_HASH:
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
-    doubts = [*found.doubts, *_doubt_columns(connection, schema, options)]
+    if schema.split is None and options.split_ratios is None:
+        named = list_below([each.name for each in sources])
+        doubts += doubt_splits(named, [each.split for each in sources])
+    doubts += _doubt_columns(connection, schema, splits, options)
     if labels in (SORTED_TEXT, OLD_MAP):
         doubts += _doubt_labels(kind, label_map, options)
     return replace(
@@ -126,7 +135,7 @@ def _name_numbering(
 
 
 def _doubt_columns(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions
+    connection: duckdb.DuckDBPyConnection, schema: Schema, splits: str, options: ManifestOptions
 ) -> Iterator[Doubt]:
     """Yields a doubt for each column that may have the splits and is a feature."""
     kinds = (ColumnKind.STRING, ColumnKind.INTEGER, ColumnKind.FLOAT)
@@ -137,11 +146,11 @@ def _doubt_columns(
     for name, texts in _find_split_columns(connection, first):
         others = {each: kind.value for each, kind in schema.columns if kind != ColumnKind.SPLIT}
         columns = f"--columns {shlex.quote(json.dumps(others | {name: 'split'}))}"
-        where = "by hash" if schema.split is None else f"by the column {schema.split}"
+        where = f"by the column {schema.split}" if splits == BY_COLUMN else _WHERE[splits]
         what, use = "names splits", f'To use it: {columns}. With "string" it stays a feature'
         if not all(map(parse_split, texts)):
             use = "To use it, write a column split with train, eval and test. If it is none"
-        if not all(map(find_split, texts)):
+        if not all(map(mention_split, texts)):
             what = "seems to mark a split"
         yield Doubt(
             SPLIT_COLUMN,
@@ -165,8 +174,9 @@ def _find_split_columns(
     columns = []
     for name, texts in zip(names, found, strict=True):
         texts = [text for text in texts or () if text]
-        is_mark = find_split(name.removeprefix("is")) and _MARKS.issuperset(map(str.lower, texts))
-        if 0 < len(texts) <= _MOST_TEXTS and (is_mark or all(map(find_split, texts))):
+        has_marks = _MARKS.issuperset(map(str.lower, texts))
+        is_mark = has_marks and mention_split(name.removeprefix("is"))
+        if 0 < len(texts) <= _MOST_TEXTS and (is_mark or all(map(mention_split, texts))):
             columns.append((name, texts))
     return columns
 
@@ -177,7 +187,7 @@ def _doubt_labels(
     """Yields the doubts about labels whose numbers follow from their texts."""
     # Classes of objects are not the names of folders.
     is_told = options.schema is not None or kind.objects is not None
-    if not is_told and (named := [name for name in label_map if find_split(name)]):
+    if not is_told and (named := [name for name in label_map if mention_split(name)]):
         yield Doubt(
             SPLIT_CLASS,
             f"Classes are named after splits: {list_first(named)}.",

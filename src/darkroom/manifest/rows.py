@@ -130,7 +130,7 @@ class _RowParser:
         self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
         self._parsed: dict[str, Any] = {}
-        self._declared: dict[str, str] = {}
+        self._declared: dict[str, str] = {} if schema.split else {"": source.split}
         self._spans: dict[Any, int] = {} if schema.span else {"": source.span}
         self.num_rows = 0
         self._hash_order = keys.make_order_hash(options.seed)
@@ -275,7 +275,7 @@ class _RowParser:
 
     def _assign(self, declared: str, key: str) -> str:
         options = self._options
-        return declared or splits.assign_split(key, options.seed, options.split_ratios)
+        return declared or splits.assign_split(key, options.seed, options.ratios)
 
     def _parse_split(self, values: list[Any], item: Row | BadRow) -> str:
         """Returns the split that a row declares; empty if it declares none.

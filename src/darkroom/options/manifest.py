@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from darkroom import storage
@@ -47,12 +47,13 @@ class ManifestOptions(RowFields):
         schema: Kind of every column; inferred from the names of the columns when None.
         labels: The label map in the order of its numbers, instead of `label_map`, which is read
             together with the source; with neither, the labels sorted as text.
-        split_ratios: Shares of train, eval and test for rows that do not name a split.
+        split_ratios: Shares of train, eval and test for rows that do not name a split; None if the
+            user gave none, so that the names of lists may say the splits.
     """
 
     schema: Schema | None = None
     labels: tuple[str, ...] | None = None
-    split_ratios: SplitRatios = field(default_factory=SplitRatios)
+    split_ratios: SplitRatios | None = None
 
     def __post_init__(self) -> None:
         """Checks the choices and the label map.
@@ -85,6 +86,11 @@ class ManifestOptions(RowFields):
                 "A label map was given beside integer labels, which number themselves.",
                 f"Drop the label map, or make the column a 'string_label'. {labels.SEE_FORMS}",
             )
+
+    @property
+    def ratios(self) -> SplitRatios:
+        """Shares of train, eval and test for rows that do not name a split."""
+        return self.split_ratios or SplitRatios()
 
     @property
     def places_rows(self) -> bool:
@@ -179,7 +185,7 @@ class ManifestOptions(RowFields):
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""
         columns = None if self.schema is None else list(self.schema.columns)
-        ratios = self.split_ratios.as_tuple()
+        ratios = self.split_ratios and self.split_ratios.as_tuple()
         return encode_json({**vars(self), "schema": columns, "split_ratios": ratios})
 
     @classmethod
@@ -189,7 +195,8 @@ class ManifestOptions(RowFields):
         columns, label_map = values["schema"], values["labels"]
         values["schema"] = None if columns is None else Schema.parse(dict(columns))
         values["labels"] = None if label_map is None else tuple(label_map)
-        values["split_ratios"] = SplitRatios(*values["split_ratios"])
+        if ratios := values["split_ratios"]:
+            values["split_ratios"] = SplitRatios(*ratios)
         for name in ("accept", "allowed_roots", "label_columns", "target_columns"):
             values[name] = tuple(values[name])
         return cls(**values)
@@ -219,10 +226,10 @@ def _parse_roots(given: Any) -> tuple[str, ...]:
     return tuple(map(storage.absolute, given))
 
 
-def _parse_split_ratios(given: Any) -> SplitRatios:
+def _parse_split_ratios(given: Any) -> SplitRatios | None:
     if isinstance(given, str):
         return SplitRatios.parse(given)
-    if not isinstance(given, SplitRatios):
+    if not isinstance(given, SplitRatios | None):
         raise UsageError(f"split_ratios must be text like '80/10/10', got {given!r:.80}.")
     return given
 

@@ -18,9 +18,11 @@ REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
+SPLIT_NAMES = "split_names"
 POLYGON_BOXES = "polygon_boxes"
 DOUBTS = (
     SPLIT_COLUMN,
+    SPLIT_NAMES,
     FIRST_LINE,
     NUMBER_ORDER,
     SPLIT_CLASS,
@@ -55,11 +57,13 @@ class ParsedFields:
         shown="from the names of the columns",
         more="`darkroom.dataset.schema.Kind` lists the kinds.",
     )
-    split_ratios: str = option(
-        DEFAULT_SPLIT_RATIOS,
+    split_ratios: str | None = option(
+        None,
         "Percentages of train, eval and test for rows that do not name a split.",
         group="data",
         metavar="TRAIN/EVAL/TEST",
+        shown=DEFAULT_SPLIT_RATIOS,
+        more="Where it is given, the names of lists, as train.csv, do not say the splits.",
         runtime=True,
     )
 

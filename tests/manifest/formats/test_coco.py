@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError
 from darkroom.manifest.formats import json_file
 from darkroom.manifest.opening import open_sources
@@ -100,8 +101,7 @@ def test_roboflow_has_a_folder_a_split(write, tmp_path):
     source = open_one(tmp_path / "set")
     assert source.base == source.identity_base == str(tmp_path / "set")
     assert source.read_as.describe_form() == "3 files of COCO"
-    (row, _) = read(tmp_path / "set/valid")
-    assert row[1] == "eval"
+    assert open_one(tmp_path / "set/valid").schema.split is None
 
 
 def test_fiftyone_has_labels_beside_data(write, tmp_path):
@@ -135,7 +135,16 @@ def test_coco_proper_has_files_of_splits_beside_other_annotations(write, tmp_pat
             *[("train2017", "train")] * 2,
             *[("val2017", "eval")] * 2,
         ]
-    assert [split for _, split, _ in read(path)] == ["eval", "eval"]
+    assert (open_one(path).schema.split, open_one(path).split) == (None, "eval")
+
+
+def test_only_some_files_named_after_splits_are_a_doubt_where_no_shares_are_given(write, tmp_path):
+    write(make_coco(), "set/annotations/instances_train2017.json", "../images")
+    write(make_coco(), "set/annotations/instances_more.json", "../images")
+    for ratios, doubts in ((None, ["split_names"]), (SplitRatios(), [])):
+        source = open_one(tmp_path / "set", split_ratios=ratios)
+        assert len([*source.rows()]) == 4
+        assert [doubt.name for doubt in source.read_as.doubts] == doubts
 
 
 def test_a_file_whose_content_is_not_known_is_named_by_its_format(write):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.read_as import BY_NAMES
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.sources.base import BadRow
@@ -65,12 +66,11 @@ def test_folders_are_splits_and_lists_may_have_their_columns_in_any_order(write,
     source = read(tmp_path)
     assert [(row.row, row.values) for row in source.rows()] == [
         (1, ["train", "train/a.png", CELL]),
-        (2, ["validation", "validation/a.png", NOTHING]),
+        (2, ["eval", "validation/a.png", NOTHING]),
     ]
     assert (source.base, source.schema.split) == (str(tmp_path), "split")
-    assert source.read_as.describe_form() == (
-        "2 files of JSON Lines in UTF-8; the folders of its lists are the splits"
-    )
+    assert source.read_as.describe_form() == "2 files of JSON Lines in UTF-8"
+    assert source.read_as.splits == BY_NAMES
 
 
 def test_lists_are_csv_or_parquet_too(write, tmp_path):

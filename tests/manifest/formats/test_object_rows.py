@@ -86,8 +86,8 @@ def test_a_size_of_zero_is_none(read):
 def test_splits_are_in_a_column_or_in_the_name_of_the_file(read):
     row = "a.jpg,640,480,cat,1,2,3,4"
     assert list_images(read(f"{HEADER},split", f"{row},test"))[0][:2] == ("a.jpg", "test")
-    assert list_images(read(HEADER, row, name="train_labels.csv"))[0][:2] == ("a.jpg", "train")
-    assert read(HEADER, row).schema.split is None
+    assert read(HEADER, row, name="train_labels.csv").split == "train"
+    assert (read(HEADER, row).schema.split, read(HEADER, row).split) == (None, "")
 
 
 @pytest.mark.fault(

@@ -41,8 +41,8 @@ def test_folders_are_splits_when_all_top_names_are(read):
     source = read("train/cat/a.jpg", "Validation/dog/b.jpg", "UNASSIGNED/dog/c.jpg")
     assert names(source) == ["split", "image_uri", "label"]
     assert sorted(row.values for row in source.rows()) == [
-        ["UNASSIGNED", "UNASSIGNED/dog/c.jpg", "dog"],
-        ["Validation", "Validation/dog/b.jpg", "dog"],
+        ["", "UNASSIGNED/dog/c.jpg", "dog"],
+        ["eval", "Validation/dog/b.jpg", "dog"],
         ["train", "train/cat/a.jpg", "cat"],
     ]
 

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from darkroom import storage
-from darkroom.dataset.read_as import ReadAs
+from darkroom.dataset.read_as import BY_NAMES, ReadAs
+from darkroom.dataset.splits import UNASSIGNED, find_split, find_splits, mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.coco_objects import (
@@ -30,9 +31,10 @@ from darkroom.manifest.formats.coco_objects import (
 )
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.formats.splits import find_split_name, parse_split_name
 from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.layouts import doubt_splits
 from darkroom.options.manifest import ManifestOptions
+from darkroom.storage.uris import relative_identity
 
 _ROBOFLOW, _FIFTYONE = "_annotations.coco.json", "labels.json"
 _INSTANCES = "instances*.json"
@@ -75,11 +77,20 @@ class CocoSource(AnnotationSource):
                 f"Expected {_ROBOFLOW} or {_FIFTYONE}, in it or in folders of splits, or "
                 f"annotations/{_INSTANCES}. Else name the file.",
             )
-        self._files = [_CocoFile(each, options.image_dir) for each in paths]
+        below = [relative_identity(each, path) for each in paths]
+        # What the name of a single file means is asked as of any list.
+        is_asked = is_folder and options.split_ratios is None
+        splits = find_splits(below) if is_asked else [UNASSIGNED] * len(paths)
+        self._files = [
+            _CocoFile(each, split, options.image_dir)
+            for each, split in zip(paths, splits, strict=True)
+        ]
         self._outlined: list[Outlined] = []
         base = path if len(paths) > 1 else self._files[0].place.folder
-        read_as = ReadAs("COCO", files=len(paths))
-        super().__init__(path, base, read_as, has_splits=any(each.split for each in self._files))
+        read_as = ReadAs("COCO", files=len(paths), splits=BY_NAMES)
+        super().__init__(path, base, read_as, has_splits=any(splits))
+        if is_asked:
+            self.doubts += doubt_splits(below, splits)
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image once, in the order of the files."""
@@ -99,7 +110,7 @@ def find_files(folder: str, names: Sequence[str]) -> list[str]:
     Raises:
         OSError: A folder cannot be read.
     """
-    splits = [storage.join(folder, name) for name in names if parse_split_name(name)]
+    splits = [storage.join(folder, name) for name in names if find_split(name)]
     for file in (_ROBOFLOW, _FIFTYONE):
         paths = [storage.join(each, file) for each in ([folder] if file in names else splits)]
         if found := [path for path in paths if storage.exists(path) and _is_own(path)]:
@@ -123,15 +134,15 @@ class _CocoFile:
 
     Args:
         path: Its path; one in a store is fetched.
+        split: Its split; empty for none.
         image_dir: The folder of images that the user says.
 
     Attributes:
-        split: The split that its name means; empty for none.
         place: Where its images are.
     """
 
-    def __init__(self, path: str, image_dir: str | None) -> None:
-        self._path = path
+    def __init__(self, path: str, split: str, image_dir: str | None) -> None:
+        self._path, self._split = path, split
         self._json = JsonFile(path)
         if isinstance(self._json.parts, list):
             raise DataError(
@@ -142,8 +153,7 @@ class _CocoFile:
             raise DataError(f"{path} has no list of images.", "Name a file of annotations of COCO.")
         self._places, self._names = self._read_categories()
         names = (each.file_name for found in self._read_images() for each in found.good)
-        name = find_split_name(path)
-        self.split = parse_split_name(name)
+        name = mention_split(*reversed(path.split("/")[-2:]))
         self.place = find_images(path, [*islice(names, SAMPLE_NAMES)], image_dir, name)
 
     def _read_categories(self) -> tuple[dict[Id, int], list[str]]:
@@ -185,14 +195,14 @@ class _CocoFile:
         for images in self._read_images():
             for image in images.good:
                 yield Annotated(
-                    self.place.resolve(image.file_name), self.split, _frame(image, next(found))
+                    self.place.resolve(image.file_name), self._split, _frame(image, next(found))
                 )
             for value, problem in images.bad:
                 yield self._reject(value, problem, next(found))
         for name in objects.list_unknown():
             detail = f"no image of the file has the id {name!r}"
             said = {"objects": next(found)}
-            yield Annotated(f"image_id={name}", self.split, said, ("unknown_image", detail))
+            yield Annotated(f"image_id={name}", self._split, said, ("unknown_image", detail))
         self._json.check_unchanged()
 
     def _check_kind(self, first: Elements[Annotation]) -> None:
@@ -248,7 +258,7 @@ class _CocoFile:
         """Returns an image that cannot be used, as far as it is known."""
         name = value.get("file_name")
         uri = self.place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
-        return Annotated(uri, self.split, {"objects": objects}, ("bad_value", problem))
+        return Annotated(uri, self._split, {"objects": objects}, ("bad_value", problem))
 
 
 def _find_id(value: dict[str, Any]) -> Id | None:

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.read_as import BY_COLUMN, BY_NAMES
 from darkroom.dataset.schema import Kind, Schema
-from darkroom.dataset.splits import parse_split
+from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
@@ -61,9 +62,8 @@ class ImageFolderSource(Source):
         split = (("split", Kind.SPLIT),) if self._has_splits else ()
         self.schema = Schema((*split, *first.schema.columns))
         self.has_types = first.has_types
-        said = ("the folders of its lists are the splits",) if self._has_splits else ()
-        read_as = first.read_as
-        self.read_as = replace(read_as, files=len(paths), remarks=(*read_as.remarks, *said))
+        how = BY_NAMES if self._has_splits else BY_COLUMN
+        self.read_as = replace(first.read_as, files=len(paths), splits=how)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields the rows of all lists, with their splits, and the paths of images from the top."""
@@ -76,7 +76,7 @@ class ImageFolderSource(Source):
                 values = [row.values[place] for place in places] if row.values else []
                 if values:
                     values[image] = _join(folder, values[image])
-                    values = [folder, *values] if self._has_splits else values
+                    values = [find_split(folder), *values] if self._has_splits else values
                 yield row._replace(row=next(numbers), values=values)
 
 
@@ -95,7 +95,7 @@ def is_image_folder(path: str, names: Sequence[str]) -> bool:
 
 def _find_lists(path: str, names: Sequence[str]) -> list[str]:
     """Returns the list in a folder, or else those in its folders of splits."""
-    splits = [storage.join(path, name) for name in names if parse_split(name)]
+    splits = [storage.join(path, name) for name in names if find_split(name)]
     return _pick(path, names) or [
         found
         for folder in filter(storage.is_folder, splits)

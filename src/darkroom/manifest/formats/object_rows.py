@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from darkroom.dataset.schema import Columns, Kind, Schema
+from darkroom.dataset.splits import mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import (
     Annotated,
@@ -22,7 +23,6 @@ from darkroom.manifest.formats.base import (
     place_in,
 )
 from darkroom.manifest.formats.places import find_images
-from darkroom.manifest.formats.splits import find_split_name, parse_split_name
 from darkroom.manifest.sources.base import BadRow
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.forms import find_object_columns, split_header
@@ -85,19 +85,16 @@ class _ObjectRows(AnnotationSource):
         self._image = int(bool(layout.split))
         first = islice(self._table.rows(), _SAMPLE_ROWS)
         names = [str(row.values[self._image]) for row in first if row.values]
-        # As of train_labels.csv; the names of folders around a list say nothing.
-        named = "" if layout.split else find_split_name(posixpath.basename(path))
-        self._named_split = parse_split_name(named)
+        named = mention_split(posixpath.basename(path))
         base, self._spell = find_images(path, names, options.image_dir, named)
-        has_splits = bool(layout.split or self._named_split)
         read_as = replace(self._table.read_as, form="CSV with a row for each object")
-        super().__init__(path, base, read_as, has_splits=has_splits)
+        super().__init__(path, base, read_as, has_splits=bool(layout.split))
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image, in the order of their first rows, and then rows without an image."""
         rows, alone = self._gather()
         for cells, objects in rows.items():
-            split = cells[0] if self._layout.split else self._named_split
+            split = cells[0] if self._layout.split else ""
             size = self._find_size(cells[self._image + 1 :])
             value = place_in(*size, [*map(self._read_object, objects)])
             yield Annotated(self._spell(cells[self._image]), split, value)

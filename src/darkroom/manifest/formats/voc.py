@@ -11,12 +11,12 @@ from functools import partial
 
 from darkroom import storage
 from darkroom.dataset.journal import find_outputs
-from darkroom.dataset.read_as import ReadAs
+from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, ReadAs
+from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.formats.splits import find_split, parse_split_name
 from darkroom.manifest.formats.voc_annotation import Annotation, parse_annotation
 from darkroom.manifest.formats.voc_files import (
     ANNOTATIONS,
@@ -64,8 +64,13 @@ class VocSource(AnnotationSource):
             self._images = Images(images, self._files)
         num_unlisted = len(annotations) - len(self._files)
         left_out = {"annotations in no list of ImageSets/Main": num_unlisted}
-        read_as = ReadAs("Pascal VOC", left_out=left_out if num_unlisted else {})
-        has_splits = bool(self._splits) or any(map(find_split, (*self._files, *images)))
+        read_as = ReadAs(
+            "Pascal VOC",
+            splits=BY_LISTS if self._splits else BY_NAMES,
+            left_out=left_out if num_unlisted else {},
+        )
+        folders = {*map(posixpath.dirname, (*self._files, *images))}
+        has_splits = bool(self._splits) or any(map(find_split, folders))
         super().__init__(path, base, read_as, has_splits=has_splits)
 
     def _is_listed(self, file: str) -> bool:
@@ -111,7 +116,7 @@ class VocSource(AnnotationSource):
     def _find_splits(self, file: str, image: str) -> Sequence[str]:
         if self._splits:
             return self._splits[name_listed(file)]
-        return [find_split(file) or find_split(image)]
+        return [find_split(posixpath.dirname(file)) or find_split(posixpath.dirname(image)) or ""]
 
 
 def _name_image(file: str, found: Annotation | Fault) -> str:
@@ -146,7 +151,7 @@ def is_layout(folder: str, names: Sequence[str]) -> bool:
     Raises:
         OSError: A file cannot be read.
     """
-    inside = [name for name in names if name in _USUAL_FOLDERS or parse_split_name(name)]
+    inside = [name for name in names if name in _USUAL_FOLDERS or find_split(name)]
     for place in (folder, *(storage.join(folder, name) for name in inside)):
         files = [name for name in storage.list_folder(place) if name.lower().endswith(_ENDING)]
         if files and "<annotation>" in read_evidence(storage.join(place, files[0])).text:

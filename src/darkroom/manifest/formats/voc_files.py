@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from darkroom import storage
-from darkroom.dataset.splits import TRAIN, UNASSIGNED, parse_split
-from darkroom.manifest.formats.splits import find_split
+from darkroom.dataset.splits import TRAIN, UNASSIGNED, find_split, parse_split
 from darkroom.manifest.sources.folder import is_image_name
 from darkroom.manifest.sources.text import TextFile
 
@@ -104,7 +103,8 @@ def _strip_ending(path: str) -> str:
 
 
 def _are_of_one_split(first: str, second: str) -> bool:
-    return len({find_split(first), find_split(second)} - {UNASSIGNED}) < 2
+    splits = {find_split(posixpath.dirname(path)) for path in (first, second)}
+    return len(splits - {UNASSIGNED, None}) < 2
 
 
 def read_splits(folder: str, files: Iterable[str]) -> dict[str, list[str]]:

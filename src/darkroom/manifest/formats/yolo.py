@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from darkroom import storage
-from darkroom.dataset.read_as import Doubt, ReadAs
-from darkroom.dataset.splits import EVAL, TRAIN, parse_split
+from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, Doubt, ReadAs
+from darkroom.dataset.splits import EVAL, TRAIN, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
-from darkroom.manifest.formats.splits import parse_split_name
 from darkroom.manifest.formats.yolo_files import (
     LIST_ENDING,
     find_images_below,
@@ -69,7 +68,8 @@ class YoloSource(AnnotationSource):
             self._check_labels(file)
         remarks = (f"classes of {posixpath.basename(file)}", *found.remarks)
         has_splits = any(image.split for image in found.images)
-        super().__init__(path, found.base, ReadAs("YOLO", remarks=remarks), has_splits=has_splits)
+        read_as = ReadAs("YOLO", remarks=remarks, splits=BY_LISTS if settings.entries else BY_NAMES)
+        super().__init__(path, found.base, read_as, has_splits=has_splits)
         self._check_form()
 
     def _check_labels(self, file: str) -> None:
@@ -158,7 +158,7 @@ def is_layout(folder: str, names: Sequence[str]) -> bool:
     """
     if list_settings(folder, names):
         return True
-    inside = [name for name in names if name in ("labels", "data") or parse_split_name(name)]
+    inside = [name for name in names if name in ("labels", "data") or find_split(name)]
     listed = [names, *(storage.list_folder(storage.join(folder, name)) for name in inside)]
     return any(map(is_class_file, chain(*listed))) and (
         "labels" in names or any(map(_has_label_files, listed))

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.journal import find_outputs
-from darkroom.dataset.splits import TEST, parse_split
+from darkroom.dataset.splits import TEST, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated
 from darkroom.manifest.formats.places import Place, find_place, list_spellings
-from darkroom.manifest.formats.splits import find_split
 from darkroom.manifest.formats.yolo_settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
 from darkroom.manifest.sources.folder import is_image_name
@@ -48,7 +47,10 @@ def find_images_below(folder: str) -> FoundImages:
     Raises:
         OSError: The folder cannot be read.
     """
-    images = [Annotated(storage.join(folder, file), find_split(file)) for file in _walk(folder)]
+    images = [
+        Annotated(storage.join(folder, file), find_split(posixpath.dirname(file)) or "")
+        for file in _walk(folder)
+    ]
     return FoundImages(folder, images, [])
 
 

@@ -55,6 +55,7 @@ class Source(Protocol):
             the source has no folder.
         schema: Kind of every column that `rows` yields.
         span: The span of its rows, unless they have a column of it.
+        split: The split that its name means, likewise; empty for none.
         has_types: Whether its cells have types. Where all are text, a label that is written as
             `1.0` is the whole number, and spaces at the end of a path are not a part of it.
         read_as: What was decided about its form.
@@ -65,6 +66,7 @@ class Source(Protocol):
     identity_base: str
     schema: Schema
     span: int = 0
+    split: str = ""
     has_types: bool = True
     read_as: ReadAs
 

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from darkroom import storage
-from darkroom.dataset import splits
 from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
+from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.forms import find_folder_form
 from darkroom.manifest.sources.layouts import (
     check_parts,
@@ -123,7 +123,7 @@ class FolderSource(Source):
             DataError: There is no image in the folder of a split.
         """
         tops = self._list_tops()
-        named = {top: splits.parse_split(top) for top in tops if _is_split(top)}
+        named = {top: find_split(top) for top in tops if _is_split(top)}
         has_labels = all("/" in folder for folder in self._folders if folder.split("/")[0] in named)
         if not named or (len(named) < len(tops) and (len({*named.values()}) < 2 or not has_labels)):
             return False
@@ -197,7 +197,7 @@ class FolderSource(Source):
         """Yields one row for each image."""
         for row, file in enumerate(self._files, start=1):
             top = file.split("/")[0]
-            split = ([top] if _is_split(top) else [""]) if self._has_splits else []
+            split: list[Value] = [find_split(top) or ""] if self._has_splits else []
             label = self._labels[file.rpartition("/")[0]]
             if label is None:
                 detail = f"{file} is not in {self._layout}{self._explain(file)}"
@@ -212,4 +212,4 @@ def is_image_name(name: str) -> bool:
 
 
 def _is_split(name: str) -> bool:
-    return splits.parse_split(name) is not None
+    return find_split(name) is not None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from darkroom.dataset import splits
 from darkroom.dataset.read_as import Doubt
+from darkroom.dataset.splits import find_split, mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.sources.forms import find_folder_form
-from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, TASK_CLASS
+from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, SPLIT_NAMES, TASK_CLASS
 from darkroom.runtime.text import list_first
 
 # Names of folders with the images of detection or segmentation, and with what was annotated. They
@@ -43,11 +43,6 @@ _MARK = re.compile(
 _OWN = "[ _.-]{}([ _.-][a-z]+)*$"
 
 
-def find_split(name: str) -> str | None:
-    """Returns the split that a word of a name means, as in 01_train; None for none."""
-    return next(filter(None, map(splits.parse_split, [name, *_WORDS.findall(name)])), None)
-
-
 def list_parts(names: Sequence[str]) -> list[str]:
     """Returns the names of folders of detection or segmentation, with images or annotations."""
     return [name for name in names if _is_part(name, _IMAGES | _ANNOTATIONS)]
@@ -59,7 +54,7 @@ def _is_part(name: str, words: frozenset[str]) -> bool:
     Two words may be one, as in ground_truth.
     """
     found = [word.lower() for word in _WORDS.findall(name)]
-    found = [word for word in found if not find_split(word) and word not in _SPLIT_ENDS]
+    found = [word for word in found if not mention_split(word) and word not in _SPLIT_ENDS]
     if not words.isdisjoint((name.lower(), "".join(found))):
         return True
     return not words.isdisjoint(found) and _IMAGES.union(_ANNOTATIONS).issuperset(found)
@@ -71,14 +66,33 @@ def check_splits(folder: str, classes: Sequence[str]) -> None:
     Raises:
         DataError: All are named after splits, of which there are several.
     """
-    named = [find_split(name) for name in classes]
-    if all(named) and len({*named}) > 1:
+    named = [*map(mention_split, classes)]
+    if all(named) and len({*map(find_split, named)}) > 1:
         raise DataError(
             f"{SPLIT_CLASS}: all folders in {folder} are named after splits, and would be classes: "
             f"{list_first(classes)}.",
             "If they are splits, rename them to train, eval and test, with a folder for each label "
             "in each. If they are classes: "
             f"--accept {SPLIT_CLASS} (accept= in Python).",
+        )
+
+
+def doubt_splits(lists: Sequence[str], splits: Sequence[str]) -> Iterator[Doubt]:
+    """Yields the doubt about lists of which only some are named after splits.
+
+    Args:
+        lists: Their paths, relative to the place that the user named.
+        splits: What these mean; empty for none.
+    """
+    others = [path for path, split in zip(lists, splits, strict=True) if not split]
+    named = [path for path in lists if mention_split(path)]
+    if len(lists) > 1 and others and named:
+        yield Doubt(
+            SPLIT_NAMES,
+            f"Of {len(lists):,} lists, {list_first(named)} may be named after splits, and the "
+            f"images of {list_first(others)} are assigned by hash.",
+            "Name all of them after their splits, as a_train and a_val, or none: --split-ratios "
+            f"80/10/10. If this is meant: --accept {SPLIT_NAMES} (accept= in Python).",
         )
 
 
@@ -160,7 +174,7 @@ def _list_stems(files: Sequence[str]) -> Mapping[str, set[str]]:
         parts = inside.split("/")
         for place, part in enumerate(parts):
             # A folder of a split is around parts, or beside one, as train and train_masks.
-            if len(parts) == 1 or not splits.parse_split(part):
+            if len(parts) == 1 or not find_split(part):
                 around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
                 own = re.compile(_OWN.format(re.escape(part)), re.IGNORECASE)
                 bare = (_MARK.sub("", own.sub("", name)) for name in names)
