@@ -19,7 +19,7 @@ from darkroom.dataset.example import decode_example
 from darkroom.dataset.rejects import HINTS, read_rejects
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
-from darkroom.manifest.cells import check_inside
+from darkroom.manifest.sources.roots import check_inside
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import resolve_roots
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from darkroom.errors import RejectError
 from darkroom.targets.boxes.kind import KIND
-from darkroom.targets.form import Form
+from darkroom.targets.form import MAX_OBJECTS, Form
 from darkroom.targets.geometry import IDENTITY, Placement, scale, turn
 
 FORM = Form(("objects",), empty="unannotated")
@@ -132,6 +132,7 @@ def test_a_label_map_rejects_objects_of_other_classes():
         ({"objects": [], "width": 0, "height": 9}, "cannot be"),
         ({"objects": [], "width": 9}, "cannot be"),
         ({"objects": [], "orientation": "left"}, "orientation"),
+        ([{}] * (MAX_OBJECTS + 1), "100,001 objects, and an image at most 100,000"),
     ],
 )
 def test_a_cell_without_a_list_of_objects_rejects_its_image(cell, what):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from darkroom import storage
@@ -80,22 +78,3 @@ def check_form(cell: str, uri: str) -> None:
     is_foreign = _WINDOWS_DRIVE.match(cell) or ("\\" in cell and not is_remote)
     if is_foreign and (is_remote or not storage.exists(uri)):
         raise RejectError("windows_path", "this is a Windows path, which does not work here")
-
-
-def check_inside(uri: str, roots: Iterable[str]) -> None:
-    """Checks that an image is below one of the allowed folders; links are followed.
-
-    Args:
-        uri: Absolute URI of the image.
-        roots: The folders from `resolve_roots`; all places are allowed when there are none.
-
-    Raises:
-        RejectError: It is not.
-    """
-    roots = tuple(roots)
-    if not roots:
-        return
-    real = uris.resolve_uri(uri) if storage.is_remote(uri) else os.path.realpath(uri)
-    if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
-        where = "" if real == uri else f" (it leads to {real})"
-        raise RejectError("outside_root", f"it is outside the allowed folders{where}")

@@ -14,14 +14,9 @@ from darkroom import storage
 from darkroom.dataset import keys, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.errors import DataError, RejectError
-from darkroom.manifest.cells import (
-    as_text,
-    check_form,
-    check_inside,
-    check_unicode,
-    parse_cell,
-)
+from darkroom.manifest.cells import as_text, check_form, check_unicode, parse_cell
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES, BadRow, Row, Source
+from darkroom.manifest.sources.roots import check_inside
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
 from darkroom.storage import uris

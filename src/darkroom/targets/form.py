@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Of an image. Python's objects take a kilobyte each.
+MAX_OBJECTS = 100_000
 # What an empty cell means.
 UNANNOTATED, NONE_OF_THESE, REJECT_EMPTY = EMPTY_CELLS = ("unannotated", "none", "reject")
 # In which image boxes are: as it is shown, or as its file has the pixels.

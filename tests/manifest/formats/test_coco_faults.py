@@ -126,11 +126,11 @@ def test_an_element_that_is_not_an_object_of_coco_is_lost_alone(write, element, 
 def test_a_number_that_is_too_large_is_a_lost_object(write, number):
     text = json.dumps({"images": [IMAGE], "categories": [{"id": 1, "name": "cat"}]})[:-1]
     wrong = f'{{"id": 6, "image_id": 10, "category_id": 1, "bbox": [1, {number}, 3, 4]}}'
-    ((reason, detail),) = list_faults(
-        write(f'{text}, "annotations": [{wrong}, {json.dumps(CAT)}]}}')
-    )
-    assert reason in ("bad_box", "bad_value")
-    assert len(detail) < 200
+    # The second has a box that is a number, and another fault.
+    again = f'{{"id": 7, "image_id": 10, "area": [], "bbox": [{number}, 1, 1.5, 2]}}'
+    faults = list_faults(write(f'{text}, "annotations": [{wrong}, {again}, {json.dumps(CAT)}]}}'))
+    assert {reason for reason, _ in faults} <= {"bad_box", "bad_value"}
+    assert max(len(detail) for _, detail in faults) < 200
 
 
 @pytest.mark.fault(
@@ -198,6 +198,34 @@ def test_a_path_outside_the_allowed_folders_is_rejected(write, tmp_path):
 def test_a_file_that_is_not_json_is_refused(write, change, said):
     text = write(CAT).read_bytes()
     assert said in refuse(write(change(text)))
+
+
+def test_nan_in_a_text_is_a_text(write):
+    text = json.dumps({**CAT, "area": math.nan, "note": 'values: 1, NaN, "-Infinity"'})
+    ((_, said),) = [row.values for row in list_rows(write(json.loads(text)))]
+    assert [(each["id"], each["area"]) for each in said["objects"]] == [(5, None)]
+
+
+def test_a_file_that_is_cut_while_it_is_read_stays_as_it_was(write):
+    path = write(*[CAT] * 50_000)
+    (source,) = open_sources(path, ManifestOptions())
+    with path.open("r+b") as file:
+        file.truncate(4096)
+    ((*_, said),) = [row.values for row in source.rows()]
+    assert len(said["objects"]) == 50_000
+
+
+@pytest.mark.fault(
+    99,
+    "label files, lists or annotations outside the allowed folders, also by links",
+    "the image is rejected, or the source refused; nothing of them is read",
+    code="`outside_root`, exit 1",
+)
+def test_a_file_outside_the_allowed_folders_is_not_read(write, tmp_path):
+    (tmp_path / "set/annotations").mkdir(parents=True)
+    (tmp_path / "set/annotations/instances.json").symlink_to(write(CAT))
+    with pytest.raises(DataError, match="outside the allowed folders"):
+        open_sources(tmp_path / "set", ManifestOptions(allowed_roots=(str(tmp_path / "set"),)))
 
 
 def test_the_mark_of_utf8_is_left_out(write):

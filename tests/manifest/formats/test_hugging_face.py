@@ -136,3 +136,11 @@ def test_lists_of_other_columns_are_refused(write, tmp_path):
 def test_a_folder_without_a_list_is_refused(tmp_path):
     with pytest.raises(DataError, match="has no list of Hugging Face"):
         read(tmp_path, format="hugging_face")
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"PAR1garbage.PAR1"])
+def test_a_damaged_list_beside_images_is_named(tmp_path, data):
+    (tmp_path / "a.png").touch()
+    (tmp_path / "metadata.parquet").write_bytes(data)
+    with pytest.raises(DataError, match=r"metadata\.parquet is not a Parquet file"):
+        open_sources(tmp_path)

@@ -4,6 +4,8 @@ import pytest
 
 from darkroom.errors import DataError
 from darkroom.manifest.formats.yolo import YoloSource
+from darkroom.manifest.formats.yolo_labels import decode_labels
+from darkroom.targets.form import MAX_OBJECTS
 
 YAML = "train: ../train/images\nval: ../valid/images\nnc: 2\nnames: ['cat', 'dog']\n"
 CAT, DOG = "0 0.5 0.5 0.5 0.5\n", "1 0.25 0.25 0.5 0.5\n"
@@ -367,3 +369,56 @@ def test_folders_of_images_with_a_list_of_their_classes_are_not_yolo(write, read
     write({"classes.txt": "cat\ndog", "cat/a.jpg": "", "dog/b.jpg": "", "notes.txt": "hello"})
     source, _ = read()
     assert source.read_as.form == "folder"
+
+
+@pytest.mark.fault(
+    99,
+    "label files, lists or annotations outside the allowed folders, also by links",
+    "the image is rejected, or the source refused; nothing of them is read",
+    code="`outside_root`, exit 1",
+)
+@pytest.mark.parametrize("way", ["link", "folder"])
+def test_label_files_outside_the_allowed_folders_are_not_read(write, read, tmp_path, way):
+    settings = "train: [images/train, images/more]\nnames: [cat]"
+    write({"set/data.yaml": settings, "set/images/train/a.jpg": "", "set/images/more/b.jpg": ""})
+    write({"set/labels/train/a.txt": CAT, "out/images/b.jpg": "", "out/labels/b.txt": "SECRET 1 1"})
+    if way == "link":
+        (tmp_path / "set/labels/more").mkdir()
+        (tmp_path / "set/labels/more/b.txt").symlink_to(tmp_path / "out/labels/b.txt")
+    elif way == "folder":
+        (tmp_path / "set/labels/more").symlink_to(tmp_path / "out/labels")
+    _, rows = read(tmp_path / "set", allowed_roots=(str(tmp_path / "set"),))
+    assert list_labels(rows[:1]) == {"set/images/train/a.jpg": ["cat"]}
+    reason, detail = rows[1]["fault"]
+    assert (reason, "outside the allowed folders" in detail) == ("outside_root", True)
+    assert "SECRET" not in f"{rows}"
+
+
+def test_folders_of_images_outside_the_allowed_folders_are_not_listed(write, read, tmp_path):
+    write({"set/data.yaml": "train: ../out/SECRET\nnames: [cat]", "out/SECRET/HIDDEN.jpg": ""})
+    with pytest.raises(DataError, match="outside the allowed folders") as caught:
+        read(tmp_path / "set", allowed_roots=(str(tmp_path / "set"),))
+    assert "HIDDEN" not in f"{caught.value}"
+
+
+@pytest.mark.parametrize("name", ["list.txt", "data.yaml", "classes.txt"])
+def test_lists_and_settings_outside_the_allowed_folders_are_not_read(write, read, tmp_path, name):
+    write(
+        {
+            "set/images/a.jpg": "",
+            "set/labels/a.txt": CAT,
+            f"out/{name}": "train: x\nnames: [a]\nSECRET: [",
+        }
+    )
+    if name == "list.txt":
+        write({"set/data.yaml": "train: list.txt\nnames: [cat]"})
+    (tmp_path / "set" / name).symlink_to(tmp_path / "out" / name)
+    with pytest.raises(DataError, match="outside the allowed folders") as caught:
+        read(tmp_path / "set", allowed_roots=(str(tmp_path / "set"),), format="yolo")
+    assert "SECRET" not in f"{caught.value}"
+
+
+def test_a_label_file_with_more_lines_than_objects_are_allowed_is_not_parsed():
+    assert decode_labels(CAT.encode() * MAX_OBJECTS, "a.txt").startswith("0 ")
+    with pytest.raises(ValueError, match="100,001 lines, and an image at most 100,000 objects"):
+        decode_labels(CAT.encode() * (MAX_OBJECTS + 1), "a.txt")

@@ -76,6 +76,17 @@ def test_whole_numbers_of_a_float_column_are_labels_and_integers(read):
     assert [repr(row.values) for row in source.rows()] == ["['a.jpg', 7, 8]"]
 
 
+def test_digits_that_a_float_does_not_hold_are_not_a_label(read):
+    # pandas makes floats of whole numbers beside a gap.
+    table = {"image": ["a.jpg", "b.jpg"], "label": [float(2**53 - 1), float(2**53)]}
+    one, two = read(table).rows()
+    assert one == Row(1, ["a.jpg", 2**53 - 1])
+    assert (two.reason, two.detail[:40]) == (
+        "bad_value",
+        "expected a label, got float 900719925474",
+    )
+
+
 def test_the_index_that_pandas_writes_is_not_a_column(read):
     table = pa.table({"image_uri": ["a.jpg"], "__index_level_0__": [5]})
     assert read(table).schema.inputs == ()

@@ -33,6 +33,7 @@ from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.sources.forms import find_form, read_evidence
 from darkroom.manifest.sources.layouts import doubt_splits
+from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.uris import relative_identity
 
@@ -77,6 +78,8 @@ class CocoSource(AnnotationSource):
                 f"Expected {_ROBOFLOW} or {_FIFTYONE}, in it or in folders of splits, or "
                 f"annotations/{_INSTANCES}. Else name the file.",
             )
+        roots = list_roots(path, options) if is_folder else ()
+        paths = [check_found(each, roots) for each in paths]
         below = [relative_identity(each, path) for each in paths]
         # What the name of a single file means is asked as of any list.
         is_asked = is_folder and options.split_ratios is None
@@ -203,7 +206,6 @@ class _CocoFile:
             detail = f"no image of the file has the id {name!r}"
             said = {"objects": next(found)}
             yield Annotated(f"image_id={name}", self._split, said, ("unknown_image", detail))
-        self._json.check_unchanged()
 
     def _check_kind(self, first: Elements[Annotation]) -> None:
         """Refuses annotations without boxes, with their number."""

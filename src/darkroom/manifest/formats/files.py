@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from darkroom import storage
-from darkroom.errors import NOT_THE_DATA
+from darkroom.errors import NOT_THE_DATA, RejectError
 from darkroom.images.access import describe_failure
 from darkroom.manifest.formats.base import Fault
+from darkroom.manifest.sources.roots import check_inside
 from darkroom.storage.uris import relative_identity
 
 # A store takes as long for one file as for many at once.
@@ -21,7 +22,10 @@ _Parsed = TypeVar("_Parsed")
 
 
 def read_files(
-    paths: Iterable[str], base: str, parse: Callable[[bytes, str], _Parsed]
+    paths: Iterable[str],
+    base: str,
+    parse: Callable[[bytes, str], _Parsed],
+    roots: Collection[str] = (),
 ) -> Iterator[_Parsed | Fault]:
     """Yields what each file says, in their order; a fault if it cannot be read.
 
@@ -30,6 +34,7 @@ def read_files(
         base: Their names in messages are relative to it.
         parse: Returns what a file says, by its bytes and its name; raises ValueError if it cannot
             be used.
+        roots: The folders in which they may be, as `list_roots` returns them.
 
     Raises:
         OSError: A store refuses or fails, which says nothing about a file.
@@ -38,9 +43,12 @@ def read_files(
     def read(path: str) -> _Parsed | Fault:
         name = relative_identity(path, base)
         try:
+            check_inside(path, roots)
             return parse(storage.read_bytes(path, MAX_FILE_BYTES), name)
         except storage.FileTooLargeError:
             return "bad_annotation", f"{name} has more than {MAX_FILE_BYTES:,} bytes"
+        except RejectError as error:
+            return error.reason, f"{name}: {error.detail}"
         except NOT_THE_DATA:
             raise
         except OSError as error:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from darkroom import storage
 from darkroom.dataset.read_as import BY_COLUMN, BY_NAMES
 from darkroom.dataset.schema import Kind, Schema
@@ -23,7 +21,8 @@ from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.forms import read_evidence
 from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.sources.parquet import ParquetSource
+from darkroom.manifest.sources.parquet import ParquetSource, read_arrow_schema
+from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
 from darkroom.storage.uris import has_scheme
 
@@ -47,7 +46,8 @@ class ImageFolderSource(Source):
             raise DataError(
                 f"{path} has no list of Hugging Face.", f"Expected one of {', '.join(_LISTS)}."
             )
-        self._lists = [_open_list(each, options) for each in paths]
+        roots = list_roots(path, options) if is_folder else ()
+        self._lists = [_open_list(check_found(each, roots), options) for each in paths]
         first = self._lists[0]
         if odd := [
             each for each in self._lists if {*each.schema.columns} != {*first.schema.columns}
@@ -110,8 +110,7 @@ def _pick(folder: str, names: Sequence[str]) -> list[str]:
 def _has_objects(path: str) -> bool:
     """Tells whether a list has a column of objects."""
     if path.endswith(".parquet"):
-        with storage.open_read(path) as file:
-            return _OBJECTS in pq.read_schema(file).names
+        return _OBJECTS in read_arrow_schema(path).names
     found = read_evidence(path)
     return _OBJECTS in (found.header if path.endswith(".csv") else found.keys)
 

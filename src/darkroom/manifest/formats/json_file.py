@@ -1,13 +1,15 @@
 """Reads a large file of JSON in little memory.
 
 Its parts stay text in a memory map, whose pages the system can drop, until some are parsed at a
-time. What is wrong with one element of an array does not hide the others.
+time. The map is of a copy: one of a file that somebody cuts would end the process. What is wrong
+with one element of an array does not hide the others.
 """
 
 from __future__ import annotations
 
 import mmap
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -22,9 +24,10 @@ from darkroom.manifest.sources.base import SourceState
 from darkroom.manifest.sources.jsonl import DECODER
 
 _BLOCK_ELEMENTS = 1024
+_COPIED_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
-# Python writes NaN and Infinity, which JSON does not have.
-_NOT_JSON = re.compile(rb"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
+# Texts with what is between them, or what Python writes for numbers that JSON does not have.
+_NOT_JSON = re.compile(rb'(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"NI-]*){1,1000}|(NaN|-?Infinity)', re.DOTALL)
 _KEY = re.compile(rb'[\s{,]*"(?:[^"\\]|\\.)*"\s*:\s*')
 _END = re.compile(rb"\s*\}\s*|\s*\{\s*\}\s*")
 _Element = TypeVar("_Element")
@@ -45,7 +48,7 @@ class Elements(Generic[_Element]):
 
 
 class JsonFile:
-    """A file of JSON; one in a store is fetched.
+    """A file of JSON, as it was when this object was made.
 
     Args:
         path: Where it is.
@@ -54,25 +57,22 @@ class JsonFile:
         parts: The texts of the values of an object by their keys, or those of an array.
 
     Raises:
-        DataError: It is not an object or an array of JSON in UTF-8, it is nested too deeply, or one
-            of its keys occurs twice.
+        DataError: It is not an object or an array of JSON in UTF-8, it is nested too deeply, one
+            of its keys occurs twice, or it was changed while it was copied.
         OSError: It cannot be read.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._state = SourceState(path)
-        # Deleted with this object.
-        self._scratch = tempfile.TemporaryDirectory(prefix="darkroom-")
-        local = storage.local_path(path)
-        if storage.is_remote(path):
-            local = f"{self._scratch.name}/annotations.json"
-            storage.copy_file(path, local)
-        with open(local, "rb") as file:
-            if not file.seek(0, 2):
+        state = SourceState(path)
+        with storage.open_read(path) as file, tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy, _COPIED_BYTES)
+            state.check()
+            if not copy.tell():
                 raise DataError(f"{path} is empty.", "Copy the file again.")
-            # A page is copied when something is written into it, and the file never changes.
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            copy.flush()
+            # A page is copied when something is written into it.
+            self._map = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_COPY)
         self._check_wide()
         self._text = memoryview(self._map)[len(_BOM) if self._map[:3] == _BOM else 0 :]
         self.parts = self._split()
@@ -105,8 +105,9 @@ class JsonFile:
 
     def _replace_numbers(self) -> None:
         """Makes text of numbers that JSON does not have, which is then no number."""
-        for first, stop in [found.span() for found in _NOT_JSON.finditer(self._map)]:
-            self._map[first:stop] = b'"?"'.ljust(stop - first)
+        found = (match.span(1) for match in _NOT_JSON.finditer(self._text) if match[1])
+        for first, stop in [*found]:
+            self._text[first:stop] = b'"?"'.ljust(stop - first)
 
     def _check_keys(self) -> None:
         """Checks that the values fill the object: of a key there twice, one value is missing."""
@@ -122,19 +123,11 @@ class JsonFile:
                 "Join what the keys have, or delete one of them.",
             )
 
-    def check_unchanged(self) -> None:
-        """Checks that the file is the same.
-
-        Raises:
-            DataError: It was changed or deleted.
-        """
-        self._state.check()
-
     def read_values(self) -> Iterator[Any]:
         """Yields the values of an array.
 
         Raises:
-            DataError: It is an object, a value cannot be read, or the file was changed.
+            DataError: It is an object, or a value cannot be read.
         """
         if isinstance(self.parts, dict):
             raise DataError(
@@ -149,7 +142,6 @@ class JsonFile:
                     f"{self._path}, value {number:,}: it cannot be read: {error!s:.200}.",
                     "Export it again in UTF-8.",
                 ) from error
-        self.check_unchanged()
 
     def read_array(self, key: str, kind: type[_Element]) -> Iterator[Elements[_Element]]:
         """Yields the elements of an array of an object, in their order within both kinds.

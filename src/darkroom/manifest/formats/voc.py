@@ -28,6 +28,7 @@ from darkroom.manifest.formats.voc_files import (
 )
 from darkroom.manifest.sources.folder import is_image_name
 from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
 _ENDING = ".xml"
@@ -50,7 +51,8 @@ class VocSource(AnnotationSource):
     def __init__(self, path: str, options: ManifestOptions) -> None:
         self._folder, self._origin = path, options.voc_origin
         files, _ = find_outputs(path)
-        self._splits = read_splits(path, files)
+        self._roots = list_roots(path, options)
+        self._splits = read_splits(path, files, self._roots)
         annotations = [file for file in files if file.lower().endswith(_ENDING)]
         self._files = [*filter(self._is_listed, annotations)]
         if not self._files:
@@ -85,7 +87,7 @@ class VocSource(AnnotationSource):
         """Yields each file with what it says."""
         paths = (storage.join(self._folder, file) for file in files)
         parse = partial(parse_annotation, origin=self._origin)
-        return zip(files, read_files(paths, self._folder, parse), strict=True)
+        return zip(files, read_files(paths, self._folder, parse, self._roots), strict=True)
 
     def images(self) -> Iterator[Annotated]:
         """Yields the image of every annotation, then those without one, where nobody looked."""

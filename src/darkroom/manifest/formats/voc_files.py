@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from darkroom import storage
 from darkroom.dataset.splits import TRAIN, UNASSIGNED, find_split, parse_split
 from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 
 # Folders of a dataset as VOC has it; others may have any names.
@@ -107,18 +108,19 @@ def _are_of_one_split(first: str, second: str) -> bool:
     return len(splits - {UNASSIGNED, None}) < 2
 
 
-def read_splits(folder: str, files: Iterable[str]) -> dict[str, list[str]]:
+def read_splits(folder: str, files: Iterable[str], roots: Collection[str]) -> dict[str, list[str]]:
     """Reads the lists of splits in ImageSets/Main.
 
     Args:
         folder: The folder of the dataset.
         files: Relative paths of its files.
+        roots: The folders in which they may be; see `list_roots`.
 
     Returns:
         The splits of each image, by `name_listed`.
 
     Raises:
-        DataError: A list is not text.
+        DataError: A list is not text, or not in an allowed folder.
         OSError: It cannot be read.
     """
     found = [match for file in files if (match := _LIST.fullmatch(file))]
@@ -127,7 +129,7 @@ def read_splits(folder: str, files: Iterable[str]) -> dict[str, list[str]]:
     for (root, name), file in sorted(lists.items(), key=lambda each: each[0][1] == _BOTH):
         if not parse_split(name) and (name != _BOTH or (root, TRAIN) in lists):
             continue
-        for line in TextFile(storage.join(folder, file)).lines():
+        for line in TextFile(check_found(storage.join(folder, file), roots)).lines():
             if image := line.strip().strip('"'):
                 image = _strip_ending(image) if is_image_name(image) else image
                 image = _remove_usual(posixpath.join(root, image))

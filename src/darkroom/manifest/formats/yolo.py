@@ -25,9 +25,10 @@ from darkroom.manifest.formats.yolo_files import (
     list_label_names,
     pair_labels,
 )
-from darkroom.manifest.formats.yolo_labels import check_form, parse_labels
+from darkroom.manifest.formats.yolo_labels import check_form, decode_labels, parse_labels
 from darkroom.manifest.formats.yolo_settings import find_settings, is_class_file, list_settings
 from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import FIRST_CLASS
 from darkroom.storage.uris import relative_identity
@@ -48,10 +49,11 @@ class YoloSource(AnnotationSource):
     """
 
     def __init__(self, path: str, options: ManifestOptions) -> None:
-        file, settings = find_settings(path)
+        self._roots = list_roots(path, options)
+        file, settings = find_settings(path, self._roots)
         self._classes = settings.classes
         found = (
-            find_named_images(file, settings, options.image_dir)
+            find_named_images(file, settings, options.image_dir, self._roots)
             if settings.entries
             else find_images_below(options.image_dir or path)
         )
@@ -93,7 +95,7 @@ class YoloSource(AnnotationSource):
                 break
 
     def _read_texts(self, paths: Iterable[str]) -> Iterator[str | Fault]:
-        return read_files(paths, self.base, lambda data, _: data.decode("utf-8-sig"))
+        return read_files(paths, self.base, decode_labels, self._roots)
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image, then the label files that have objects and no image."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from darkroom import storage
@@ -20,6 +20,7 @@ from darkroom.manifest.formats.places import Place, find_place, list_spellings
 from darkroom.manifest.formats.yolo_settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
 from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 from darkroom.storage.uris import has_scheme
 
@@ -54,7 +55,9 @@ def find_images_below(folder: str) -> FoundImages:
     return FoundImages(folder, images, [])
 
 
-def find_named_images(file: str, settings: Settings, image_dir: str | None) -> FoundImages:
+def find_named_images(
+    file: str, settings: Settings, image_dir: str | None, roots: Collection[str]
+) -> FoundImages:
     """Returns the images that data.yaml or a file of darknet names.
 
     Paths are relative to the folder of the file, to the one that it calls path, to the working
@@ -64,9 +67,10 @@ def find_named_images(file: str, settings: Settings, image_dir: str | None) -> F
         file: The file.
         settings: What it says.
         image_dir: A folder that has them; None to look for them.
+        roots: The folders in which they, and lists of them, may be; see `list_roots`.
 
     Raises:
-        DataError: The images of train or eval are not found.
+        DataError: The images of train or eval are not found, or are not in an allowed folder.
         OSError: They cannot be listed.
     """
     folder = posixpath.dirname(file)
@@ -91,12 +95,16 @@ def find_named_images(file: str, settings: Settings, image_dir: str | None) -> F
             # Roboflow names it always.
             found.remarks.append(f"no {split}: {text} is not found")
             continue
-        found, path = found._replace(base=found.base or place.folder), place.resolve(text)
+        found = found._replace(base=found.base or place.folder)
+        path = check_found(place.resolve(text), roots)
         if path in read:
             found.remarks.append(f"{split} names the images of {read[path]}, which are read once")
             continue
         read[path] = split
-        uris = _read_list(path, bases) if is_list else [storage.join(path, n) for n in _walk(path)]
+        if is_list:
+            uris = _read_list(path, bases)
+        else:
+            uris = [storage.join(path, name) for name in _walk(path)]
         found.images.extend(Annotated(uri, split) for uri in uris)
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import find_hull
 from darkroom.runtime.text import format_count
+from darkroom.targets.form import MAX_OBJECTS
 
 # A polygon of four corners and a turned box are written alike; both give the box around them.
 POLYGONS, FOUR_CORNERS = "polygons", "polygons of 4 corners, or turned boxes"
@@ -69,6 +70,18 @@ def _parse_object(
 
 def _fault(reason: str, detail: str) -> dict[str, Any]:
     return {"fault": (reason, detail)}
+
+
+def decode_labels(data: bytes, _: str) -> str:
+    """Returns the text of a label file.
+
+    Raises:
+        ValueError: It is not UTF-8, or has more lines than an image may have objects.
+    """
+    text = data.decode("utf-8-sig")
+    if (number := text.count("\n")) > MAX_OBJECTS:
+        raise ValueError(f"it has {number:,} lines, and an image at most {MAX_OBJECTS:,} objects")
+    return text
 
 
 def check_form(text: str, path: str) -> None:

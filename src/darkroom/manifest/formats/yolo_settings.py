@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -17,6 +17,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.formats.places import find_place, list_spellings
 from darkroom.manifest.formats.yolo_labels import build_pose_error
 from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.sources.roots import check_found
 from darkroom.runtime.text import list_first
 
 _CLASS_FILES = ("classes.txt", "_darknet.labels")
@@ -44,7 +45,16 @@ class Settings(NamedTuple):
 
 
 class _Loader(yaml.BaseLoader):
-    """Makes no objects, and reads all values as they are written: a class may be `no` or `007`."""
+    """Makes no objects, and reads all values as they are written: a class may be `no` or `007`.
+
+    With aliases, a short file may stand for a text of gigabytes.
+    """
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Returns the next node, which is not an alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError("an alias is not read here", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """Returns a mapping; of a key that occurs twice, neither value is the right one."""
@@ -54,25 +64,29 @@ class _Loader(yaml.BaseLoader):
         return found
 
 
-def find_settings(path: str) -> tuple[str, Settings]:
+def find_settings(path: str, roots: Collection[str] = ()) -> tuple[str, Settings]:
     """Returns the file that names the classes of a dataset, and what it says.
 
     Args:
         path: data.yaml, the .data file of darknet, or a folder with one of them, or one that has a
             file with the names of the classes in it or further below.
+        roots: The folders in which files that are found may be; see `list_roots`.
 
     Raises:
         DataError: There is none or several, or it cannot be used; the error says why.
         OSError: It cannot be read.
     """
     is_folder = storage.is_folder(path)
-    found = list_settings(path, storage.list_folder(path)) if is_folder else [path]
+    found = [path]
+    if is_folder:
+        names = list_settings(path, storage.list_folder(path))
+        found = [check_found(file, roots) for file in names]
     if len(found) > 1:
         raise DataError(f"{path} has {list_first(found)}.", "Give the one that is meant.")
     if found:
-        return found[0], read_settings(found[0])
+        return found[0], read_settings(found[0], roots)
     files = filter(is_class_file, find_outputs(path)[0])
-    read = {file: _read_classes(storage.join(path, file)) for file in files}
+    read = {file: _read_classes(check_found(storage.join(path, file), roots)) for file in files}
     if not read:
         raise DataError(
             f"Nothing in {path} names the classes of YOLO.",
@@ -112,7 +126,7 @@ def is_class_file(file: str) -> bool:
     return name in _CLASS_FILES or name.endswith(".names")
 
 
-def read_settings(file: str) -> Settings:
+def read_settings(file: str, roots: Collection[str] = ()) -> Settings:
     """Returns what data.yaml, or the .data file of darknet, says.
 
     Raises:
@@ -123,7 +137,7 @@ def read_settings(file: str) -> Settings:
     found = _parse_darknet(text) if is_darknet else _parse_yaml(text, file)
     if "kpt_shape" in found:
         raise build_pose_error(file, "kpt_shape: poses")
-    classes = _find_classes(found, file) if is_darknet else _parse_names(found, file)
+    classes = _find_classes(found, file, roots) if is_darknet else _parse_names(found, file)
     entries = [
         (key, place)
         for key, value in found.items()
@@ -183,12 +197,12 @@ def _parse_names(found: Mapping[Any, Any], file: str) -> dict[int, str]:
     return _check_classes({int(key): name for key, name in names.items()}, file)
 
 
-def _find_classes(found: Mapping[str, str], file: str) -> dict[int, str]:
+def _find_classes(found: Mapping[str, str], file: str, roots: Collection[str]) -> dict[int, str]:
     """Returns the names of the classes in the file that a file of darknet names."""
     names, folder = [found.get("names", "obj.names")], posixpath.dirname(file)
     folders = [folder, posixpath.dirname(folder)]
     place = find_place(f"The names of the classes of {file}", names, folders, list_spellings(names))
-    return _read_classes(place.resolve(names[0]))
+    return _read_classes(check_found(place.resolve(names[0]), roots))
 
 
 def _read_classes(file: str) -> dict[int, str]:

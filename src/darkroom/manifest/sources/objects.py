@@ -76,5 +76,6 @@ def make_corners(box: Any) -> Any:
     """Returns [xmin, ymin, xmax, ymax] of a box [x, y, width, height]; the box if it is not one."""
     if isinstance(box, list) and len(box) == 4 and all(isinstance(n, int | float) for n in box):
         x, y, width, height = box
-        return [x, y, x + width, y + height]
+        with suppress(OverflowError):  # a whole number that no float holds
+            return [x, y, x + width, y + height]
     return box

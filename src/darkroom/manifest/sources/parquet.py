@@ -30,8 +30,7 @@ class ParquetSource(Source):
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._state = SourceState(path)
-        with _report_damage(path), storage.open_read(path) as file:
-            arrow = pq.ParquetFile(file).schema_arrow
+        arrow = read_arrow_schema(path)
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
         self.schema = columns.find_schema(names, arrow_kinds(arrow))
         if looked_at := list_looked_at(self.schema):
@@ -53,6 +52,17 @@ class ParquetSource(Source):
                     row += 1
                     yield make_row(row, values, self.schema)
         self._state.check()
+
+
+def read_arrow_schema(path: str) -> pa.Schema:
+    """Returns the columns of a Parquet file.
+
+    Raises:
+        DataError: It is not one, or it is damaged.
+        OSError: It cannot be read.
+    """
+    with _report_damage(path), storage.open_read(path) as file:
+        return pq.read_schema(file)
 
 
 def _report_damage(path: str) -> AbstractContextManager[None]:

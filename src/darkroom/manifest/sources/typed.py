@@ -28,7 +28,7 @@ _TEXT = (str, int)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL, Kind.LABEL_MARK)
 _WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.LABEL_MARK, Kind.STRING_LABEL, Kind.ID)
 # From here on, the digits of a float say nothing.
-_TOO_LARGE = float(1 << 63)
+_TOO_LARGE = float(1 << 53)
 # What Python writes for an object that has no readable text: another one in every run.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 

@@ -26,7 +26,14 @@ from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
 from darkroom.targets.boxes.object_type import FIELDS, SIDES
 from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
 from darkroom.targets.description import Filter, Shape
-from darkroom.targets.form import NONE_OF_THESE, ORIENTATIONS, REJECT_EMPTY, UPRIGHT, Form
+from darkroom.targets.form import (
+    MAX_OBJECTS,
+    NONE_OF_THESE,
+    ORIENTATIONS,
+    REJECT_EMPTY,
+    UPRIGHT,
+    Form,
+)
 from darkroom.targets.geometry import Matrix, Placement
 from darkroom.targets.kind import Kind, Lost, Parsed, Placed
 from darkroom.targets.label.kind import parse_label
@@ -339,6 +346,9 @@ def _read(cell: Any, form: Form) -> dict[str, Any] | None:
         return {"objects": []} if form.empty == NONE_OF_THESE else None
     if not isinstance(cell, dict) or not isinstance(cell.get("objects"), list):
         raise RejectError("bad_value", f"expected a list of objects, got {cell!r:.80}")
+    if (number := len(cell["objects"])) > MAX_OBJECTS:
+        problem = f"it has {number:,} objects, and an image at most {MAX_OBJECTS:,}"
+        raise RejectError("bad_annotation", problem)
     return cell
 
 
