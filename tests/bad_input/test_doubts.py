@@ -378,6 +378,47 @@ def test_lists_of_which_some_are_named_after_splits_are_in_doubt(read, lists):
     )
 
 
+@pytest.mark.fault(
+    94,
+    "boxes in columns that darkroom does not read, as `bbox` or `left`, beside a label",
+    "features, with a line that says so",
+    code="`box_columns`",
+    hint="write xmin, ymin, xmax and ymax, or `--accept box_columns`",
+)
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [
+        ("bbox", '"[10, 12, 20, 30]"'),
+        ("x,y,width,height", "10,12,20,30"),
+        ("left,top,right,bottom", "10,12,30,42"),
+        ("XMin,YMin,Width,Height", "10,12,20,30"),
+    ],
+)
+def test_boxes_of_other_names_are_features_with_a_line(read, names, cells):
+    text = f"image,label,{names}\na.png,cat,{cells}\nb.png,dog,{cells}\n"
+    assert read(text)[1] == ["box_columns"]
+    assert read(text, accept=("box_columns",))[1] == []
+
+
+@pytest.mark.fault(
+    94,
+    "boxes in a CSV without header, or with unknown names",
+    "refused, with the names that are read",
+    code="exit 1",
+)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a.png,1,2,30,40,cat\nb.png,,,,,\n", "image_uri,xmin,ymin,xmax,ymax,label"),
+        ("a.png,cat,0.1,0.2,0.3,0.4\n", "image_uri,xmin,ymin,xmax,ymax,label"),
+        ('image_id,w,h,bbox\na,80,60,"[1.0, 10.0, 20.0, 30.0]"\n', "These seem to be boxes"),
+        ("ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/0c,0.1,0.5,0.2,0.6\n", "seem to be boxes"),
+    ],
+)
+def test_boxes_without_names_that_are_known_are_told(refuse, text, said):
+    assert said in refuse(text).hint
+
+
 def test_a_column_of_splits_is_asked_before_the_names_of_lists(plan, lists, tmp_path):
     for split in ("train", "val"):
         (tmp_path / f"{split}.csv").write_text(f"image,split\n{split}.png,test\n{split}2.png,\n")

@@ -323,22 +323,6 @@ def test_each_example_of_the_guide_is_a_source(plan, photos, lines, options):
     assert not found.rejects
 
 
-def test_a_frame_with_a_row_for_each_box_is_told_to_be_a_csv(plan, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = [("a.jpg", 80, 60, "cat", 1, 2, 3, 4), ("a.jpg", 80, 60, "dog", 5, 6, 7, 8)]
-    names = ["filename", "width", "height", "class", "xmin", "ymin", "xmax", "ymax"]
-    df = pd.DataFrame([*rows, ("b.jpg", 80, 60, "cat", 1, 2, 3, 4)], columns=names)
-    Path("a.jpg").touch()
-    with pytest.raises(DataError, match="a row for each box") as caught:
-        plan(df, {})
-    exec(re.search(r"df\.to_csv\(.*?\)", caught.value.hint)[0], {"df": df})
-    found = plan(tmp_path / "boxes.csv", {}).labels
-    assert [each["label"] for each in found["a.jpg"]["objects"]] == ["cat", "dog"]
-    # One box an image may be further columns, as it was.
-    assert plan(df[1:], {}).labels == {"a.jpg": "dog", "b.jpg": "cat"}
-    assert plan(df[::2], {"merge_rows": "first"}).labels == {"a.jpg": "cat", "b.jpg": "cat"}
-
-
 @pytest.mark.parametrize("form", ["frame", "parquet", "jsonl", "csv"])
 @pytest.mark.parametrize("name", ["annotations", "ground_truth"])
 def test_boxes_in_a_column_of_another_name_are_not_lost(plan, tmp_path, form, name):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.errors import DataError, UsageError
@@ -75,6 +75,68 @@ KNOWN_NAMES = {
 }
 
 
+# Of boxes, in rows for one object each.
+_CORNERS = ("xmin ymin xmax ymax", "x_min y_min x_max y_max", "x1 y1 x2 y2")
+_SIZES = ("width height", "image_width image_height")
+# Names that tools give to boxes which are read in no other way.
+_OTHER_BOXES = (
+    *("bbox", "boxes", "region_shape_attributes"),
+    *("x y width height", "x y w h", "left top right bottom", "left top width height"),
+    *("xmin ymin width height", "x_min y_min width height"),
+)
+
+
+class ObjectColumns(NamedTuple):
+    """The names of the columns of a table with a row for each object.
+
+    Attributes:
+        image: That of the path of the image.
+        split: That of the split; empty without one.
+        size: Those of width and height of the image; none without them.
+        label: That of the class.
+        box: Those of the numbers of the box.
+    """
+
+    image: str
+    split: str
+    size: tuple[str, ...]
+    label: str
+    box: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the image, and then those of the object, as AutoML has them in order."""
+        split = [(self.split, Kind.SPLIT)] if self.split else []
+        texts = [(name, Kind.STRING) for name in (*self.size, self.label, *self.box)]
+        return Schema((*split, (self.image, Kind.IMAGE), *texts), self)
+
+
+def find_object_columns(names: Sequence[str]) -> ObjectColumns | None:
+    """Returns the columns of a table with a row for each object, by their names; None for others.
+
+    Those of the size and of the split may be absent.
+    """
+    image = _find_together(names, *KNOWN_NAMES[Kind.IMAGE], "image_id")
+    label = _find_together(names, *KNOWN_NAMES[Kind.STRING_LABEL], "class_name")
+    box = _find_together(names, *_CORNERS)
+    if not (image and label and box):
+        return None
+    split = "".join(_find_together(names, *KNOWN_NAMES[Kind.SPLIT]))
+    return ObjectColumns(image[0], split, _find_together(names, *_SIZES), label[0], box)
+
+
+def find_boxes(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the columns that seem to have boxes of objects, by their names; none if none do."""
+    return _find_together(names, *_CORNERS, *_OTHER_BOXES)
+
+
+def _find_together(names: Sequence[str], *choices: str) -> tuple[str, ...]:
+    """Returns the columns of the first choice of names that are all there; none for none."""
+    known = {name.strip().lower(): name for name in reversed(names)}
+    found = (choice.split() for choice in choices if known.keys() >= {*choice.split()})
+    return tuple(known[name] for name in next(found, ()))
+
+
 @dataclass(frozen=True)
 class Schema:
     """The kind of every column, in the order of the source.
@@ -82,9 +144,11 @@ class Schema:
     Attributes:
         columns: Pairs of column name and kind. At most one column each is the split, the image,
             the label, the id and the span.
+        objects: What the columns have where each row is one object.
     """
 
     columns: tuple[tuple[str, Kind], ...]
+    objects: ObjectColumns | None = None
 
     def __post_init__(self) -> None:
         """Checks the columns.
@@ -354,6 +418,9 @@ class Columns:
             DataError: A column is missing or there twice, or no column has images.
             UsageError: An image would be labelled in two ways.
         """
+        if self == Columns() and (found := find_object_columns(names)):
+            _check_unique(names)
+            return found.schema
         schema = self.schema or infer_schema(names, kinds)
         check_columns(schema, names)
         targets = self.named_targets

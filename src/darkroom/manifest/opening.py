@@ -7,26 +7,16 @@ import re
 from collections.abc import Sequence
 
 from darkroom import storage
-from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Columns, Kind
+from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Kind
 from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import SPAN_MARK, AnySource, Source, find_sources
-from darkroom.manifest.sources.csv import CsvSource
-from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
+from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import (
-    JSON_LINES_ENDINGS,
-    find_form,
-    find_object_columns,
-    name_form,
-    read_evidence,
-)
-from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.sources.parquet import ParquetSource
-from darkroom.options.manifest import ManifestOptions, parse_source_encoding
-from darkroom.options.source import AUTO_FORMAT, FORMATS, REFUSE_MERGE
-
-_LIST_ENDINGS = (".csv", *JSON_LINES_ENDINGS, ".parquet")
+from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.lists import LIST_ENDINGS, find_ending, open_list
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import AUTO_FORMAT, FORMATS
 
 
 def open_sources(source: AnySource, options: ManifestOptions | None = None) -> list[Source]:
@@ -44,12 +34,14 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
     """
     options = options or ManifestOptions()
     if is_dataframe(source):
-        _check_one_row(source, options)
-        return [DataFrameSource(source, options.columns)]
+        return [_join_objects(DataFrameSource(source, options.columns), options)]
     if not isinstance(source, str | os.PathLike):
+        package, name = type(source).__module__.partition(".")[0], type(source).__name__
         raise UsageError(
-            f"The source is of type {type(source).__name__}, expected a path or a DataFrame.",
-            "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
+            f"The source is of type {f'{package}.{name}'.removeprefix('builtins.')}, expected a "
+            "path or a DataFrame of pandas.",
+            "Give the path of a CSV, JSONL or Parquet file, or of a folder of images. Other "
+            "DataFrames have .to_pandas().",
         )
     sources = [_open(path, options) for path in find_sources(source)]
     _check_alike(sources)
@@ -69,16 +61,13 @@ def _name_splits(sources: Sequence[Source]) -> None:
             each.split = split
 
 
-def _check_one_row(frame: DataFrame, options: ManifestOptions) -> None:
-    """Checks that a DataFrame has not a row for each box, where nothing says what that means."""
-    found = find_object_columns(names := [*map(str, frame.columns)])
-    if not found or options.columns != Columns() or options.merge_rows != REFUSE_MERGE:
-        return
-    if len({*map(str, frame.iloc[:, names.index(found["image"])])}) < len(frame):
-        raise DataError(
-            "The DataFrame has a row for each box, and an image in several rows.",
-            'Write it as a CSV, and convert that: df.to_csv("boxes.csv", index=False).',
-        )
+def _join_objects(table: Source, options: ManifestOptions) -> Source:
+    """Returns the reader of a table; of its images where it has a row for each object."""
+    if table.schema.objects is None:
+        return table
+    from darkroom.manifest.formats.object_rows import ObjectRows
+
+    return ObjectRows(table, table.schema.objects, options)
 
 
 def _read_span(pattern: str, path: str) -> int:
@@ -119,8 +108,8 @@ def _open(path: str, options: ManifestOptions) -> Source:
 
     An error names the known form that it has.
     """
-    ending, columns = os.path.splitext(path)[1].lower(), options.columns
-    if ending in _LIST_ENDINGS and os.path.isdir(storage.local_path(path)):
+    ending = find_ending(path)
+    if ending in LIST_ENDINGS and os.path.isdir(storage.local_path(path)):
         raise UsageError(
             f"{path} is a folder, and its name ends as that of a list.",
             "Give the lists in it by a pattern, or rename a folder of images.",
@@ -130,14 +119,10 @@ def _open(path: str, options: ManifestOptions) -> Source:
         from darkroom.manifest.formats import open_format
 
         return open_format(name, path, options)
-    if ending in (".csv", *JSON_LINES_ENDINGS):
-        with name_form(path):
-            opened = CsvSource if ending == ".csv" else JsonlSource
-            return opened(path, columns, parse_source_encoding(options.source_encoding))
-    if ending == ".parquet":
-        return ParquetSource(path, columns)
+    if ending in LIST_ENDINGS:
+        return _join_objects(open_list(path, options), options)
     if storage.is_folder(path):
-        return FolderSource(path, columns, options.subfolders, options.accept)
+        return FolderSource(path, options.columns, options.subfolders, options.accept)
     if ending in (".tsv", ".tab"):
         raise UsageError(
             f"{path} is separated by tabs, not by commas.",
@@ -150,7 +135,7 @@ def _open(path: str, options: ManifestOptions) -> Source:
         f"{path} is {form.name}." if form else f"The kind of the source {path} is unknown.",
         form.format_advice(path)
         if form
-        else f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, a DataFrame, and annotations "
+        else f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, a DataFrame, and annotations "
         f"of boxes ({formats}). If it is one of these, name it with --format (format= in Python). "
         "Unpack an archive first.",
     )
@@ -160,11 +145,11 @@ def _find_format(path: str, options: ManifestOptions) -> str:
     """Returns the name of the format of annotations; empty for a list, or a folder of images."""
     if options.format != AUTO_FORMAT:
         return options.format
-    ending = os.path.splitext(path)[1].lower()
+    ending = find_ending(path)
     # Who names the columns has a list.
     if options.schema is not None or ending == ".parquet":
         return ""
-    if ending not in _LIST_ENDINGS and storage.is_folder(path):
+    if ending not in LIST_ENDINGS and storage.is_folder(path):
         from darkroom.manifest.formats import find_layout
 
         return find_layout(path)

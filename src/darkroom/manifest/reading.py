@@ -24,12 +24,13 @@ from darkroom.dataset.read_as import (
     ReadAs,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Schema, find_boxes
 from darkroom.dataset.splits import list_below, mention_split, parse_split
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.layouts import doubt_splits, list_parts
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import (
+    BOX_COLUMNS,
     NUMBER_ORDER,
     ONE_CLASS,
     SIMILAR_LABELS,
@@ -137,10 +138,18 @@ def _name_numbering(
 def _doubt_columns(
     connection: duckdb.DuckDBPyConnection, schema: Schema, splits: str, options: ManifestOptions
 ) -> Iterator[Doubt]:
-    """Yields a doubt for each column that may have the splits and is a feature."""
-    kinds = (ColumnKind.STRING, ColumnKind.INTEGER, ColumnKind.FLOAT)
-    names = [name for name, kind in schema.inputs if kind in kinds]
-    if options.schema is not None or SPLIT_COLUMN in options.accept:
+    """Yields a doubt for columns that may have boxes or splits, and are features."""
+    names = [name for name, _ in schema.inputs]
+    if options.schema is not None:
+        return
+    if boxes := find_boxes(names):
+        yield Doubt(
+            BOX_COLUMNS,
+            f"Columns that seem to have boxes are features: {', '.join(boxes)}.",
+            "To read boxes, write the columns xmin, ymin, xmax and ymax in pixels, or a column "
+            f"objects. If they are features: --accept {BOX_COLUMNS} (accept= in Python).",
+        )
+    if SPLIT_COLUMN in options.accept:
         return
     first = [name for name, _ in _find_split_columns(connection, names, _FIRST_ROWS)]
     for name, texts in _find_split_columns(connection, first):

@@ -29,6 +29,7 @@ from darkroom.dataset.rejects import (
     write_rejects,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
+from darkroom.dataset.schema import find_boxes
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
@@ -43,7 +44,7 @@ from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, Source
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import OTHER_BOXES, has_boxes
+from darkroom.manifest.sources.forms import OTHER_BOXES
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
 from darkroom.manifest.table import (
@@ -407,7 +408,7 @@ class _Rows:
                 f"Rows {min(rows)} and {max(rows)} name the same image, and further columns "
                 "differ. One record is made of an image, so the values of "
                 f"{format_count(count, 'row')} would be lost.",
-                OTHER_BOXES if has_boxes(name for name, _ in self._schema.inputs) else hint,
+                OTHER_BOXES if find_boxes([name for name, _ in self._schema.inputs]) else hint,
             )
         return int(count)
 

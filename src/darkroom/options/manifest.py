@@ -69,7 +69,7 @@ class ManifestOptions(RowFields):
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
         if self.box_orientation is not None:
             check_choice("box_orientation", self.box_orientation, ORIENTATIONS)
-        check_known(self.accept, DOUBTS, "There is no doubt")
+        check_known(self.accept, DOUBTS, "There is no doubt named")
         check_flag("stratify", self.stratify)
         if self.folds is not None:
             check_count("folds", self.folds, 2, 100)

@@ -18,11 +18,12 @@ REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
-SPLIT_NAMES = "split_names"
+SPLIT_NAMES, BOX_COLUMNS = "split_names", "box_columns"
 POLYGON_BOXES = "polygon_boxes"
 DOUBTS = (
     SPLIT_COLUMN,
     SPLIT_NAMES,
+    BOX_COLUMNS,
     FIRST_LINE,
     NUMBER_ORDER,
     SPLIT_CLASS,

@@ -4,6 +4,7 @@ import pytest
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
+from darkroom.manifest.formats.object_rows import ObjectRows
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.sources.base import BadRow
 from darkroom.manifest.sources.csv import CsvSource
@@ -11,6 +12,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import Form
 
+FORM = Form(("objects",), has_types=False)
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax"
 
 
@@ -58,6 +60,34 @@ def test_rows_of_an_image_are_its_objects_wherever_they_are(read):
     assert (second["width"], second["height"]) == (None, None)
     assert [each["id"] for each in first["objects"]] == ["in row 1", "in row 3"]
     assert source.read_as.describe_form().startswith("CSV with a row for each object in UTF-8, hea")
+
+
+@pytest.mark.parametrize(
+    "form", ["sep=,", "# exported", "A title", "utf-16", "parquet", "jsonl", "frame"]
+)
+def test_the_same_table_has_the_same_objects_in_every_form(read, tmp_path, form):
+    pd = pytest.importorskip("pandas")
+    rows = "a.jpg,640,480,cat,1,2,30,40", "b.jpg,,,,,,,", "a.jpg,640,480,dog,5.5,6,7,8"
+    plain = read(HEADER, *rows)
+    frame = pd.read_csv(plain.name)
+    if form in ("parquet", "jsonl"):
+        path = tmp_path / f"table.{form}"
+        lines = {"orient": "records", "lines": True}
+        frame.to_parquet(path) if form == "parquet" else frame.to_json(path, **lines)
+    elif form == "utf-16":
+        path = tmp_path / "other.csv"
+        path.write_text("\n".join((HEADER, *rows)), encoding="utf-16")
+    else:
+        path = tmp_path / "other.csv"
+        path.write_text("\n".join((form, HEADER, *rows)))
+    if form == "frame":
+        path = frame.assign(filename=[f"{tmp_path}/{name}" for name in frame["filename"]])
+    encoding = "utf-16" if form == "utf-16" else "utf-8"
+    (source,) = open_sources(path, ManifestOptions(source_encoding=encoding))
+    assert isinstance(source, ObjectRows)
+    found = {row.values[0].rpartition("/")[2]: row.values[1] for row in source.rows()}
+    for name, value in ((row.values[0], row.values[1]) for row in plain.rows()):
+        assert KIND.parse([found[name]], FORM) == KIND.parse([value], FORM)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +212,7 @@ def test_files_with_faults_are_refused(read, tmp_path):
         read(f"{HEADER},xmin", f"{row},1")
     with pytest.raises(DataError, match="does not have the columns of boxes"):
         read("image,label", "a.jpg,cat", format="tf_csv")
-    with pytest.raises(DataError, match="does not have the columns of boxes"):
+    with pytest.raises(DataError, match="is empty"):
         read("", format="tf_csv")
 
 

@@ -75,6 +75,17 @@ def test_the_layout_of_voc(write, read):
     assert source.read_as.remarks == ("the smallest corner is 1, and the first pixel 0",)
 
 
+def test_annotations_that_labelimg_has_checked_are_known(write, read):
+    checked = make_annotation("cat").replace("<annotation>", '<annotation verified="yes">')
+    write({"a.jpg": "", "a.xml": checked, "b.jpg": "", "b.xml": make_annotation("dog")})
+    source, rows = read()
+    assert isinstance(source, VocSource)
+    assert [[each["label"] for each in row["objects"]["objects"]] for row in rows] == [
+        ["cat"],
+        ["dog"],
+    ]
+
+
 def test_trainval_alone_does_not_say_the_split(write, read):
     write(
         {

@@ -138,6 +138,18 @@ def test_a_list_of_hugging_face_has_corner_and_size_and_numbers_as_text(tmp_path
     assert list_objects(source) == [{**size, "objects": each} for each in expected]
 
 
+def test_a_list_of_hugging_face_may_have_an_object_for_each_box(tmp_path):
+    pairs = zip(HUGGING_FACE["bbox"], HUGGING_FACE["categories"], strict=True)
+    objects = [{"bbox": box, "category": name, "area": 1} for box, name in pairs]
+    rows = {"file_name": "a.png", "objects": objects}, {"file_name": "b.png", "objects": []}
+    first, second = list_objects(write_lines(tmp_path / "metadata.jsonl", *rows))
+    assert first["objects"] == [
+        {"label": "0", "box": [302.0, 109.0, 375.0, 161.0], "area": 1},
+        {"label": "mask", "box": [1, 2, 4, 6], "area": 1},
+    ]
+    assert (first["width"], first["orientation"], second) == (None, None, [])
+
+
 def test_a_csv_has_json_in_its_cells(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"file_name": ["a.png", "b.png", "c.png"]})

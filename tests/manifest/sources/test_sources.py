@@ -88,7 +88,7 @@ def test_a_source_of_unknown_kind_is_an_error(tmp_path):
         UsageError, match=r"photos\.csv is a folder, and its name ends as that of a"
     ):
         open_sources(tmp_path / "photos.csv")
-    with pytest.raises(UsageError, match="The source is of type list"):
+    with pytest.raises(UsageError, match="The source is of type list, expected"):
         open_sources(["a.jpg"])
 
 

@@ -10,7 +10,7 @@ from darkroom.errors import UsageError
 from darkroom.manifest.formats import coco, voc, yolo
 from darkroom.manifest.formats.hugging_face import ImageFolderSource, is_image_folder
 from darkroom.manifest.formats.label_studio import LabelStudioSource
-from darkroom.manifest.formats.object_rows import AutoMLSource, TutorialSource
+from darkroom.manifest.formats.object_rows import AutoMLSource, open_object_rows
 from darkroom.manifest.formats.vertex import VertexSource
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
@@ -34,7 +34,7 @@ class Format(NamedTuple):
 # By their names in `--format`. Files are known by their content: `manifest/sources/forms.py`.
 FORMATS: Mapping[str, Format] = {
     "coco": Format(coco.CocoSource, coco.is_layout),
-    "tf_csv": Format(TutorialSource, takes="a file"),
+    "tf_csv": Format(open_object_rows, takes="a file"),
     "vertex": Format(VertexSource, takes="a file"),
     "automl": Format(AutoMLSource, takes="a file"),
     "label_studio": Format(LabelStudioSource, takes="a file"),

@@ -18,12 +18,11 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.forms import read_evidence
-from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.sources.parquet import ParquetSource, read_arrow_schema
+from darkroom.manifest.sources.lists import open_list
+from darkroom.manifest.sources.parquet import read_arrow_schema
 from darkroom.manifest.sources.roots import check_found, list_roots
-from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.uris import has_scheme
 
 _OBJECTS = "objects"
@@ -47,7 +46,7 @@ class ImageFolderSource(Source):
                 f"{path} has no list of Hugging Face.", f"Expected one of {', '.join(_LISTS)}."
             )
         roots = list_roots(path, options) if is_folder else ()
-        self._lists = [_open_list(check_found(each, roots), options) for each in paths]
+        self._lists = [open_list(check_found(each, roots), options) for each in paths]
         first = self._lists[0]
         if odd := [
             each for each in self._lists if {*each.schema.columns} != {*first.schema.columns}
@@ -113,10 +112,3 @@ def _has_objects(path: str) -> bool:
         return _OBJECTS in read_arrow_schema(path).names
     found = read_evidence(path)
     return _OBJECTS in (found.header if path.endswith(".csv") else found.keys)
-
-
-def _open_list(path: str, options: ManifestOptions) -> Source:
-    if path.endswith(".parquet"):
-        return ParquetSource(path, options.columns)
-    opened = CsvSource if path.endswith(".csv") else JsonlSource
-    return opened(path, options.columns, parse_source_encoding(options.source_encoding))

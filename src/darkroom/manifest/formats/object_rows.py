@@ -1,6 +1,6 @@
-"""CSV with a row for each object: of the tutorials of TensorFlow, and of AutoML and Vertex AI.
+"""Tables with a row for each object: of the tutorials of TensorFlow, and of AutoML and Vertex AI.
 
-Rows of an image may be anywhere in the file, so all are read before its first image is complete.
+Rows of an image may be anywhere in a table, so all are read before its first image is complete.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from darkroom.dataset.schema import Columns, Kind, Schema
+from darkroom.dataset.schema import Columns, ObjectColumns
 from darkroom.dataset.splits import mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import (
@@ -23,17 +23,16 @@ from darkroom.manifest.formats.base import (
     place_in,
 )
 from darkroom.manifest.formats.places import find_images
-from darkroom.manifest.sources.base import BadRow
+from darkroom.manifest.sources.base import BadRow, Source
 from darkroom.manifest.sources.csv import CsvSource
-from darkroom.manifest.sources.forms import find_object_columns, split_header
-from darkroom.manifest.sources.text import TextFile
+from darkroom.manifest.sources.lists import open_list
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
 
 _SAMPLE_ROWS = 100
 # Of cells in the one text that an object is until its image is complete: it takes a fifth of the
 # memory of its cells. No cell has this character.
 _SEPARATOR = "\0"
-_NO_SIZE = ("", "0")
+_NO_SIZE = ("", "0", "0.0")
 _VERTICES = ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4")
 # Of shares of the image: they are rounded.
 _TOLERANCE = 1e-6
@@ -42,53 +41,34 @@ _TOLERANCE = 1e-6
 _Rows = dict[tuple[str, ...], list[str | Fault]]
 
 
-class _Layout(NamedTuple):
-    """The names of the columns of a CSV.
-
-    Attributes:
-        image: That of the path of the image.
-        split: That of the split; empty without one.
-        size: Those of width and height of the image; none without them.
-        label: That of the class.
-        box: Those of the numbers of the box.
-    """
-
-    image: str
-    split: str
-    size: tuple[str, ...]
-    label: str
-    box: tuple[str, ...]
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the image, and then those of the object, as AutoML has them in order."""
-        split = [(self.split, Kind.SPLIT)] if self.split else []
-        texts = [(name, Kind.STRING) for name in (*self.size, self.label, *self.box)]
-        return Schema((*split, (self.image, Kind.IMAGE), *texts))
-
-
-class _ObjectRows(AnnotationSource):
-    """Reads a CSV with a row for each object; see `Source`.
+class ObjectRows(AnnotationSource):
+    """Reads a table with a row for each object, as of the tutorials of TensorFlow; see `Source`.
 
     Rows that name one image, its split and its size are of that image. A row without class and box
     has an image without objects. Rows of a path that differ in split or size contradict each other,
     and so are rows of several images.
+
+    Args:
+        table: The reader of its rows.
+        layout: What its columns have.
+        options: How it is read.
     """
 
     has_types = False
 
-    def __init__(self, path: str, layout: _Layout, options: ManifestOptions) -> None:
-        self._layout = layout
-        encoding = parse_source_encoding(options.source_encoding)
-        self._table = CsvSource(path, Columns(layout.schema), encoding)
+    def __init__(self, table: Source, layout: ObjectColumns, options: ManifestOptions) -> None:
+        self._table, self._layout = table, layout
         # The split, if there is one, is before the image, and the size of the image after it.
         self._image = int(bool(layout.split))
         first = islice(self._table.rows(), _SAMPLE_ROWS)
         names = [str(row.values[self._image]) for row in first if row.values]
-        named = mention_split(posixpath.basename(path))
+        named = mention_split(posixpath.basename(table.name))
+        # A DataFrame is in no folder.
+        path = table.name if table.identity_base else table.base
         base, self._spell = find_images(path, names, options.image_dir, named)
-        read_as = replace(self._table.read_as, form="CSV with a row for each object")
-        super().__init__(path, base, read_as, has_splits=bool(layout.split))
+        form = f"{table.read_as.form} with a row for each object"
+        read_as = replace(table.read_as, form=form)
+        super().__init__(table.name, base, read_as, has_splits=bool(layout.split))
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image, in the order of their first rows, and then rows without an image."""
@@ -135,25 +115,23 @@ class _ObjectRows(AnnotationSource):
         return {"box": [*box]}
 
 
-class TutorialSource(_ObjectRows):
-    """Reads the CSV of the tutorials of TensorFlow's Object Detection API.
+def open_object_rows(path: str, options: ManifestOptions) -> ObjectRows:
+    """Returns the reader of a list that has a row for each object.
 
-    Its header is `filename,width,height,class,xmin,ymin,xmax,ymax`, in any order.
+    Raises:
+        DataError: It does not have the columns for that.
     """
-
-    def __init__(self, path: str, options: ManifestOptions) -> None:
-        lines = TextFile(path, parse_source_encoding(options.source_encoding)).lines()
-        header = split_header(next(filter(str.strip, lines), ""))
-        found = find_object_columns(header)
-        if found is None:
-            raise DataError(
-                f"{path} does not have the columns of boxes: {header!r:.200}.",
-                "Expected filename, class, xmin, ymin, xmax and ymax in its first line.",
-            )
-        super().__init__(path, _Layout(**found), options)
+    table = open_list(path, replace(options, schema=None))
+    if table.schema.objects is None:
+        names = [*dict(table.schema.columns), *table.read_as.unread]
+        raise DataError(
+            f"{path} does not have the columns of boxes: {names!r:.200}.",
+            "Expected filename, class, xmin, ymin, xmax and ymax.",
+        )
+    return ObjectRows(table, table.schema.objects, options)
 
 
-class AutoMLSource(_ObjectRows):
+class AutoMLSource(ObjectRows):
     """Reads the CSV with boxes of AutoML and Vertex AI, which has no header.
 
     A row is `ml_use,uri,label,x1,y1,x2,y2,x3,y3,x4,y4`, in shares of the image. The second and the
@@ -161,8 +139,9 @@ class AutoMLSource(_ObjectRows):
     """
 
     def __init__(self, path: str, options: ManifestOptions) -> None:
-        layout = _Layout("image_uri", "ml_use", (), "label", _VERTICES)
-        super().__init__(path, layout, options)
+        layout = ObjectColumns("image_uri", "ml_use", (), "label", _VERTICES)
+        encoding = parse_source_encoding(options.source_encoding)
+        super().__init__(CsvSource(path, Columns(layout.schema), encoding), layout, options)
 
     def _find_size(self, cells: Sequence[str]) -> tuple[Any, Any]:
         return 1, 1

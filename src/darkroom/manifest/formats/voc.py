@@ -27,7 +27,7 @@ from darkroom.manifest.formats.voc_files import (
     read_splits,
 )
 from darkroom.manifest.sources.folder import is_image_name
-from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.sources.forms import MAX_FILES, is_voc, read_evidence
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
@@ -156,6 +156,7 @@ def is_layout(folder: str, names: Sequence[str]) -> bool:
     inside = [name for name in names if name in _USUAL_FOLDERS or find_split(name)]
     for place in (folder, *(storage.join(folder, name) for name in inside)):
         files = [name for name in storage.list_folder(place) if name.lower().endswith(_ENDING)]
-        if files and "<annotation>" in read_evidence(storage.join(place, files[0])).text:
+        found = (read_evidence(storage.join(place, name)) for name in files[:MAX_FILES])
+        if any(map(is_voc, found)):
             return True
     return False

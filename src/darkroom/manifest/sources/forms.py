@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +17,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset.schema import KNOWN_NAMES, Kind
 from darkroom.errors import DataError
 
 _SAMPLE_BYTES = 1 << 16
 # So many files of a folder are looked into.
-_MAX_FILES = 8
+MAX_FILES = 8
 _ENDINGS = (".json", ".xml", ".yaml", ".yml", ".txt")
 _METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
@@ -33,8 +32,6 @@ _YOLO_LINE = re.compile(r"\d+(\s+-?\d+(\.\d+)?([eE]-?\d+)?){4,}")
 _YOLO_SETTING = re.compile(r"(names|nc):|names *=")
 # Split, path, label, and the corners of a box, of which some may be left out.
 _AUTOML_LINE = re.compile(r"[^,]*,[^,]+,[^,]*(,\s*(-?\d*\.?\d+([eE]-?\d+)?)?\s*){8}")
-_CORNERS = ("xmin ymin xmax ymax", "x_min y_min x_max y_max", "x1 y1 x2 y2")
-_BOXES = (*_CORNERS, "bbox", "boxes")
 OTHER_BOXES = (
     "These seem to be boxes. Write them into a column objects, or as one of the forms in "
     "docs/guides/boxes.md. To use the classes alone, write a CSV with the columns image_uri and "
@@ -142,9 +139,16 @@ _ROWS = '  rows = [json.loads(line) for line in open("{path}")]\n'
 
 
 _COCO = KnownForm("a file of annotations of COCO", _is_coco, format="coco")
+
+
+def is_voc(found: Evidence) -> bool:
+    """Tells whether a file is an annotation of Pascal VOC; labelImg writes attributes into it."""
+    return re.search(r"<annotation[\s>]", found.text) is not None
+
+
 _VOC = KnownForm(
     "an annotation of Pascal VOC",
-    lambda found: "<annotation>" in found.text,
+    is_voc,
     "Convert the folder that has it and the images: darkroom convert FOLDER --format voc",
 )
 _CVAT = KnownForm(
@@ -207,11 +211,6 @@ KNOWN_FORMS = (
     ),
     KnownForm("an import file of AutoML with boxes", _is_automl, format="automl"),
     KnownForm(
-        "a CSV with a row for each object",
-        lambda found: find_object_columns(found.header) is not None,
-        format="tf_csv",
-    ),
-    KnownForm(
         "a manifest of SageMaker with classes",
         lambda found: {"source-ref", "class-name"} <= found.keys,
         f"Write its lines flat:\n{_ROWS}"
@@ -247,40 +246,6 @@ def split_header(line: str) -> list[str]:
     return []
 
 
-def find_object_columns(names: Sequence[str]) -> dict[str, Any] | None:
-    """Returns the columns of a CSV with a row for each object, by what they have; None for another.
-
-    Those of the size and of the split may be absent.
-
-    Args:
-        names: The names in its header.
-    """
-    known = {name.strip().lower(): name for name in reversed(names)}
-
-    def find(*choices: str) -> list[tuple[str, ...]]:
-        found = (choice.split() for choice in choices)
-        return [tuple(map(known.__getitem__, each)) for each in found if {*each} <= known.keys()]
-
-    images = find(*KNOWN_NAMES[Kind.IMAGE], "image_id")
-    labels = find(*KNOWN_NAMES[Kind.STRING_LABEL], "class_name")
-    boxes = find(*_CORNERS)
-    if not (images and labels and boxes):
-        return None
-    return {
-        "image": images[0][0],
-        "split": next((name for (name,) in find(*KNOWN_NAMES[Kind.SPLIT])), ""),
-        "size": next(iter(find("width height", "image_width image_height")), ()),
-        "label": labels[0][0],
-        "box": boxes[0],
-    }
-
-
-def has_boxes(names: Iterable[str]) -> bool:
-    """Tells whether columns have boxes of objects."""
-    found = {name.strip().lower() for name in names}
-    return any(found.issuperset(boxes.split()) for boxes in _BOXES)
-
-
 def find_form(found: Evidence) -> KnownForm | None:
     """Returns the form that a source has; None for an unknown one."""
     return next((form for form in KNOWN_FORMS if form.is_it(found)), None)
@@ -300,7 +265,7 @@ def find_folder_form(folder: str, files: Iterable[str]) -> tuple[KnownForm, str]
     if lists := [path for path in paths if path.rpartition("/")[2] in _METADATA]:
         return _HUGGING_FACE, lists[0]
     by_ending = ([path for path in paths if path.lower().endswith(ending)] for ending in _ENDINGS)
-    for path in (path for found in by_ending for path in found[:_MAX_FILES]):
+    for path in (path for found in by_ending for path in found[:MAX_FILES]):
         form = find_form(read_evidence(path))
         if form in _IN_FOLDERS:
             return form, path

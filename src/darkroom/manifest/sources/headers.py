@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from darkroom.dataset import splits
-from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema
+from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
+from darkroom.manifest.sources.forms import OTHER_BOXES
 from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 
@@ -47,7 +48,9 @@ def find_header(records: Sequence[Sequence[str]], schema: Schema | None) -> Head
             kinds = _find_kinds(names)
             # After an image, a label could be called "image".
             is_alone = not place or (Kind.IMAGE in kinds and len(kinds) > num_images)
-            is_one = is_alone and is_header(records[place:])
+            is_one = find_object_columns(names) is not None or (
+                is_alone and is_header(records[place:])
+            )
         else:
             is_one = wanted.issubset(names)
         if is_one:
@@ -169,10 +172,25 @@ def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
     if split is not None:
         names[split] = "split"
     names[image] = "image_uri"
+    if _has_corners([columns[i] for i in rest if not names[i]]):
+        raise DataError(
+            f"The CSV has no header, and seems to have boxes: {list(records[0])}.",
+            "Add a header line, such as image_uri,xmin,ymin,xmax,ymax,label.",
+        )
     label = next((i for i in rest if not names[i] and not _is_index(columns[i])), None)
     if label is not None:
         names[label] = "label"
     return names
+
+
+def _has_corners(columns: Sequence[Sequence[str]]) -> bool:
+    """Tells whether columns are four numbers, one after the other, and a text."""
+    kinds = "".join("1" if _are_numbers(cells) else "t" for cells in columns if any(cells))
+    return "1111" in kinds and kinds.count("1") == 4 and "t" in kinds
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(cell.lstrip("-").replace(".", "", 1).isdecimal() for cell in cells if cell)
 
 
 def _check_first(records: Sequence[Sequence[str]], image: int) -> None:
@@ -185,10 +203,13 @@ def _check_first(records: Sequence[Sequence[str]], image: int) -> None:
     first = next(place for place, score in enumerate(scores) if score)
     header = records[first - 1] if first and all(scores[first:]) else ()
     if image < len(header) and header[image].strip():
+        hint = (
+            "Name the columns split, image_uri and label, or give their kinds: "
+            f'--columns \'{{"{header[image].strip()}": "image", ...}}\' (columns= in Python).'
+        )
         raise DataError(
             f"The CSV seems to have a header with unknown names: {list(header)}.",
-            "Name the columns split, image_uri and label, or give their kinds: "
-            f'--columns \'{{"{header[image].strip()}": "image", ...}}\' (columns= in Python).',
+            OTHER_BOXES if find_boxes(header) else hint,
         )
 
 

@@ -40,36 +40,45 @@ def as_objects(cell: Any) -> Any:
     """Returns a cell of objects as the kind of target takes it; None where nobody looked.
 
     Args:
-        cell: A list of objects, the columns of Hugging Face, what darkroom listed, or JSON text of
-            one of these. Anything else stays as it is, and is a fault when it is parsed.
+        cell: A list of objects, the objects or columns of Hugging Face, what darkroom listed, or
+            JSON text of one of these. Anything else stays as it is, and is a fault when it is
+            parsed.
     """
     if isinstance(cell, str):
         with suppress(ValueError, RecursionError):
             cell = json.loads(cell)
     if cell == "" or (isinstance(cell, float) and cell != cell):
         return None  # pandas writes missing values as NaN
-    return _read_columns(cell) if isinstance(cell, dict) and "bbox" in cell else cell
-
-
-def _read_columns(cell: dict[str, Any]) -> dict[str, Any]:
-    """Returns the objects of a list of Hugging Face: a column for each of their properties.
-
-    Boxes are as in COCO: the corner and the size in pixels. Returns the cell where the columns do
-    not go together.
-    """
-    number = len(cell["bbox"]) if isinstance(cell["bbox"], list) else -1
-    names = next((cell[name] for name in _CATEGORIES if name in cell), [None] * max(0, number))
-    columns = {"label": names, "box": cell["bbox"]}
-    columns |= {ours: cell[name] for name, ours in _FURTHER.items() if name in cell}
-    if any(not isinstance(each, list) or len(each) != number for each in columns.values()):
+    objects = _list_rows(cell) if isinstance(cell, dict) and "bbox" in cell else cell
+    # Ours have a box.
+    if not isinstance(objects, list) or (objects is cell and not any(map(_is_theirs, objects))):
         return cell
-    objects = [
+    frame = {"width": None, "height": None, "orientation": None}
+    return {**frame, "objects": [*map(_read_object, objects)]}
+
+
+def _list_rows(cell: dict[str, Any]) -> Any:
+    """Returns the objects of a column for each of their properties; the cell if they differ."""
+    columns = {name: cell[name] for name in ("bbox", *_CATEGORIES, *_FURTHER) if name in cell}
+    lengths = {len(each) if isinstance(each, list) else -1 for each in columns.values()}
+    if len(lengths) > 1 or lengths == {-1}:
+        return cell
+    return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
-    for each in objects:
-        each["label"] = None if each["label"] is None else str(each["label"])
-        each["box"] = make_corners(each["box"])
-    return {"width": None, "height": None, "orientation": None, "objects": objects}
+
+
+def _is_theirs(each: Any) -> bool:
+    return isinstance(each, dict) and "bbox" in each and "box" not in each
+
+
+def _read_object(each: Any) -> Any:
+    """Returns an object of Hugging Face, whose box is as in COCO: corner and size in pixels."""
+    if not isinstance(each, dict):
+        return each
+    label = next((each[name] for name in _CATEGORIES if name in each), None)
+    said = {"label": None if label is None else str(label), "box": make_corners(each.get("bbox"))}
+    return said | {ours: each[name] for name, ours in _FURTHER.items() if name in each}
 
 
 def make_corners(box: Any) -> Any:
