@@ -419,6 +419,23 @@ def test_boxes_without_names_that_are_known_are_told(refuse, text, said):
     assert said in refuse(text).hint
 
 
+@pytest.mark.fault(
+    93,
+    "a split in which no image has an object",
+    "its images are empty, with a line that says so",
+    code="`no_objects`",
+    hint="export it again, or `--accept no_objects`",
+)
+def test_a_split_without_objects_is_in_doubt(read):
+    cat = [{"label": "cat", "box": [1, 2, 3, 4]}]
+    rows = [("train", n, cat if n else []) for n in range(5)] + [("eval", n, []) for n in range(5)]
+    rows += [("test", n, None) for n in range(9)]
+    lines = [{"image": f"{split}{n}.png", "split": split, "objects": o} for split, n, o in rows]
+    text = "\n".join(map(json.dumps, lines))
+    assert read(text, "list.jsonl")[1] == ["no_objects"]
+    assert read(text, "list.jsonl", accept=("no_objects",))[1] == []
+
+
 def test_a_column_of_splits_is_asked_before_the_names_of_lists(plan, lists, tmp_path):
     for split in ("train", "val"):
         (tmp_path / f"{split}.csv").write_text(f"image,split\n{split}.png,test\n{split}2.png,\n")

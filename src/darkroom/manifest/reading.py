@@ -31,6 +31,7 @@ from darkroom.manifest.sources.layouts import doubt_splits, list_parts
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import (
     BOX_COLUMNS,
+    NO_OBJECTS,
     NUMBER_ORDER,
     ONE_CLASS,
     SIMILAR_LABELS,
@@ -46,6 +47,12 @@ _FIRST_ROWS = 1_000
 # A column of splits has few texts.
 _MOST_TEXTS = 50
 _TEXTS = "list(DISTINCT trim(struct_extract(extra, {name})::VARCHAR))"
+_EMPTY_SPLITS = """
+SELECT split, count(*) FROM staged WHERE label IS NOT NULL
+GROUP BY split HAVING max(len({objects})) = 0 AND count(*) >= {fewest} ORDER BY split
+"""
+# So many images without objects may be chance.
+_FEWEST_EMPTY = 5
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
@@ -87,6 +94,8 @@ def complete(
     doubts += _doubt_columns(connection, schema, splits, options)
     if labels in (SORTED_TEXT, OLD_MAP):
         doubts += _doubt_labels(kind, label_map, options)
+    if kind.objects is not None:
+        doubts += _doubt_empty(connection, kind.objects)
     return replace(
         found,
         columns={name: kind.value for name, kind in schema.columns},
@@ -188,6 +197,19 @@ def _find_split_columns(
         if 0 < len(texts) <= _MOST_TEXTS and (is_mark or all(map(mention_split, texts))):
             columns.append((name, texts))
     return columns
+
+
+def _doubt_empty(connection: duckdb.DuckDBPyConnection, objects: str) -> Iterator[Doubt]:
+    """Yields the doubt about splits in which people looked at images, and found nothing."""
+    query = _EMPTY_SPLITS.format(objects=objects.format(column="label"), fewest=_FEWEST_EMPTY)
+    if found := connection.execute(query).fetchall():
+        splits = " and ".join(f"the {count:,} images of {split}" for split, count in found)
+        yield Doubt(
+            NO_OBJECTS,
+            f"In {splits}, which people looked at, there is no object.",
+            "Look whether they were lost on the way, as in an export. If nothing is in the images: "
+            f"--accept {NO_OBJECTS} (accept= in Python).",
+        )
 
 
 def _doubt_labels(

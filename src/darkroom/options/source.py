@@ -19,7 +19,7 @@ SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_o
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
 SPLIT_NAMES, BOX_COLUMNS = "split_names", "box_columns"
-POLYGON_BOXES = "polygon_boxes"
+POLYGON_BOXES, NO_OBJECTS = "polygon_boxes", "no_objects"
 DOUBTS = (
     SPLIT_COLUMN,
     SPLIT_NAMES,
@@ -32,6 +32,7 @@ DOUBTS = (
     SIMILAR_LABELS,
     FIRST_CLASS,
     POLYGON_BOXES,
+    NO_OBJECTS,
 )
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 AUTO_FORMAT = "auto"

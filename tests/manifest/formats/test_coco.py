@@ -81,6 +81,14 @@ def test_an_image_without_annotations_has_none_and_may_have_its_size_as_text(wri
     assert said == {"width": "3264", "height": "2448", "orientation": None, "objects": []}
 
 
+def test_without_a_list_of_annotations_nobody_has_looked(write):
+    path = write(make_coco())
+    found = json.loads(path.read_text())
+    del found["annotations"]
+    path.write_text(json.dumps(found))
+    assert [said for _, said in read(path, format="coco")] == [None, None]
+
+
 def test_the_size_of_an_image_may_be_left_out_or_0(write):
     images = [{"id": 10, "file_name": "a.jpg"}, {**IMAGES[1], "height": 0}]
     for _, said in read(write(make_coco(images=images))):

@@ -195,11 +195,13 @@ class _CocoFile:
             objects.add(chunk)
         self._check_classes(objects.count_classes())
         found = objects.list_images()
+        # Without a list, as in image_info_test2017.json, nobody has looked.
+        is_annotated = "annotations" in self._json.parts
         for images in self._read_images():
             for image in images.good:
-                yield Annotated(
-                    self.place.resolve(image.file_name), self._split, _frame(image, next(found))
-                )
+                listed = next(found)
+                said = _frame(image, listed) if is_annotated else None
+                yield Annotated(self.place.resolve(image.file_name), self._split, said)
             for value, problem in images.bad:
                 yield self._reject(value, problem, next(found))
         for name in objects.list_unknown():
