@@ -18,7 +18,7 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
-from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.sources.forms import METADATA_FILES, read_evidence
 from darkroom.manifest.sources.lists import open_list
 from darkroom.manifest.sources.parquet import read_arrow_schema
 from darkroom.manifest.sources.roots import check_found, list_roots
@@ -26,7 +26,6 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.uris import has_scheme
 
 _OBJECTS = "objects"
-_LISTS = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 
 
 class ImageFolderSource(Source):
@@ -43,7 +42,8 @@ class ImageFolderSource(Source):
         paths = _find_lists(path, storage.list_folder(path)) if is_folder else [path]
         if not paths:
             raise DataError(
-                f"{path} has no list of Hugging Face.", f"Expected one of {', '.join(_LISTS)}."
+                f"{path} has no list of Hugging Face.",
+                f"Expected one of {', '.join(METADATA_FILES)}.",
             )
         roots = list_roots(path, options) if is_folder else ()
         self._lists = [open_list(check_found(each, roots), options) for each in paths]
@@ -103,7 +103,7 @@ def _find_lists(path: str, names: Sequence[str]) -> list[str]:
 
 
 def _pick(folder: str, names: Sequence[str]) -> list[str]:
-    return [storage.join(folder, name) for name in _LISTS if name in names][:1]
+    return [storage.join(folder, name) for name in METADATA_FILES if name in names][:1]
 
 
 def _has_objects(path: str) -> bool:

@@ -23,7 +23,7 @@ _SAMPLE_BYTES = 1 << 16
 # So many files of a folder are looked into.
 MAX_FILES = 8
 _ENDINGS = (".json", ".xml", ".yaml", ".yml", ".txt")
-_METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+METADATA_FILES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
 _OBJECT_LIST = re.compile(r'"(\w+)"\s*:\s*\[\s*[{\]]')
 # A class, and a box or the corners of a polygon.
@@ -56,8 +56,11 @@ class Evidence:
 
     @property
     def header(self) -> list[str]:
-        """The cells in its first line, as a CSV has them."""
-        return split_header(self.lines[0]) if self.lines else []
+        """The cells in its first line; none where that is not one of a CSV, as in UTF-16."""
+        with suppress(csv.Error):
+            cells = next(csv.reader(self.lines[:1], skipinitialspace=True), [])
+            return [name.strip() for name in cells]
+        return []
 
     @cached_property
     def lines(self) -> list[str]:
@@ -239,13 +242,6 @@ KNOWN_FORMS = (
 )
 
 
-def split_header(line: str) -> list[str]:
-    """Returns the cells of the first line of a CSV; none where it is not one, as in UTF-16."""
-    with suppress(csv.Error):
-        return [name.strip() for name in next(csv.reader([line], skipinitialspace=True), [])]
-    return []
-
-
 def find_form(found: Evidence) -> KnownForm | None:
     """Returns the form that a source has; None for an unknown one."""
     return next((form for form in KNOWN_FORMS if form.is_it(found)), None)
@@ -262,7 +258,7 @@ def find_folder_form(folder: str, files: Iterable[str]) -> tuple[KnownForm, str]
         OSError: A file cannot be read.
     """
     paths = [storage.join(folder, name) for name in files]
-    if lists := [path for path in paths if path.rpartition("/")[2] in _METADATA]:
+    if lists := [path for path in paths if path.rpartition("/")[2] in METADATA_FILES]:
         return _HUGGING_FACE, lists[0]
     by_ending = ([path for path in paths if path.lower().endswith(ending)] for ending in _ENDINGS)
     for path in (path for found in by_ending for path in found[:MAX_FILES]):
