@@ -31,7 +31,7 @@ from darkroom.manifest.formats.coco_objects import (
 )
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.forms import COCO, find_form, read_evidence
 from darkroom.manifest.sources.layouts import doubt_splits
 from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
@@ -126,10 +126,7 @@ def find_files(folder: str, names: Sequence[str]) -> list[str]:
 
 def _is_own(path: str) -> bool:
     """Tells whether a file of annotations is one of COCO: others, too, are named labels.json."""
-    if posixpath.basename(path) == _ROBOFLOW:
-        return True
-    form = find_form(read_evidence(path))
-    return form is not None and form.format == "coco"
+    return posixpath.basename(path) == _ROBOFLOW or find_form(read_evidence(path)) is COCO
 
 
 class _CocoFile:

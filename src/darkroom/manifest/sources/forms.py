@@ -141,7 +141,7 @@ def _write_coco(name: str) -> str:
 _ROWS = '  rows = [json.loads(line) for line in open("{path}")]\n'
 
 
-_COCO = KnownForm("a file of annotations of COCO", _is_coco, format="coco")
+COCO = KnownForm("a file of annotations of COCO", _is_coco, format="coco")
 
 
 def is_voc(found: Evidence) -> bool:
@@ -187,7 +187,7 @@ _FIFTYONE = KnownForm(
     "  data = fiftyone.Dataset.from_dir(folder, types.FiftyOneImageDetectionDataset)\n"
     '  data.export("coco", dataset_type=types.COCODetectionDataset)',
 )
-_IN_FOLDERS = (_COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML, _FIFTYONE)
+_IN_FOLDERS = (COCO, _VOC, _CVAT, _YOLO, _LABELME, _VIA, _CREATE_ML, _FIFTYONE)
 _JSON_LINES = KnownForm(
     "JSON Lines",
     lambda found: isinstance(found.first_value, dict),
