@@ -92,6 +92,16 @@ def test_an_empty_list_of_labels_is_an_empty_label(read):
     assert row.reason == "empty_label"
 
 
+def test_further_columns_with_lists_and_objects_are_json(read):
+    rows = {"image": "a.jpg", "tags": [1, 2], "meta": {"a": [1]}}, {"image": "b.jpg", "tags": "x"}
+    source = read(*rows)
+    assert source.schema.inputs == (("tags", Kind.STRING), ("meta", Kind.STRING))
+    assert [row.values for row in source.rows()] == [
+        ["a.jpg", "[1, 2]", '{"a": [1]}'],
+        ["b.jpg", "x", None],
+    ]
+
+
 def test_a_value_of_another_type_is_named(read):
     schema = {"image_uri": "image", "age": "integer"}
     _, bad = read({**GOOD, "age": 7}, {**GOOD, "age": "seven"}, schema=schema).rows()

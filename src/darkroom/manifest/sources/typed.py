@@ -14,7 +14,7 @@ from darkroom.manifest.sources.objects import as_objects
 _TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.INTEGER: (int,),
     Kind.FLOAT: (int, float),
-    Kind.STRING: (str, int, float),
+    Kind.STRING: (str, int, float, list, dict),  # lists and objects become JSON
     Kind.STRING_LABEL: (str, int, float),
     Kind.INTEGER_LABEL: (str, int, float),
     Kind.ID: (str, int, float),
