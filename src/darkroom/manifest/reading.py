@@ -248,7 +248,7 @@ def _doubt_labels(
             f"--accept {SIMILAR_LABELS} (accept= in Python).",
         )
     is_sorted = [*label_map] == sorted(label_map)
-    if not is_told and is_sorted and all(map(_WHOLE.fullmatch, label_map)):
+    if options.schema is None and is_sorted and all(map(_WHOLE.fullmatch, label_map)):
         numbers = [int(label) for label in label_map]
         if numbers != sorted(numbers):
             yield _build_order(label_map, sorted(numbers))
