@@ -109,6 +109,12 @@ def test_a_row_without_class_and_box_has_an_image_without_objects(read):
     assert [len(objects) for _, objects in list_images(read(HEADER, *rows))] == [0, 1]
 
 
+def test_the_named_format_does_not_depend_on_options_of_other_columns(read):
+    row = "a.jpg,640,480,cat,1,2,3,4"
+    source = read(HEADER, row, format="tf_csv", label_kind="labels")
+    assert list_images(source) == [("a.jpg", [("cat", ["1", "2", "3", "4"])])]
+
+
 def test_a_size_of_zero_is_none(read):
     assert next(read(HEADER, "a.jpg,0,0,cat,1,2,3,4").rows()).values[1]["width"] is None
 

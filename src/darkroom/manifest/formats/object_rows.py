@@ -121,7 +121,8 @@ def open_object_rows(path: str, options: ManifestOptions) -> ObjectRows:
     Raises:
         DataError: It does not have the columns for that.
     """
-    table = open_list(path, replace(options, schema=None))
+    # What the user says of columns is not about these.
+    table = open_list(path, ManifestOptions(source_encoding=options.source_encoding))
     if table.schema.objects is None:
         names = [*dict(table.schema.columns), *table.read_as.unread]
         raise DataError(
