@@ -105,8 +105,8 @@ class JsonFile:
 
     def _replace_numbers(self) -> None:
         """Makes text of numbers that JSON does not have, which is then no number."""
-        found = (match.span(1) for match in _NOT_JSON.finditer(self._text) if match[1])
-        for first, stop in [*found]:
+        found = [match.span(1) for match in _NOT_JSON.finditer(self._text) if match[1]]
+        for first, stop in found:
             self._text[first:stop] = b'"?"'.ljust(stop - first)
 
     def _check_keys(self) -> None:

@@ -93,6 +93,7 @@ class FolderSource(Source):
         split = [("split", Kind.SPLIT)] if self._has_splits else []
         self.schema = Schema((*split, ("image_uri", Kind.IMAGE), ("label", label)))
         self._labels = {folder: self._find_label(folder) for folder in self._folders}
+        self._splits = {top: find_split(top) or "" for top in self._list_tops()}
         classes = sorted({*filter(None, self._labels.values())})
         if SPLIT_CLASS not in accept and not self._has_splits:
             check_splits(path, sorted(self._list_tops()))
@@ -197,7 +198,7 @@ class FolderSource(Source):
         """Yields one row for each image."""
         for row, file in enumerate(self._files, start=1):
             top = file.split("/")[0]
-            split: list[Value] = [find_split(top) or ""] if self._has_splits else []
+            split: list[Value] = [self._splits.get(top, "")] if self._has_splits else []
             label = self._labels[file.rpartition("/")[0]]
             if label is None:
                 detail = f"{file} is not in {self._layout}{self._explain(file)}"
