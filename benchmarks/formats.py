@@ -79,7 +79,7 @@ def _make_objects(
 
 def measure(path: str) -> None:
     """Reads a file; prints objects, seconds of the processor, and megabytes."""
-    from darkroom.manifest.formats.coco import CocoSource
+    from darkroom.manifest.formats.coco.source import CocoSource
     from darkroom.options.manifest import ManifestOptions
     from darkroom.runtime.process import collect_less_garbage
 

@@ -465,13 +465,12 @@ def test_one_other_folder_does_not_hide_the_splits(plan, photos):
     assert reject.detail == ("more/c.png is not in <split>/<label>/<file>, as more is not a split")
 
 
-COCO = json.dumps({"info": {}, "images": [{"file_name": "a.png"}], "annotations": [], "x": {}})
 VOC = "<annotation><filename>a.png</filename><object/></annotation>"
 
 
 @pytest.mark.fault(
     93,
-    "a folder with masks, or with annotations of COCO, Pascal VOC, CVAT or YOLO",
+    "a folder with masks, or with annotations that are not read, as of CVAT or YOLO without names",
     "refused, with the form by its name",
     code="exit 1, `task_class`",
     hint="a list with labels, or `--accept task_class`",
@@ -494,13 +493,11 @@ VOC = "<annotation><filename>a.png</filename><object/></annotation>"
         ),
         ("images/a.png labels/a.txt", "a.txt is a file of YOLO"),
         ("images/train/a.png images/val/b.png labels/train/a.txt labels/val/b.txt", "YOLO"),
-        ("images/a.png list.json", "is a file of annotations of COCO"),
         ("train/a.png train/metadata.jsonl", "metadata.jsonl is a list of Hugging Face"),
-        ("list.json", "list.json is a file of annotations of COCO"),
     ],
 )
 def test_a_folder_of_another_task_is_not_one_of_classes(refuse, photos, names, said):
-    folder = photos(*names.split(), json=COCO, xml=VOC, txt="0 0.5 0.5 0.1 0.1\n")
+    folder = photos(*names.split(), txt="0 0.5 0.5 0.1 0.1\n")
     assert said in refuse(folder).message
 
 

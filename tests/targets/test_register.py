@@ -9,8 +9,8 @@ import darkroom
 
 SOURCE = Path(darkroom.__file__).parent
 REGISTER = {"targets/checks.py", "dataset/schema.py"}
-# Names of other things: a column of a list, and an array that detectors of torchvision take.
-OTHERS = {"manifest/sources/forms.py", "reader/pytorch.py"}
+# The name of an array that detectors of torchvision take.
+OTHERS = {"reader/pytorch.py"}
 
 
 def test_only_the_register_names_boxes():

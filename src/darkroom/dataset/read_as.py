@@ -61,6 +61,7 @@ class ReadAs:
         encoding: Of text.
         header: The line of the header of a CSV; 0 without one, None for other forms.
         remarks: What else was decided about its form, in words.
+        counts: How much of it was read in another form than it has, or not at all.
         layout: Of a folder, as <label>/<file>.
         columns: The kind of every column that was read by its name, in order.
         unread: Columns that were not read.
@@ -80,6 +81,7 @@ class ReadAs:
     encoding: str = ""
     header: int | None = None
     remarks: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
     layout: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
@@ -134,7 +136,8 @@ class ReadAs:
         texts += [f"as {self.layout}"] if self.layout else []
         if self.header is not None:
             texts.append(f"header in line {self.header}" if self.header else "without header")
-        return "; ".join([", ".join(texts), *self.remarks])
+        notes = (f"{what}: {count:,}" for what, count in self.counts.items())
+        return "; ".join([", ".join(texts), *self.remarks, *notes])
 
     def _name(self, roles: Mapping[str, str], kind: Kind) -> str:
         return f"column {roles[kind.value]}" if kind.value in roles and not self.layout else ""

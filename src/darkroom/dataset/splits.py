@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,30 @@ def find_splits(paths: Sequence[str]) -> list[str]:
         is_named = len(found) == 1 and (are_alike or (rest and _BESIDE.issuperset(rest)))
         splits.append(found[0] if is_named else find_split(posixpath.dirname(path)) or UNASSIGNED)
     return splits
+
+
+def compare_lists(lists: Mapping[str, Collection[str]]) -> tuple[list[str], list[str]]:
+    """Tells which lists of the images of splits count, as some recipes name one list twice.
+
+    Args:
+        lists: The images of each list, by its name; of equal ones the first counts.
+
+    Returns:
+        The names of those that count, and in words where lists are equal or have images in common.
+    """
+    sets = {name: frozenset(images) for name, images in lists.items()}
+    kept: list[str] = []
+    remarks: list[str] = []
+    for name, images in sets.items():
+        if same := next((each for each in kept if images and sets[each] == images), None):
+            remarks.append(f"{name} names the images of {same}, which are read once")
+            continue
+        common = ((other, len(images & sets[other])) for other in kept)
+        remarks += [
+            f"{other} and {name} both name {count:,} images" for other, count in common if count
+        ]
+        kept.append(name)
+    return kept, remarks
 
 
 def list_below(paths: Sequence[str]) -> list[str]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Kind
 from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
+from darkroom.manifest.formats import find_form, list_formats, load_format
+from darkroom.manifest.formats.form import Form, load_reader
 from darkroom.manifest.sources import SPAN_MARK, AnySource, Source, find_sources
 from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.evidence import read_evidence
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.layouts import doubt_splits
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.lists import LIST_ENDINGS, find_ending, open_list
+from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.storage.uris import relative_identity
 
 
 def open_sources(source: AnySource, options: ManifestOptions | None = None) -> list[Source]:
@@ -43,7 +50,7 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images. Other "
             "DataFrames have .to_pandas().",
         )
-    sources = [_open(path, options) for path in find_sources(source)]
+    sources = [each for path in find_sources(source) for each in _open(path, options)]
     _check_alike(sources)
     if SPAN_MARK in os.fspath(source):
         for each in sources:
@@ -54,11 +61,20 @@ def open_sources(source: AnySource, options: ManifestOptions | None = None) -> l
 
 
 def _name_splits(sources: Sequence[Source]) -> None:
-    """Gives each list the split that its name means; a single folder is not a list."""
-    found = find_splits(list_below([each.name for each in sources]))
-    if any(found) and (len(sources) > 1 or not storage.is_folder(sources[0].name)):
-        for each, split in zip(sources, found, strict=True):
-            each.split = split
+    """Gives each list the split that its name means, or the doubt that only some mean one."""
+    paths = [each.name for each in sources]
+    listing = sources[0].listing
+    if len(paths) == 1 and storage.is_folder(paths[0]):
+        return  # Its files belong together.
+    below = list_below(paths)
+    if listing:
+        below = [relative_identity(path, listing.path) for path in paths]
+    found = find_splits(below)
+    for each, split in zip(sources, found, strict=True):
+        each.split = split
+    first = sources[0]
+    doubts = (*first.read_as.doubts, *doubt_splits(below, found))
+    first.read_as = replace(first.read_as, doubts=doubts)
 
 
 def _join_objects(table: Source, options: ManifestOptions) -> Source:
@@ -103,8 +119,8 @@ def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     return [each for each in written if each[1] in (*unnamed, *TARGETS)] + [*source.schema.inputs]
 
 
-def _open(path: str, options: ManifestOptions) -> Source:
-    """Opens one file or folder as annotations of a known format, or else by its ending.
+def _open(path: str, options: ManifestOptions) -> list[Source]:
+    """Opens one file or folder as annotations of a known form, or else by its ending.
 
     An error names the known form that it has.
     """
@@ -114,25 +130,27 @@ def _open(path: str, options: ManifestOptions) -> Source:
             f"{path} is a folder, and its name ends as that of a list.",
             "Give the lists in it by a pattern, or rename a folder of images.",
         )
-    if name := _find_format(path, options):
-        # Most sources have none, and need none of their readers.
-        from darkroom.manifest.formats import open_format
-
-        return open_format(name, path, options)
+    if ending not in LIST_ENDINGS and storage.is_folder(path):
+        return _open_folder(Listing(path), options)
+    form = _find_form(path, ending, options)
+    if form and form.of_file:
+        return [load_reader(form.of_file)(path, options)]
+    if form and options.format != AUTO_FORMAT:
+        raise UsageError(
+            f"{path} is a file, and a source of the format {options.format} is a folder.",
+            "Give the folder with the annotations.",
+        )
     if ending in LIST_ENDINGS:
-        return _join_objects(open_list(path, options), options)
-    if storage.is_folder(path):
-        return FolderSource(path, options.columns, options.subfolders, options.accept)
+        return [_join_objects(open_list(path, options), options)]
     if ending in (".tsv", ".tab"):
         raise UsageError(
             f"{path} is separated by tabs, not by commas.",
             "Save it with commas, as .csv: "
             f'pandas.read_csv("{path}", sep="\\t").to_csv("list.csv", index=False)',
         )
-    form = find_form(read_evidence(path))
     formats = ", ".join(FORMATS[1:])
     raise UsageError(
-        f"{path} is {form.name}." if form else f"The kind of the source {path} is unknown.",
+        f"{path} is {form.title}." if form else f"The kind of the source {path} is unknown.",
         form.format_advice(path)
         if form
         else f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, a DataFrame, and annotations "
@@ -141,17 +159,46 @@ def _open(path: str, options: ManifestOptions) -> Source:
     )
 
 
-def _find_format(path: str, options: ManifestOptions) -> str:
-    """Returns the name of the format of annotations; empty for a list, or a folder of images."""
+def _find_form(path: str, ending: str, options: ManifestOptions) -> Form | None:
+    """Returns the form of a file, as the user says it or as its content tells it."""
     if options.format != AUTO_FORMAT:
-        return options.format
-    ending = find_ending(path)
+        return load_format(options.format)
     # Who names the columns has a list.
-    if options.schema is not None or ending == ".parquet":
-        return ""
-    if ending not in LIST_ENDINGS and storage.is_folder(path):
-        from darkroom.manifest.formats import find_layout
+    is_list = ending in LIST_ENDINGS and options.schema is not None
+    return None if is_list or ending == ".parquet" else find_form(read_evidence(path))
 
-        return find_layout(path)
-    form = find_form(read_evidence(path))
-    return form.format if form else ""
+
+def _open_folder(listing: Listing, options: ManifestOptions) -> list[Source]:
+    """Opens a folder: as the first form of which there are annotations below it, else of images."""
+    is_named = options.format != AUTO_FORMAT
+    for form in [load_format(options.format)] if is_named else list_formats():
+        files = form.find_files(listing)
+        if files or is_named:
+            found = _open_annotations(form, files, listing, options)
+            for each in found:
+                each.listing = listing
+            return found
+    return [FolderSource(listing, options.columns, options.subfolders, options.accept)]
+
+
+def _open_annotations(
+    form: Form, files: Sequence[str], listing: Listing, options: ManifestOptions
+) -> list[Source]:
+    """Opens the annotations of a folder."""
+    if form.of_folder:
+        return [load_reader(form.of_folder)(listing, options)]
+    if not files:
+        raise DataError(
+            f"Nothing below {listing.path} is {form.title}.",
+            "Name the file that has the annotations.",
+        )
+    listing.taken.update(files)
+    roots = list_roots(listing.path, options)
+    paths = [check_found(listing.join(file), roots) for file in files]
+    reader = load_reader(form.of_file)
+    found: list[Source] = [reader(path, options, listing) for path in paths]
+    if len(found) > 1:
+        # Two files may have images of one name.
+        for each in found:
+            each.identity_base = listing.path
+    return found

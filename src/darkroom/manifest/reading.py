@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -25,9 +26,11 @@ from darkroom.dataset.read_as import (
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema, find_boxes
-from darkroom.dataset.splits import list_below, mention_split, parse_split
+from darkroom.dataset.splits import mention_split, parse_split
+from darkroom.manifest.formats import count_untaken
 from darkroom.manifest.sources.base import Source
-from darkroom.manifest.sources.layouts import doubt_splits, list_parts
+from darkroom.manifest.sources.layouts import list_parts
+from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import (
     BOX_COLUMNS,
@@ -51,8 +54,14 @@ _EMPTY_SPLITS = """
 SELECT split, count(*) FROM staged WHERE label IS NOT NULL
 GROUP BY split HAVING max(len({objects})) = 0 AND count(*) >= {fewest} ORDER BY split
 """
+_UNNAMED_IMAGES = "images that no annotation names"
 # So many images without objects may be chance.
 _FEWEST_EMPTY = 5
+# Of rows that were rejected, only the URIs are known.
+_UNNAMED = """
+WITH named AS (SELECT uri FROM parsed UNION ALL SELECT uri FROM read_parquet($rejects))
+SELECT count(*) FROM (SELECT unnest($there) AS uri) ANTI JOIN named USING (uri)
+"""
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
@@ -67,15 +76,17 @@ def complete(
     kind: Kind,
     label_map: Sequence[str],
     options: ManifestOptions,
+    rejects: str,
 ) -> ReadAs:
     """Returns how sources were read.
 
     Args:
-        connection: Has the view `staged` of their rows.
+        connection: Has the view `parsed` of their rows, and `staged` of those that are kept.
         sources: The files of one source, whose columns are of the same kinds.
         kind: What rows are labelled with.
         label_map: The labels in the order of their numbers.
         options: How rows became entries.
+        rejects: The Parquet file of the rows that were not parsed.
     """
     found, schema = _join([each.read_as for each in sources]), sources[0].schema
     shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
@@ -88,9 +99,6 @@ def complete(
         splits = BY_COLUMN if found.splits == BY_HASH else found.splits
     if splits != BY_HASH:
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
-    if schema.split is None and options.split_ratios is None:
-        named = list_below([each.name for each in sources])
-        doubts += doubt_splits(named, [each.split for each in sources])
     doubts += _doubt_columns(connection, schema, splits, options)
     if labels in (SORTED_TEXT, OLD_MAP):
         doubts += _doubt_labels(kind, label_map, options)
@@ -104,8 +112,21 @@ def complete(
         unassigned=unassigned,
         ratios=shares + (", by class" if options.stratify else ""),
         labels=labels,
+        left_out={**found.left_out, **_count_left_out(connection, sources[0].listing, rejects)},
         doubts=tuple(doubts),
     ).accept(options.accept)
+
+
+def _count_left_out(
+    connection: duckdb.DuckDBPyConnection, listing: Listing | None, rejects: str
+) -> Mapping[str, int]:
+    """Returns how much of a folder with annotations was not read: images, annotations, folders."""
+    if listing is None:
+        return {}
+    there = [*map(listing.join, listing.images)]
+    unnamed = connection.execute(_UNNAMED, {"there": there, "rejects": rejects}).fetchall()[0][0]
+    counts = listing.left_out | {_UNNAMED_IMAGES: unnamed} | count_untaken(listing)
+    return {what: count for what, count in sorted(counts.items()) if count}
 
 
 def _join(parts: Sequence[ReadAs]) -> ReadAs:
@@ -118,6 +139,7 @@ def _join(parts: Sequence[ReadAs]) -> ReadAs:
     return replace(
         first,
         files=len(parts),
+        counts=sum((Counter(each.counts) for each in parts), Counter()),
         header=first.header if len(headers) == 1 else None,
         remarks=tuple(dict.fromkeys(remark for each in parts for remark in each.remarks)),
         unread=tuple(dict.fromkeys(name for each in parts for name in each.unread)),

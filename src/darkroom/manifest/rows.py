@@ -122,6 +122,9 @@ class _RowParser:
         self._form = replace(options.find_form(schema), has_types=source.has_types)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
         self._base = uris.normalise_uri(source.identity_base)
+        # The folder of relative paths, as identities have it. A DataFrame has none.
+        folder = uris.normalise_uri(source.base)
+        self._below = uris.relative_identity(f"{folder}/", self._base) if self._base else ""
         self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
         self._parsed: dict[str, Any] = {}
@@ -206,9 +209,9 @@ class _RowParser:
 
     def _identify(self, paths: list[Any], declared: list[Any]) -> tuple[list[Any], ...]:
         """Returns keys, ids, URIs, splits and places in the order of rows with plain paths."""
-        # As `relative_identity`; what is relative does not begin with the base.
-        base = f"{self._base}/"
-        ids = [path.removeprefix(base) for path in paths] if self._base else paths
+        # As `relative_identity`.
+        base, below = f"{self._base}/", self._below
+        ids = [path.removeprefix(base) if path[0] == "/" else below + path for path in paths]
         found = [path if path[0] == "/" else f"{self._prefix}{path}" for path in paths]
         made = [*map(keys.make_key, ids)]
         split = [*map(self._assign, declared, made)]

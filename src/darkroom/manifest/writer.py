@@ -44,7 +44,7 @@ from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, Source
 from darkroom.manifest.sources.folder import FolderSource
-from darkroom.manifest.sources.forms import OTHER_BOXES
+from darkroom.manifest.sources.headers import OTHER_BOXES
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
 from darkroom.manifest.table import (
@@ -281,7 +281,7 @@ class _Rows:
         conflicts = self._reject_conflicts()
         merged = self._count_merged()
         label_map = self._make_label_map()
-        read_as = complete(connection, self._sources, kind, label_map, options)
+        read_as = complete(connection, self._sources, kind, label_map, options, staged.rejects)
         place_rows(connection, schema, kind, options, base, scratch)
         splits, planned = self._write_ordered(label_map, folder)
         has_objects, fingerprint = kind.objects is not None, staged.fingerprint

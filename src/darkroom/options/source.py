@@ -19,7 +19,7 @@ SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_o
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
 SPLIT_NAMES, BOX_COLUMNS = "split_names", "box_columns"
-POLYGON_BOXES, NO_OBJECTS = "polygon_boxes", "no_objects"
+POLYGON_BOXES, NO_OBJECTS, UNUSED_LABELS = "polygon_boxes", "no_objects", "unused_labels"
 DOUBTS = (
     SPLIT_COLUMN,
     SPLIT_NAMES,
@@ -33,6 +33,7 @@ DOUBTS = (
     FIRST_CLASS,
     POLYGON_BOXES,
     NO_OBJECTS,
+    UNUSED_LABELS,
 )
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 AUTO_FORMAT = "auto"
@@ -128,7 +129,7 @@ class RowFields:
         "Folder with the images that annotations name.",
         group="data",
         metavar="DIR",
-        shown="beside the annotations, or in a folder with a usual name there or above",
+        shown="beside the annotations, in a usual folder there or above, or below the source",
         more="Usual names are images, data, JPEGImages, and those of splits.",
     )
     voc_origin: int = option(

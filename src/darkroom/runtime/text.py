@@ -42,10 +42,10 @@ def make_visible(text: str, max_characters: int = MAX_SHOWN_CHARACTERS) -> str:
     )
 
 
-def list_first(texts: Sequence[str]) -> str:
-    """Returns the first ten texts, made visible, and how many follow: "a, b, c and 8 more"."""
-    shown = ", ".join(map(make_visible, texts[:MAX_LISTED_ROWS]))
-    more = len(texts) - MAX_LISTED_ROWS
+def list_first(texts: Sequence[str], most: int = MAX_LISTED_ROWS) -> str:
+    """Returns the first texts, made visible, and how many follow: "a, b, c and 8 more"."""
+    shown = ", ".join(map(make_visible, texts[:most]))
+    more = len(texts) - most
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 

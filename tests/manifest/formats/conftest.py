@@ -1,3 +1,5 @@
+import posixpath
+
 import pytest
 
 from darkroom.manifest.opening import open_sources
@@ -28,7 +30,8 @@ def read(tmp_path):
         rows = []
         for row in source.rows():
             found = dict(zip(names, row.values, strict=True))
-            found["image_uri"] = found["image_uri"].removeprefix(f"{tmp_path}/")
+            uri = posixpath.join(source.base, found["image_uri"])
+            found["image_uri"] = uri.removeprefix(f"{tmp_path}/")
             rows.append(found | ({"fault": row[1:3]} if len(row) == 4 else {}))
         return source, rows
 

@@ -1,6 +1,7 @@
 """Datasets of COCO as tools write them, and what their rows say."""
 
 import json
+import posixpath
 
 import pytest
 
@@ -49,8 +50,17 @@ def open_one(path, **options):
 
 
 def read(path, **options):
-    """Returns the rows, as file names, splits and objects."""
-    return [row.values for row in open_one(path, **options).rows()]
+    """Returns the paths of images, and their objects."""
+    return [(path, said) for path, _, said in read_all(path, **options)]
+
+
+def read_all(path, **options):
+    """Returns the paths of images, the splits that the names of files mean, and their objects."""
+    return [
+        (posixpath.join(source.base, uri), source.split, said)
+        for source in open_sources(path, ManifestOptions(**options))
+        for uri, said in (row.values for row in source.rows())
+    ]
 
 
 def read_objects(path):
@@ -64,7 +74,7 @@ def test_a_file_of_coco_has_a_row_for_each_image(write):
     assert [name for name, _ in source.schema.columns] == ["image_uri", "objects"]
     assert [type(row) for row in rows] == [Row, Row]
     uri, said = rows[0].values
-    assert uri == str(path.with_name("a.jpg"))
+    assert (source.base, uri) == (str(path.parent), "a.jpg")
     assert said == {
         "width": 40,
         "height": 30,
@@ -98,7 +108,7 @@ def test_the_size_of_an_image_may_be_left_out_or_0(write):
 def test_roboflow_has_a_folder_a_split(write, tmp_path):
     for split in ("train", "valid", "test"):
         write(make_coco(), f"set/{split}/_annotations.coco.json")
-    rows = read(tmp_path / "set")
+    rows = read_all(tmp_path / "set")
     assert len(rows) == 6
     found = [(uri[len(str(tmp_path)) :], split, len(said["objects"])) for uri, split, said in rows]
     assert found[::2] == [
@@ -106,10 +116,10 @@ def test_roboflow_has_a_folder_a_split(write, tmp_path):
         ("/set/train/a.jpg", "train", 2),
         ("/set/valid/a.jpg", "eval", 2),
     ]
-    source = open_one(tmp_path / "set")
-    assert source.base == source.identity_base == str(tmp_path / "set")
-    assert source.read_as.describe_form() == "3 files of COCO"
-    assert open_one(tmp_path / "set/valid").schema.split is None
+    # Images of one name have keys of their own.
+    sources = open_sources(tmp_path / "set")
+    assert {source.identity_base for source in sources} == {str(tmp_path / "set")}
+    assert open_one(tmp_path / "set/valid").split == ""
 
 
 def test_fiftyone_has_labels_beside_data(write, tmp_path):
@@ -120,7 +130,7 @@ def test_fiftyone_has_labels_beside_data(write, tmp_path):
     ]
     for split in ("train", "val"):
         write(make_coco(), f"splits/{split}/labels.json", "data")
-    found = [(uri[len(str(tmp_path)) :], split) for uri, split, _ in read(tmp_path / "splits")]
+    found = [(uri[len(str(tmp_path)) :], split) for uri, split, _ in read_all(tmp_path / "splits")]
     assert found[::2] == [("/splits/train/data/a.jpg", "train"), ("/splits/val/data/a.jpg", "eval")]
 
 
@@ -136,9 +146,15 @@ def test_cvat_has_annotations_and_images(write, tmp_path):
 def test_coco_proper_has_files_of_splits_beside_other_annotations(write, tmp_path):
     write(make_coco(), "set/annotations/instances_train2017.json", "../train2017")
     path = write(make_coco(), "set/annotations/instances_val2017.json", "../val2017")
-    write({"annotations": []}, "set/annotations/captions_val2017.json", "../val2017")
+    others = {"captions_val2017": {"annotations": [{"image_id": 10, "caption": "A cat."}]}}
+    others["person_keypoints_val2017"] = {"annotations": [{**CAT, "keypoints": [1, 2, 2]}]}
+    others["image_info_test2017"] = {}
+    for name, said in others.items():
+        images = [{"id": 1, "file_name": "lost.jpg"}]
+        made = {"images": images, "categories": CATEGORIES, **said}
+        write(made, f"set/annotations/{name}.json", "../val2017")
     for source in (tmp_path / "set", tmp_path / "set/annotations"):
-        rows = read(source)
+        rows = read_all(source)
         assert [(uri.split("/")[-2], split) for uri, split, _ in rows] == [
             *[("train2017", "train")] * 2,
             *[("val2017", "eval")] * 2,
@@ -150,9 +166,31 @@ def test_only_some_files_named_after_splits_are_a_doubt_where_no_shares_are_give
     write(make_coco(), "set/annotations/instances_train2017.json", "../images")
     write(make_coco(), "set/annotations/instances_more.json", "../images")
     for ratios, doubts in ((None, ["split_names"]), (SplitRatios(), [])):
-        source = open_one(tmp_path / "set", split_ratios=ratios)
-        assert len([*source.rows()]) == 4
-        assert [doubt.name for doubt in source.read_as.doubts] == doubts
+        sources = open_sources(tmp_path / "set", ManifestOptions(split_ratios=ratios))
+        assert [doubt.name for each in sources for doubt in each.read_as.doubts] == doubts
+
+
+@pytest.mark.parametrize(
+    ("files", "splits"),
+    [
+        ("annotations/instances_default.json annotations/val_instances_default.json", ["", "eval"]),
+        ("annotations/custom_train.json annotations/custom_val.json", ["train", "eval"]),
+        ("export/day1.json export/day2.json", ["", ""]),
+    ],
+)
+def test_all_files_of_a_folder_are_read_whatever_they_are_called(write, tmp_path, files, splits):
+    for name in files.split():
+        write(make_coco(), f"set/{name}", "../train2017")
+    write("{}", "set/package.json")
+    write(json.dumps([CAT]), "set/results.json")
+    assert [split for _, split, _ in read_all(tmp_path / "set")][::2] == splits
+
+
+def test_images_of_a_split_are_in_any_folder_of_it(write, tmp_path):
+    for split in ("train", "val"):
+        write(make_coco(), f"set/annotations/custom_{split}.json", f"../pictures/{split}2017")
+    found = [uri.split("/")[-2] for uri, _, _ in read_all(tmp_path / "set")]
+    assert found == ["train2017", "train2017", "val2017", "val2017"]
 
 
 def test_a_file_whose_content_is_not_known_is_named_by_its_format(write):
@@ -162,7 +200,7 @@ def test_a_file_whose_content_is_not_known_is_named_by_its_format(write):
 
 def test_a_folder_without_annotations_is_refused_where_coco_is_named(write, tmp_path):
     write("", "set/notes.txt")
-    with pytest.raises(DataError, match="has no annotations of COCO"):
+    with pytest.raises(DataError, match=r"Nothing below .* is a file of annotations of COCO"):
         read(tmp_path / "set", format="coco")
 
 
@@ -195,12 +233,12 @@ def test_a_box_that_is_missing_is_that_of_the_mask(write):
     found = [each for row in source.rows() for each in row.values[-1]["objects"]]
     assert [each["box"] for each in found] == [[1, 1, 8, 9], *[[1, 0, 3, 5]] * 2, [1, 2, 4.5, 6]]
     assert not any(each["is_crowd"] for each in found)
-    assert source.read_as.remarks == (
-        "polygons or RLE, not stored: 4",
-        "keypoints, not stored: 1",
-        "scores of a model, not stored: are these its predictions?: 1",
-        "boxes around polygons or RLE, where no other is there: 3",
-    )
+    assert source.read_as.counts == {
+        "polygons or RLE, not stored": 4,
+        "keypoints, not stored": 1,
+        "scores of a model, not stored: are these its predictions?": 1,
+        "boxes around polygons or RLE, where no other is there": 3,
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom.manifest.formats.files import MAX_FILE_BYTES, read_files
-from darkroom.manifest.formats.yolo_files import pair_labels
+from darkroom.manifest.formats.yolo.files import pair_labels
 
 
 @pytest.mark.fault(

@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.dataset.read_as import BY_NAMES
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.sources.base import BadRow
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.options.manifest import ManifestOptions
@@ -52,6 +51,14 @@ def read(path, **options):
     return source
 
 
+def read_all(path):
+    """Returns the folder and the split of each list, and its rows."""
+    return [
+        (source.base.removeprefix(f"{path}/"), source.split, [row.values for row in source.rows()])
+        for source in open_sources(path)
+    ]
+
+
 def test_a_folder_has_a_list_with_boxes_by_corner_and_size(write):
     rows = {"file_name": "a.png", "objects": OBJECTS}, {"file_name": "b.png"}
     source = read(write(*rows))
@@ -63,24 +70,23 @@ def test_folders_are_splits_and_lists_may_have_their_columns_in_any_order(write,
     nothing = {"bbox": [], "categories": []}
     write({"file_name": "a.png", "objects": OBJECTS}, folder="train")
     write({"objects": nothing, "file_name": "a.png"}, folder="validation")
-    source = read(tmp_path)
-    assert [(row.row, row.values) for row in source.rows()] == [
-        (1, ["train", "train/a.png", CELL]),
-        (2, ["eval", "validation/a.png", NOTHING]),
+    assert read_all(tmp_path) == [
+        ("train", "train", [["a.png", CELL]]),
+        ("validation", "eval", [[NOTHING, "a.png"]]),
     ]
-    assert (source.base, source.schema.split) == (str(tmp_path), "split")
-    assert source.read_as.describe_form() == "2 files of JSON Lines in UTF-8"
-    assert source.read_as.splits == BY_NAMES
+    # Images of one name have keys of their own.
+    sources = open_sources(tmp_path)
+    assert {each.identity_base for each in sources} == {str(tmp_path)}
+    assert {entry.id for entry in parse_rows(sources, ManifestOptions())} == {
+        "train/a.png",
+        "validation/a.png",
+    }
 
 
 def test_lists_are_csv_or_parquet_too(write, tmp_path):
     text = json.dumps(OBJECTS).replace('"', '""')
     write("file_name,objects", f'a.png,"{text}"', "b.png,", folder="train", name="metadata.csv")
-    rows = read(tmp_path).rows()
-    assert [row.values for row in rows] == [
-        ["train", "train/a.png", CELL],
-        ["train", "train/b.png", None],
-    ]
+    assert read_all(tmp_path) == [("train", "train", [["a.png", CELL], ["b.png", None]])]
     (tmp_path / "train" / "metadata.csv").unlink()
     numbers = {**OBJECTS, "bbox": [[302.0, 109.0, 73.0, 52.0], [1.0, 2.0, 3.0, 4.0]]}
     write({"file_name": "a.png", "objects": numbers}, name="metadata.parquet")
@@ -104,37 +110,18 @@ def test_lists_without_objects_stay_beside_folders_of_classes(write, tmp_path):
     assert isinstance(read(write({"file_name": "a.png", "text": "x"})), FolderSource)
 
 
-def test_bad_rows_keep_their_numbers_and_reasons(write, tmp_path):
-    good = {"file_name": "a.png", "objects": OBJECTS}
-    write(good, '{"file_name": "cut', folder="test")
-    write(good, {"file_name": "b.png", "objects": {"bbox": [], "categories": [1]}}, folder="train")
-    first, bad, last, odd = read(tmp_path).rows()
-    assert isinstance(bad, BadRow)
-    assert (bad.row, bad.reason, bad.values) == (2, "bad_value", [])
-    assert (first.values[:2], last.row) == (["test", "test/a.png"], 3)
-    assert odd.values[2] == {"bbox": [], "categories": [1]}
-
-
-def test_paths_that_are_not_below_stay(write, tmp_path):
-    rows = [
-        f'{{"file_name": "{path}", "objects": null}}' for path in ("/a.png", "gs://b/a.png", "")
-    ]
-    write(*rows, '{"file_name": null, "objects": null}', folder="train")
-    assert [row.values[1] for row in read(tmp_path).rows()] == ["/a.png", "gs://b/a.png", "", None]
-
-
 @pytest.mark.fault(106, "lists of splits with other columns", "refused", code="exit 1")
 def test_lists_of_other_columns_are_refused(write, tmp_path):
     write({"file_name": "a.png", "objects": OBJECTS}, folder="test")
     write({"file_name": "a.png", "objects": OBJECTS, "age": 3}, folder="train")
     with pytest.raises(
-        DataError, match=r"columns of .*train/metadata\.jsonl are .*age.*, and those"
+        DataError, match=r"columns of .*train/metadata\.jsonl differ from those of .*age"
     ):
         read(tmp_path)
 
 
 def test_a_folder_without_a_list_is_refused(tmp_path):
-    with pytest.raises(DataError, match="has no list of Hugging Face"):
+    with pytest.raises(DataError, match=r"Nothing below .* is a list of Hugging Face"):
         read(tmp_path, format="hugging_face")
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.manifest.formats.masks import find_box
+from darkroom.manifest.formats.coco.masks import find_box
 
 
 def draw(height, width, counts):

@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.voc import VocSource
+from darkroom.manifest.formats.voc.source import VocSource
 
 
 def make_annotation(*labels, filename="", corner=1):
@@ -121,15 +121,41 @@ def test_an_image_that_two_lists_name_has_a_row_in_both(write, read):
     write(
         {
             "Annotations/a.xml": make_annotation("cat"),
+            "Annotations/b.xml": make_annotation("dog"),
             "JPEGImages/a.jpg": "",
-            "ImageSets/Main/train.txt": "a",
+            "JPEGImages/b.jpg": "",
+            "ImageSets/Main/train.txt": "a\nb",
             "ImageSets/Main/val.txt": "a",
+            "ImageSets/Main/test.txt": "b\na",
         }
     )
-    assert list_rows(read()[1]) == [
+    source, rows = read()
+    assert list_rows(rows) == [
         ("JPEGImages/a.jpg", "train", ["cat"]),
         ("JPEGImages/a.jpg", "val", ["cat"]),
+        ("JPEGImages/b.jpg", "train", ["dog"]),
     ]
+    assert source.read_as.remarks[:2] == (
+        "train and val both name 1 images",
+        "test names the images of train, which are read once",
+    )
+
+
+def test_images_of_trainval_alone_have_no_split(write, read):
+    write(
+        {
+            **{f"Annotations/{name}.xml": make_annotation("cat") for name in "abc"},
+            **{f"JPEGImages/{name}.jpg": "" for name in "abc"},
+            "ImageSets/Main/train.txt": "a",
+            "ImageSets/Main/trainval.txt": "a\nb",
+        }
+    )
+    source, rows = read()
+    assert list_rows(rows) == [
+        ("JPEGImages/a.jpg", "train", ["cat"]),
+        ("JPEGImages/b.jpg", "", ["cat"]),
+    ]
+    assert source.read_as.left_out == {"annotations in no list of ImageSets/Main": 1}
 
 
 def test_a_list_may_name_what_is_not_there(write, read):

@@ -1,6 +1,6 @@
 import pytest
 
-from darkroom.manifest.formats.voc_annotation import parse_annotation
+from darkroom.manifest.formats.voc.annotation import parse_annotation
 
 OBJECT = """
 <object><name>cat</name><pose>Left</pose><truncated>1</truncated><difficult>1</difficult>

@@ -3,8 +3,8 @@
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.yolo import YoloSource
-from darkroom.manifest.formats.yolo_labels import decode_labels
+from darkroom.manifest.formats.yolo.labels import decode_labels
+from darkroom.manifest.formats.yolo.source import YoloSource
 from darkroom.targets.form import MAX_OBJECTS
 
 YAML = "train: ../train/images\nval: ../valid/images\nnc: 2\nnames: ['cat', 'dog']\n"
@@ -228,10 +228,10 @@ def test_classes_and_labels_beside_images_in_folders_of_splits(write, read):
         "train/b.jpg": "train",
         "test/c.jpg": "test",
     }
-    assert source.read_as.remarks[1:] == (
-        "images in folders without labels, where nobody looked: 1",
-        "images without a label file, where nothing is: 1",
-    )
+    assert source.read_as.counts == {
+        "images in folders without labels, where nobody looked": 1,
+        "images without a label file, where nothing is": 1,
+    }
 
 
 @pytest.mark.fault(
@@ -270,7 +270,7 @@ def test_a_label_file_of_two_images_is_of_both(write, read):
     )
     source, rows = read()
     assert list_labels(rows) == {"images/a.jpg": ["cat"], "images/a.png": ["cat"]}
-    assert source.read_as.remarks[1:] == ("label files of several images each: 1",)
+    assert source.read_as.counts == {"label files of several images each": 1}
 
 
 @pytest.mark.fault(111, "images or label files that are found nowhere", "refused", code="exit 1")
@@ -291,7 +291,7 @@ def test_a_label_file_of_two_images_is_of_both(write, read):
                 "data.yaml": "train: images/train\nval: images/val\nnames: [cat, dog]",
                 "images/train/a.jpg": "",
                 "images/val/b.jpg": "",
-                "labels/training/a.txt": CAT,
+                "labels/training/x.txt": CAT,
                 "labels/val/b.txt": DOG,
             },
             r"no image of train has a label file, .*Tried: .*/labels/train, .*/images/train\.",
@@ -363,6 +363,44 @@ def test_classes_that_begin_with_0_are_not_in_doubt(write, read, labels):
         }
     )
     assert read()[0].read_as.doubts == ()
+
+
+@pytest.mark.parametrize(
+    "label", ["images/b.txt", "labels/b.TXT", "labels_new/b.txt", "annotations/x/b.txt"]
+)
+def test_a_label_file_may_be_elsewhere_than_those_of_others(write, read, label):
+    write(
+        {
+            "data.yaml": "train: images\nnames: [cat, dog]",
+            "images/a.jpg": "",
+            "images/b.jpg": "",
+            "labels/a.txt": CAT,
+            label: DOG,
+        }
+    )
+    assert list_labels(read()[1]) == {"images/a.jpg": ["cat"], "images/b.jpg": ["dog"]}
+
+
+@pytest.mark.fault(
+    111,
+    "label files of no image, beside images without label files",
+    "doubt: such images would be without objects",
+    code="`unused_labels`",
+    hint="the names of the images, or `--accept unused_labels`",
+)
+@pytest.mark.parametrize(("text", "doubts"), [(CAT, ["unused_labels"]), ("notes", [])])
+def test_label_files_that_no_image_has_are_in_doubt(write, read, text, doubts):
+    write(
+        {
+            "data.yaml": "train: images\nnames: [cat, dog]",
+            "images/a.jpg": "",
+            "images/b.jpg": "",
+            "labels/a.txt": CAT,
+            "old/IMG_7.txt": text,
+        }
+    )
+    source, _ = read()
+    assert [doubt.name for doubt in source.read_as.doubts] == doubts
 
 
 def test_folders_of_images_with_a_list_of_their_classes_are_not_yolo(write, read):

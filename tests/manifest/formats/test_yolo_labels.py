@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.yolo_labels import check_form, parse_labels
+from darkroom.manifest.formats.yolo.labels import check_form, parse_labels
 
 CLASSES = {0: "cat", 1: "dog"}
 

@@ -1,7 +1,8 @@
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.yolo_settings import find_settings, read_settings
+from darkroom.manifest.formats.yolo.settings import find_settings, read_settings
+from darkroom.manifest.sources.listing import Listing
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_a_file_of_darknet_names_the_file_of_classes(write):
 
 def test_the_file_of_classes_of_a_folder_is_found(write):
     folder = write({"labels/classes.txt": "\ufeffcat\ndog \n\n", "labels/a.txt": ""})
-    file, settings = find_settings(folder)
+    file, settings = find_settings(Listing(folder))
     assert file == f"{folder}/labels/classes.txt"
     assert (settings.classes, settings.entries) == ({0: "cat", 1: "dog"}, ())
 
@@ -119,20 +120,20 @@ def test_the_file_of_classes_of_a_folder_is_found(write):
 def test_classes_that_differ_are_refused(write):
     folder = write({"train/_darknet.labels": "cat\ndog", "valid/_darknet.labels": "dog\ncat"})
     with pytest.raises(DataError, match=r"train/_darknet.labels and valid/.* name other classes"):
-        find_settings(folder)
+        find_settings(Listing(folder))
 
 
 def test_data_yaml_goes_before_others(write):
     one = "train: a\nnames: [cat]"
     folder = write({"data.yaml": one, "other.yaml": one, "args.yaml": "names: 3", "c.yml": "x: 1"})
-    assert find_settings(folder)[0] == f"{folder}/data.yaml"
+    assert find_settings(Listing(folder))[0] == f"{folder}/data.yaml"
 
 
 def test_several_files_without_a_usual_name_are_refused(write):
     one = "train: a\nnames: [cat]"
     folder = write({"a.yaml": one, "b.yml": one})
     with pytest.raises(DataError, match=r"has .*a\.yaml, .*b\.yml"):
-        find_settings(folder)
+        find_settings(Listing(folder))
 
 
 @pytest.mark.fault(111, "data.yaml in another encoding, or very large", "refused", code="exit 1")
@@ -155,4 +156,4 @@ def test_files_that_are_not_text_are_refused(write, data, said):
 
 def test_a_folder_without_names_of_classes_is_refused(write):
     with pytest.raises(DataError, match="names the classes of YOLO"):
-        find_settings(write({"labels/a.txt": "0 .5 .5 .1 .1"}))
+        find_settings(Listing(write({"labels/a.txt": "0 .5 .5 .1 .1"})))

@@ -6,6 +6,7 @@ from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.listing import Listing
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def read(tmp_path):
             path = os.path.join(os.fsencode(tmp_path), os.fsencode(file))
             os.makedirs(os.path.dirname(path), exist_ok=True)
             open(path, "xb").close()
-        return FolderSource(str(tmp_path), Columns())
+        return FolderSource(Listing(str(tmp_path)), Columns())
 
     return read
 
@@ -77,7 +78,7 @@ def test_folders_below_a_label_belong_to_it(read, tmp_path):
         ["cat/persian/grey/c.jpg", "cat"],
         ["dog/pug/d.jpg", "dog"],
     ]
-    first, *others = FolderSource(str(tmp_path), Columns(), "reject").rows()
+    first, *others = FolderSource(Listing(str(tmp_path)), Columns(), "reject").rows()
     assert first.values == ["cat/b.jpg", "cat"]
     assert [row[1:3] for row in others] == [
         ("outside_layout", f"{file} is not in <label>/<file>") for file in files[1:]
@@ -127,7 +128,7 @@ def test_links_to_images_are_images(read, tmp_path):
     read("cat/a.jpg")
     (tmp_path / "cat" / "b.jpg").symlink_to(tmp_path / "cat" / "a.jpg")
     (tmp_path / "cat" / "c.jpg").symlink_to(tmp_path / "nowhere")
-    assert [row.values[0] for row in FolderSource(str(tmp_path), Columns()).rows()] == [
+    assert [row.values[0] for row in FolderSource(Listing(str(tmp_path)), Columns()).rows()] == [
         "cat/a.jpg",
         "cat/b.jpg",
         "cat/c.jpg",
@@ -149,7 +150,7 @@ def test_a_folder_without_images_is_refused(read):
 
 def test_a_folder_has_no_schema(tmp_path):
     with pytest.raises(UsageError, match="has no columns"):
-        FolderSource(str(tmp_path), Columns(Schema.parse({"i": "image"})))
+        FolderSource(Listing(str(tmp_path)), Columns(Schema.parse({"i": "image"})))
 
 
 def test_the_endings_of_formats_that_are_not_read_are_not_known(read):

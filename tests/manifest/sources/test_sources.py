@@ -59,18 +59,12 @@ def test_a_schema_makes_different_files_alike(tmp_path):
     assert len(open_sources(str(tmp_path / "*.csv"), options)) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("", "is a folder, and a source of the format label_studio is a file"),
-        ("a.xml", "is a file, and a source of the format voc is a folder"),
-    ],
-)
-def test_a_file_is_not_taken_for_a_folder_of_annotations(tmp_path, name, problem):
+def test_a_file_is_not_taken_for_a_folder_of_annotations(tmp_path):
     write(tmp_path / "a.xml")
-    options = ManifestOptions(format="voc" if name else "label_studio")
-    with pytest.raises(UsageError, match=problem):
-        open_sources(tmp_path / name, options)
+    with pytest.raises(UsageError, match="is a file, and a source of the format voc is a folder"):
+        open_sources(tmp_path / "a.xml", ManifestOptions(format="voc"))
+    with pytest.raises(DataError, match=r"Nothing below .* is an export of Label Studio"):
+        open_sources(tmp_path, ManifestOptions(format="label_studio"))
 
 
 def test_a_source_of_unknown_kind_is_an_error(tmp_path):

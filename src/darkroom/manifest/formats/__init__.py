@@ -1,77 +1,94 @@
-"""Readers of annotations of boxes, which other tools wrote."""
+"""The forms of annotated images: one module for each name of `--format`, which has its `FORMAT`.
+
+A module is found by its name. What it loads is enough to know the form; a reader is loaded when it
+is opened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from darkroom import storage
-from darkroom.errors import UsageError
-from darkroom.manifest.formats import coco, voc, yolo
-from darkroom.manifest.formats.hugging_face import ImageFolderSource, is_image_folder
-from darkroom.manifest.formats.label_studio import LabelStudioSource
-from darkroom.manifest.formats.object_rows import AutoMLSource, open_object_rows
-from darkroom.manifest.formats.vertex import VertexSource
-from darkroom.manifest.sources.base import Source
-from darkroom.options.manifest import ManifestOptions
+from darkroom.errors import DataError
+from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.others import JSON_ARRAY, JSON_LINES, OTHERS
+from darkroom.manifest.sources.evidence import METADATA_FILES, Evidence, read_evidence
+from darkroom.manifest.sources.listing import Listing
+from darkroom.options.source import AUTO_FORMAT, FORMATS
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
-class Format(NamedTuple):
-    """A format of annotations.
-
-    Attributes:
-        open: Returns the reader of a file or a folder.
-        is_layout: Tells whether a folder is a dataset of the format, by its path and the names
-            directly in it; few further folders are looked into.
-        takes: What a source of it is: a file, a folder, or either of them.
-    """
-
-    open: Callable[[str, ManifestOptions], Source]
-    is_layout: Callable[[str, Sequence[str]], bool] = lambda path, names: False
-    takes: str = "a file or a folder"
+# Of the files of one folder with one ending, which are mostly alike.
+_LOOKED_AT = 8
 
 
-# By their names in `--format`. Files are known by their content: `manifest/sources/forms.py`.
-FORMATS: Mapping[str, Format] = {
-    "coco": Format(coco.CocoSource, coco.is_layout),
-    "tf_csv": Format(open_object_rows, takes="a file"),
-    "vertex": Format(VertexSource, takes="a file"),
-    "automl": Format(AutoMLSource, takes="a file"),
-    "label_studio": Format(LabelStudioSource, takes="a file"),
-    "hugging_face": Format(ImageFolderSource, is_image_folder),
-    "voc": Format(voc.VocSource, voc.is_layout, "a folder"),
-    "yolo": Format(yolo.YoloSource, yolo.is_layout),
-}
+@cache
+def load_format(name: str) -> Form:
+    """Returns the form that `--format` calls so."""
+    form: Form = import_module(f"darkroom.manifest.formats.{name}").FORMAT
+    return form
 
 
-def open_format(name: str, path: str, options: ManifestOptions) -> Source:
-    """Returns the reader of annotations.
+def list_formats() -> list[Form]:
+    """Returns the forms that darkroom reads; of several that a source has, the first one counts."""
+    return [load_format(name) for name in FORMATS if name != AUTO_FORMAT]
 
-    Args:
-        name: The name of their format.
-        path: The file or the folder that has them.
-        options: How they are read.
+
+def find_form(found: Evidence) -> Form | None:
+    """Returns the form that a file has, also one that is not read; None for an unknown one."""
+    return next((form for form in (*list_formats(), *OTHERS) if form.is_it(found)), None)
+
+
+def find_known(listing: Listing) -> tuple[Form, str] | None:
+    """Returns the first form that a file below a folder has, with its path; None for none.
 
     Raises:
-        UsageError: A format of files is in a folder, or the other way round.
-        DataError: They cannot be read; see the reader.
+        OSError: One cannot be read.
+    """
+    if lists := [file for file in listing.others if file.rpartition("/")[2] in METADATA_FILES]:
+        return load_format("hugging_face"), listing.join(lists[0])
+    found = ((find_form(listing.read_evidence(file)), file) for file in listing.list_texts())
+    return next(((form, listing.join(file)) for form, file in found if _is_of_images(form)), None)
+
+
+def count_untaken(listing: Listing) -> Counter[str]:
+    """Counts the files of a known form that no reader has taken, by that in words.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    counts: Counter[str] = Counter()
+    for files in listing.group_untaken():
+        forms = [find_form(listing.read_evidence(file)) for file in files[:_LOOKED_AT]]
+        known = Counter(f"files like {form.title}" for form in forms if _is_of_images(form))
+        for what, count in known.items():
+            # All others are as those that were looked at.
+            counts[what] += round(count * len(files) / len(forms))
+    return counts
+
+
+def _is_of_images(form: Form | None) -> TypeGuard[Form]:
+    """Tells whether a form is one of annotations: JSON may be of anything."""
+    return form not in (None, JSON_LINES, JSON_ARRAY)
+
+
+@contextmanager
+def name_form(path: str, *, is_jsonl: bool) -> Iterator[None]:
+    """Turns the error of a list that cannot be read into one that names its form, if it is known.
+
+    Raises:
+        DataError: It cannot be read.
         OSError: The same.
     """
-    found = "a folder" if storage.is_folder(path) else "a file"
-    if found not in FORMATS[name].takes:
-        takes = FORMATS[name].takes
-        raise UsageError(
-            f"{path} is {found}, and a source of the format {name} is {takes}.",
-            f"Give {takes.replace('a ', 'the ')} with the annotations.",
-        )
-    return FORMATS[name].open(path, options)
-
-
-def find_layout(folder: str) -> str:
-    """Returns the name of the format of which a folder is a dataset; empty for none.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    names = storage.list_folder(folder)
-    return next((name for name, each in FORMATS.items() if each.is_layout(folder, names)), "")
+    try:
+        yield
+    except DataError as error:
+        form = find_form(read_evidence(path))
+        if form is None or (form is JSON_LINES and is_jsonl):
+            raise
+        raise DataError(f"{path} is {form.title}.", form.format_advice(path)) from error

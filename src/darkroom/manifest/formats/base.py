@@ -74,7 +74,7 @@ class AnnotationSource(Source):
         doubts: What of it may not be meant, likewise.
     """
 
-    def __init__(self, path: str, base: str, read_as: ReadAs, *, has_splits: bool) -> None:
+    def __init__(self, path: str, base: str, read_as: ReadAs, *, has_splits: bool = False) -> None:
         self.name = path
         self.base = self.identity_base = base
         self.read_as = read_as
@@ -93,8 +93,9 @@ class AnnotationSource(Source):
         for number, image in enumerate(self.images(), start=1):
             split: list[Value] = [image.split] if self._has_splits else []
             # An empty path would be the only reason that is told.
-            values = [image.uri, *split, image.objects] if image.uri or not image.fault else []
+            uri = image.uri.removeprefix(f"{self.base}/")
+            values = [uri, *split, image.objects] if image.uri or not image.fault else []
             yield BadRow(number, *image.fault, values) if image.fault else Row(number, values)
-        notes = (f"{what}: {count:,}" for what, count in self.counts.items() if count)
-        remarks = (*self.read_as.remarks, *notes)
-        self.read_as = replace(self.read_as, remarks=remarks, doubts=tuple(self.doubts))
+        counts = {what: count for what, count in self.counts.items() if count}
+        doubts = (*self.read_as.doubts, *self.doubts)
+        self.read_as = replace(self.read_as, counts=counts, doubts=doubts)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
+
+if TYPE_CHECKING:
+    from darkroom.manifest.sources.listing import Listing
 
 # Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
 ALLOWED_SCHEMES = ("gs", "s3")
@@ -59,6 +62,7 @@ class Source(Protocol):
         has_types: Whether its cells have types. Where all are text, a label that is written as
             `1.0` is the whole number, and spaces at the end of a path are not a part of it.
         read_as: What was decided about its form.
+        listing: What is below the folder that the user named, where it has annotations.
     """
 
     name: str
@@ -69,6 +73,7 @@ class Source(Protocol):
     split: str = ""
     has_types: bool = True
     read_as: ReadAs
+    listing: Listing | None = None
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the source, once, in its order."""

@@ -11,10 +11,11 @@ from itertools import islice
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Columns, Kind
 from darkroom.errors import DataError
+from darkroom.manifest.formats import find_form
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.embedded import check_cells
-from darkroom.manifest.sources.forms import find_form, read_evidence
+from darkroom.manifest.sources.evidence import read_evidence
 from darkroom.manifest.sources.objects import as_objects
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
@@ -201,7 +202,7 @@ class CsvSource(Source):
         may_be_known = len(first) == 1 or first[0].lstrip().startswith("{")
         form = find_form(read_evidence(self.name)) if may_be_known else None
         if form is not None:
-            raise DataError(f"{self.name} is {form.name}.", form.format_advice(self.name))
+            raise DataError(f"{self.name} is {form.title}.", form.format_advice(self.name))
         for delimiter in (";", "\t", "|"):
             if len(first) == 1 and delimiter in first[0]:
                 raise DataError(

@@ -6,23 +6,17 @@ split may be one, and a single folder around all others names no label.
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Collection, Iterator
 
 from darkroom import storage
-from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError, UsageError
+from darkroom.manifest.formats import find_known
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
-from darkroom.manifest.sources.forms import find_folder_form
-from darkroom.manifest.sources.layouts import (
-    check_parts,
-    check_splits,
-    doubt_labels,
-)
+from darkroom.manifest.sources.layouts import check_parts, check_splits, doubt_labels
+from darkroom.manifest.sources.listing import IMAGE_ENDINGS, Listing
 from darkroom.options.source import (
     JOIN_SUBFOLDERS,
     REJECT_SUBFOLDERS,
@@ -33,11 +27,6 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.files import find_reason
 
-# Files with other endings (licences, notes, thumbnail databases) are not rows.
-IMAGE_ENDINGS = frozenset(
-    f".{name}"
-    for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
-)
 _UNKNOWN_ENDING = "files without an ending of images"
 
 
@@ -53,11 +42,12 @@ class FolderSource(Source):
 
     def __init__(
         self,
-        path: str,
+        listing: Listing,
         columns: Columns,
         subfolders: str = JOIN_SUBFOLDERS,
         accept: Collection[str] = (),
     ) -> None:
+        path = listing.path
         if columns.schema or columns.label_marks or columns.targets:
             raise UsageError(
                 f"{path} is a folder, which has no columns.",
@@ -65,21 +55,20 @@ class FolderSource(Source):
             )
         self.name = path
         self.base = self.identity_base = path
-        left_out: Counter[str] = Counter()
-        files, self.outputs = find_outputs(path, left_out)
+        self.outputs = listing.outputs
         for name in self.outputs:
             progress.note(f"{storage.join(path, name)} is left out, because darkroom wrote it.")
-        self._files = [*filter(is_image_name, files)]
-        self.ignored = sorted(set(files) - set(self._files))
+        self._files, self.ignored = listing.images, sorted(listing.others)
         if not self._files:
-            if found := find_folder_form(path, files):
+            if found := find_known(listing):
                 form, file = found
                 raise DataError(
-                    f"There is no image below {path}. {file} is {form.name}.",
+                    f"There is no image below {path}. {file} is {form.title}.",
                     form.format_advice(file),
                 )
             raise DataError(
-                f"There is no image below {path}. It has {format_count(len(files), 'file')}, and "
+                f"There is no image below {path}. It has "
+                f"{format_count(len(self.ignored), 'file')}, and "
                 "no name has the ending of an image.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
@@ -98,8 +87,8 @@ class FolderSource(Source):
         if SPLIT_CLASS not in accept and not self._has_splits:
             check_splits(path, sorted(self._list_tops()))
         if TASK_CLASS not in accept:
-            check_parts(path, classes, files)
-        left_out[_UNKNOWN_ENDING] = len(self.ignored)
+            check_parts(listing, classes)
+        left_out = listing.left_out | {_UNKNOWN_ENDING: len(self.ignored)}
         self.read_as = ReadAs(
             "folder",
             files=0,
@@ -205,11 +194,6 @@ class FolderSource(Source):
                 yield BadRow(row, "outside_layout", detail, [*split, file, ""])
             else:
                 yield Row(row, [*split, file, label])
-
-
-def is_image_name(name: str) -> bool:
-    """Tells whether the name, or the path, of a file has the ending of an image."""
-    return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS
 
 
 def _is_split(name: str) -> bool:

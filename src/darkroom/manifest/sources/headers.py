@@ -10,13 +10,17 @@ from typing import NamedTuple
 from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
-from darkroom.manifest.sources.folder import IMAGE_ENDINGS
-from darkroom.manifest.sources.forms import OTHER_BOXES
+from darkroom.manifest.sources.listing import IMAGE_ENDINGS
 from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 
 # The most records that may be before a header.
 _MAX_BEFORE = 10
+OTHER_BOXES = (
+    "These seem to be boxes. Write them into a column objects, or as one of the forms in "
+    "docs/guides/boxes.md. To use the classes alone, write a CSV with the columns image_uri and "
+    "label."
+)
 _COLUMN_NAMES = frozenset(name for names in KNOWN_NAMES.values() for name in names)
 
 

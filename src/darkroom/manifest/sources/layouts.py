@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from darkroom.dataset.read_as import Doubt
 from darkroom.dataset.splits import find_split, mention_split
 from darkroom.errors import DataError
-from darkroom.manifest.sources.forms import find_folder_form
+from darkroom.manifest.formats import find_known
+from darkroom.manifest.sources.listing import Listing
 from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, SPLIT_NAMES, TASK_CLASS
 from darkroom.runtime.text import list_first
 
@@ -112,20 +113,19 @@ def doubt_labels(classes: Sequence[str]) -> Doubt | None:
     )
 
 
-def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> None:
+def check_parts(listing: Listing, classes: Sequence[str]) -> None:
     """Checks that a folder of classes is not a dataset of detection or segmentation.
 
     Args:
-        folder: The source.
+        listing: What is below the source.
         classes: The folders that would be its classes.
-        files: Paths of all files below it.
 
     Raises:
         DataError: A folder has masks or annotations of the images beside it. Or the images have
             no classes or one, and there are annotations of a known form.
     """
     settle = f"If they are classes: --accept {TASK_CLASS} (accept= in Python)."
-    stems = _list_stems(files)
+    stems = _list_stems(listing.files)
     images = [name for name in stems if not _is_part(name, _ANNOTATIONS)]
     for name in sorted(stems.keys() - images):
         beside = [each for each in images if 2 * len(stems[each] & stems[name]) >= len(stems[name])]
@@ -133,24 +133,24 @@ def check_parts(folder: str, classes: Sequence[str], files: Sequence[str]) -> No
         if len(beside) > 1:
             beside = [each for each in beside if _is_part(each, _IMAGES)]
         if len(beside) == 1:
-            found = find_folder_form(folder, files)
+            found = find_known(listing)
             known = "darkroom does not read these"
             advice = f"Convert a CSV of the images in {beside[0]} and their labels."
             if found:
-                known, advice = f"{found[1]} is {found[0].name}", found[0].format_advice(found[1])
+                known, advice = f"{found[1]} is {found[0].title}", found[0].format_advice(found[1])
             raise DataError(
-                f"{TASK_CLASS}: in {folder}, the files in {name} have the names of those in "
+                f"{TASK_CLASS}: in {listing.path}, the files in {name} have the names of those in "
                 f"{beside[0]}, so they are their masks or annotations: {known}.",
                 f"{advice} {settle}",
             )
-    if len(classes) < 2 and (found := find_folder_form(folder, files)):
+    if len(classes) < 2 and (found := find_known(listing)):
         form, path = found
         if not classes:
             raise DataError(
-                f"{path} is {form.name}, and no folder is a class.", form.format_advice(path)
+                f"{path} is {form.title}, and no folder is a class.", form.format_advice(path)
             )
         raise DataError(
-            f"{TASK_CLASS}: {path} is {form.name}, and {classes[0]} would be the class of all.",
+            f"{TASK_CLASS}: {path} is {form.title}, and {classes[0]} would be the class of all.",
             f"{form.format_advice(path)}\n{settle}",
         )
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+from darkroom.dataset.schema import Schema
+from darkroom.errors import DataError
+from darkroom.manifest.formats import name_form
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.csv import CsvSource
-from darkroom.manifest.sources.forms import JSON_LINES_ENDINGS, name_form
 from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.sources.parquet import ParquetSource
+from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.parquet import ParquetSource, read_arrow_schema
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
 
-LIST_ENDINGS = (".csv", *JSON_LINES_ENDINGS, ".parquet")
+_JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
+LIST_ENDINGS = (".csv", *_JSON_LINES_ENDINGS, ".parquet")
 
 
 def find_ending(path: str) -> str:
@@ -29,6 +35,26 @@ def open_list(path: str, options: ManifestOptions) -> Source:
     ending = find_ending(path)
     if ending == ".parquet":
         return ParquetSource(path, options.columns)
-    opened = JsonlSource if ending in JSON_LINES_ENDINGS else CsvSource
-    with name_form(path):
+    is_jsonl = ending in _JSON_LINES_ENDINGS
+    opened = JsonlSource if is_jsonl else CsvSource
+    with name_form(path, is_jsonl=is_jsonl):
         return opened(path, options.columns, parse_source_encoding(options.source_encoding))
+
+
+def find_lists(listing: Listing, fits: Callable[[str, Schema], bool]) -> Iterator[str]:
+    """Yields the lists below a folder that fit, by their paths and their columns.
+
+    Raises:
+        DataError: A Parquet file is damaged.
+        OSError: A list cannot be read.
+    """
+
+    def has(file: str) -> bool:
+        path = listing.join(file)
+        if file.endswith(".parquet"):
+            read_arrow_schema(path)
+        with suppress(DataError):
+            return fits(file, open_list(path, ManifestOptions()).schema)
+        return False
+
+    return listing.find_by(LIST_ENDINGS, has)

@@ -1,44 +1,29 @@
-"""COCO: files of JSON with images, categories and annotations.
-
-A source is one file, or the folder of a dataset: of Roboflow (`train/_annotations.coco.json`), of
-FiftyOne (`labels.json`, or `train/labels.json`), of CVAT (`annotations/instances_default.json`), or
-of COCO (`annotations/instances_train2017.json`).
-"""
+"""Reads a file of COCO: its images, with their objects."""
 
 from __future__ import annotations
 
-import posixpath
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from darkroom import storage
-from darkroom.dataset.read_as import BY_NAMES, ReadAs
-from darkroom.dataset.splits import UNASSIGNED, find_split, find_splits, mention_split
+from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
-from darkroom.manifest.formats.coco_objects import (
+from darkroom.manifest.formats.coco.objects import (
     Annotation,
     CocoObjects,
     Id,
-    Outlined,
     doubt_boxes,
     list_outlined,
 )
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.sources.forms import COCO, find_form, read_evidence
-from darkroom.manifest.sources.layouts import doubt_splits
-from darkroom.manifest.sources.roots import check_found, list_roots
+from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
-from darkroom.storage.uris import relative_identity
 
-_ROBOFLOW, _FIFTYONE = "_annotations.coco.json", "labels.json"
-_INSTANCES = "instances*.json"
 # Of annotations without boxes: a key that these have, and what they are.
 _OTHERS = {"caption": "captions", "segments_info": "panoptic segments", "keypoints": "keypoints"}
 _BOXES = ("bbox", "segmentation")
@@ -58,91 +43,24 @@ class _Category(msgspec.Struct, gc=False):
 
 
 class CocoSource(AnnotationSource):
-    """Reads files of COCO; see `AnnotationSource`.
+    """Reads a file of COCO; see `AnnotationSource`.
 
-    Each image of a file is a row, also without objects. Objects of an image that the file does not
-    have are rows of their own, which are rejected.
-
-    Raises:
-        DataError: A file is not one of COCO, its classes are not clear, or its images are not
-            found.
-        OSError: A file cannot be read.
-    """
-
-    def __init__(self, path: str, options: ManifestOptions) -> None:
-        is_folder = storage.is_folder(path)
-        paths = find_files(path, storage.list_folder(path)) if is_folder else [path]
-        if not paths:
-            raise DataError(
-                f"{path} has no annotations of COCO.",
-                f"Expected {_ROBOFLOW} or {_FIFTYONE}, in it or in folders of splits, or "
-                f"annotations/{_INSTANCES}. Else name the file.",
-            )
-        roots = list_roots(path, options) if is_folder else ()
-        paths = [check_found(each, roots) for each in paths]
-        below = [relative_identity(each, path) for each in paths]
-        # What the name of a single file means is asked as of any list.
-        is_asked = is_folder and options.split_ratios is None
-        splits = find_splits(below) if is_asked else [UNASSIGNED] * len(paths)
-        self._files = [
-            _CocoFile(each, split, options.image_dir)
-            for each, split in zip(paths, splits, strict=True)
-        ]
-        self._outlined: list[Outlined] = []
-        base = path if len(paths) > 1 else self._files[0].place.folder
-        read_as = ReadAs("COCO", files=len(paths), splits=BY_NAMES)
-        super().__init__(path, base, read_as, has_splits=any(splits))
-        if is_asked:
-            self.doubts += doubt_splits(below, splits)
-
-    def images(self) -> Iterator[Annotated]:
-        """Yields every image once, in the order of the files."""
-        for file in self._files:
-            yield from file.images(self.counts, self._outlined)
-        self.doubts += doubt_boxes(self._outlined)
-
-
-def is_layout(folder: str, names: Sequence[str]) -> bool:
-    """Tells whether a folder is a dataset of COCO, by the names in it."""
-    return bool(find_files(folder, names))
-
-
-def find_files(folder: str, names: Sequence[str]) -> list[str]:
-    """Returns the files of annotations of a dataset, of which the names directly in it are known.
-
-    Raises:
-        OSError: A folder cannot be read.
-    """
-    splits = [storage.join(folder, name) for name in names if find_split(name)]
-    for file in (_ROBOFLOW, _FIFTYONE):
-        paths = [storage.join(each, file) for each in ([folder] if file in names else splits)]
-        if found := [path for path in paths if storage.exists(path) and _is_own(path)]:
-            return found
-    if "annotations" in names:
-        folder = storage.join(folder, "annotations")
-        names = storage.list_folder(folder)
-    return [storage.join(folder, name) for name in names if fnmatchcase(name, _INSTANCES)]
-
-
-def _is_own(path: str) -> bool:
-    """Tells whether a file of annotations is one of COCO: others, too, are named labels.json."""
-    return posixpath.basename(path) == _ROBOFLOW or find_form(read_evidence(path)) is COCO
-
-
-class _CocoFile:
-    """One file of COCO.
+    Each image of it is a row, also without objects. Objects of an image that it does not have are
+    rows of their own, which are rejected.
 
     Args:
-        path: Its path; one in a store is fetched.
-        split: Its split; empty for none.
-        image_dir: The folder of images that the user says.
+        path: The file; one in a store is fetched.
+        options: How it is read.
+        listing: What is below the folder that it was found in, if the user named that.
 
-    Attributes:
-        place: Where its images are.
+    Raises:
+        DataError: It is not a file of COCO, its classes are not clear, or its images are not
+            found.
+        OSError: It cannot be read.
     """
 
-    def __init__(self, path: str, split: str, image_dir: str | None) -> None:
-        self._path, self._split = path, split
+    def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
+        self._path = path
         self._json = JsonFile(path)
         if isinstance(self._json.parts, list):
             raise DataError(
@@ -153,8 +71,8 @@ class _CocoFile:
             raise DataError(f"{path} has no list of images.", "Name a file of annotations of COCO.")
         self._places, self._names = self._read_categories()
         names = (each.file_name for found in self._read_images() for each in found.good)
-        name = mention_split(*reversed(path.split("/")[-2:]))
-        self.place = find_images(path, [*islice(names, SAMPLE_NAMES)], image_dir, name)
+        self._place = find_images(path, [*islice(names, SAMPLE_NAMES)], options.image_dir, listing)
+        super().__init__(path, self._place.folder, ReadAs("COCO"))
 
     def _read_categories(self) -> tuple[dict[Id, int], list[str]]:
         """Returns the places of classes by their ids, and their names."""
@@ -177,18 +95,18 @@ class _CocoFile:
                 names.append(f"{each.name}")
         return places, names
 
-    def images(self, counts: Counter[str], outlined: list[Outlined]) -> Iterator[Annotated]:
-        """Yields every image once; adds to what the source counts and compares.
+    def images(self) -> Iterator[Annotated]:
+        """Yields every image once.
 
         Raises:
             DataError: Two images have one id, or two categories with objects have one name.
         """
-        objects = CocoObjects(*self._read_ids(), self._places, self._names, counts)
+        objects = CocoObjects(*self._read_ids(), self._places, self._names, self.counts)
         chunks = self._json.read_array("annotations", Annotation)
         for number, chunk in enumerate(chunks):
             if not number:
                 self._check_kind(chunk)
-                outlined += list_outlined(chunk.good)
+                self.doubts += doubt_boxes([*list_outlined(chunk.good)])
             objects.add(chunk)
         self._check_classes(objects.count_classes())
         found = objects.list_images()
@@ -198,13 +116,13 @@ class _CocoFile:
             for image in images.good:
                 listed = next(found)
                 said = _frame(image, listed) if is_annotated else None
-                yield Annotated(self.place.resolve(image.file_name), self._split, said)
+                yield Annotated(self._place.resolve(image.file_name), "", said)
             for value, problem in images.bad:
                 yield self._reject(value, problem, next(found))
         for name in objects.list_unknown():
             detail = f"no image of the file has the id {name!r}"
             said = {"objects": next(found)}
-            yield Annotated(f"image_id={name}", self._split, said, ("unknown_image", detail))
+            yield Annotated(f"image_id={name}", "", said, ("unknown_image", detail))
 
     def _check_kind(self, first: Elements[Annotation]) -> None:
         """Refuses annotations without boxes, with their number."""
@@ -258,8 +176,8 @@ class _CocoFile:
     ) -> Annotated:
         """Returns an image that cannot be used, as far as it is known."""
         name = value.get("file_name")
-        uri = self.place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
-        return Annotated(uri, self._split, {"objects": objects}, ("bad_value", problem))
+        uri = self._place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
+        return Annotated(uri, "", {"objects": objects}, ("bad_value", problem))
 
 
 def _find_id(value: dict[str, Any]) -> Id | None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from darkroom import storage
-from darkroom.dataset.journal import find_outputs
-from darkroom.dataset.splits import TEST, find_split, parse_split
+from darkroom.dataset.splits import TEST, compare_lists, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated
-from darkroom.manifest.formats.places import Place, find_place, list_spellings
-from darkroom.manifest.formats.yolo_settings import Settings, is_class_file
+from darkroom.manifest.formats.places import ByName, Place, find_place, list_spellings
+from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
-from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 from darkroom.storage.uris import has_scheme
@@ -42,17 +41,13 @@ class FoundImages(NamedTuple):
     remarks: list[str]
 
 
-def find_images_below(folder: str) -> FoundImages:
-    """Returns all images below a folder, with the splits that folders name.
-
-    Raises:
-        OSError: The folder cannot be read.
-    """
+def find_images_below(listing: Listing) -> FoundImages:
+    """Returns all images below a folder, with the splits that folders name."""
     images = [
-        Annotated(storage.join(folder, file), find_split(posixpath.dirname(file)) or "")
-        for file in _walk(folder)
+        Annotated(listing.join(file), find_split(posixpath.dirname(file)) or "")
+        for file in listing.images
     ]
-    return FoundImages(folder, images, [])
+    return FoundImages(listing.path, images, [])
 
 
 def find_named_images(
@@ -78,11 +73,14 @@ def find_named_images(
     bases = [image_dir] if image_dir else []
     bases += [Place(start, _use_slashes).resolve(settings.path).rstrip("/") for start in starts]
     bases += [folder]
-    found = FoundImages("", [], [])
-    read: dict[str, str] = {}
+    base, remarks = "", []
+    uris: dict[str, list[str]] = {}
+    splits: dict[str, str] = {}
     for split, text in settings.entries:
         is_list = text.endswith(LIST_ENDING)
-        spellings = list_spellings([text], _use_slashes, least_parts=1 if is_list else 2)
+        # What is in the folder that the user names may be there under its last name alone.
+        least_parts = 1 if is_list or image_dir else 2
+        spellings = list_spellings([text], _use_slashes, least_parts)
         try:
             place = find_place(f"The images of {file} ({split})", [text], bases, spellings)
         except DataError as error:
@@ -93,28 +91,25 @@ def find_named_images(
                     "that of --image-dir (image_dir= in Python).",
                 ) from error
             # Roboflow names it always.
-            found.remarks.append(f"no {split}: {text} is not found")
+            remarks.append(f"no {split}: {text} is not found")
             continue
-        found = found._replace(base=found.base or place.folder)
+        base = base or place.folder
         path = check_found(place.resolve(text), roots)
-        if path in read:
-            found.remarks.append(f"{split} names the images of {read[path]}, which are read once")
-            continue
-        read[path] = split
-        if is_list:
-            uris = _read_list(path, bases)
-        else:
-            uris = [storage.join(path, name) for name in _walk(path)]
-        found.images.extend(Annotated(uri, split) for uri in uris)
-    return found
+        name = split if split not in uris else f"{text} of {split}"
+        splits[name] = split
+        uris[name] = _read_list(path, bases) if is_list else _list_images(path)
+    kept, said = compare_lists(uris)
+    images = [Annotated(uri, splits[name]) for name in kept for uri in uris[name]]
+    return FoundImages(base, images, [*remarks, *said])
 
 
 def _use_slashes(path: str) -> str:
     return path.replace("\\", "/")
 
 
-def _walk(folder: str) -> Iterator[str]:
-    return filter(is_image_name, find_outputs(folder)[0])
+def _list_images(folder: str) -> list[str]:
+    listing = Listing(folder)
+    return [*map(listing.join, listing.images)]
 
 
 def _read_list(file: str, bases: list[str]) -> list[str]:
@@ -130,11 +125,15 @@ def _read_list(file: str, bases: list[str]) -> list[str]:
     return [*map(place.resolve, names)]
 
 
-def pair_labels(images: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+def pair_labels(
+    images: Iterable[str], listing: Listing | None = None
+) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the label files of images, and those of images that are not there.
 
     Args:
         images: Paths of images.
+        listing: What is below the folder of the dataset: an image without a label file where that
+            should be has one of its name elsewhere.
 
     Returns:
         Both by the paths of the images; one that has none is not in them.
@@ -144,12 +143,20 @@ def pair_labels(images: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """
     folders: dict[str, dict[str, str]] = {}
     labels: dict[str, str] = {}
+    missing: list[str] = []
     for image in images:
         folder, stem = posixpath.split(posixpath.splitext(image)[0])
         if folder not in folders:
             folders[folder] = _list_labels(folder)
         if stem in folders[folder]:
             labels[image] = folders[folder][stem]
+        else:
+            missing.append(image)
+    if listing and missing:
+        spare = {listing.join(name) for name in list_label_names(listing.others)}
+        by_name = ByName(sorted(spare.difference(labels.values())), has_ending=False)
+        found = ((image, by_name.find(image)) for image in missing)
+        labels |= {image: path for image, path in found if path}
     used = {*labels.values()}
     lost = {
         storage.join(folder, f"{stem}.jpg"): path
@@ -172,12 +179,23 @@ def _list_labels(images: str) -> dict[str, str]:
     # Hosts, as of http://, are not asked.
     if has_scheme(images) and images.partition("://")[0] not in ALLOWED_SCHEMES:
         return {}
-    for folder in list_label_folders(images):
-        if names := list_label_names(storage.list_folder(folder)):
-            return {name.removesuffix(LIST_ENDING): storage.join(folder, name) for name in names}
-    return {}
+    return {
+        posixpath.splitext(name)[0]: storage.join(folder, name)
+        for folder in reversed(list_label_folders(images))
+        for name in list_label_names(storage.list_folder(folder))
+    }
 
 
 def list_label_names(names: Iterable[str]) -> list[str]:
     """Returns the names of files that may be label files."""
-    return [name for name in names if name.endswith(LIST_ENDING) and not is_class_file(name)]
+    return [
+        name for name in names if name.lower().endswith(LIST_ENDING) and not is_class_file(name)
+    ]
+
+
+def has_labels(listing: Listing) -> bool:
+    """Tells whether a folder has label files: in a folder labels, or with the names of images."""
+    labels = list_label_names(listing.others)
+    stems = {posixpath.splitext(posixpath.basename(name))[0] for name in labels}
+    images = (posixpath.splitext(posixpath.basename(name))[0] for name in listing.images)
+    return any("labels" in name.split("/")[:-1] for name in labels) or not stems.isdisjoint(images)

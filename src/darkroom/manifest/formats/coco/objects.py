@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from darkroom.dataset.read_as import Doubt
+from darkroom.manifest.formats.coco.masks import find_box
 from darkroom.manifest.formats.json_file import Elements
-from darkroom.manifest.formats.masks import find_box
 from darkroom.manifest.sources.objects import make_corners
 from darkroom.options.source import POLYGON_BOXES
 from darkroom.targets.boxes.overlaps import compare_boxes

@@ -1,4 +1,4 @@
-"""YOLO: a text file with boxes for each image; data.yaml, or a file of darknet, names the classes.
+"""Reads a dataset of YOLO: the label files of its images.
 
 Without a label file nothing is in an image. Where no image of a folder has one, nobody looked; all
 of train or eval without them are refused.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
 
-from darkroom import storage
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, Doubt, ReadAs
-from darkroom.dataset.splits import EVAL, TRAIN, find_split, parse_split
+from darkroom.dataset.splits import EVAL, TRAIN, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
-from darkroom.manifest.formats.yolo_files import (
+from darkroom.manifest.formats.yolo.files import (
     LIST_ENDING,
     find_images_below,
     find_named_images,
@@ -25,22 +23,28 @@ from darkroom.manifest.formats.yolo_files import (
     list_label_names,
     pair_labels,
 )
-from darkroom.manifest.formats.yolo_labels import check_form, decode_labels, parse_labels
-from darkroom.manifest.formats.yolo_settings import find_settings, is_class_file, list_settings
-from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.formats.yolo.labels import check_form, decode_labels, parse_labels
+from darkroom.manifest.formats.yolo.settings import find_settings
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import FIRST_CLASS
+from darkroom.options.source import FIRST_CLASS, UNUSED_LABELS
+from darkroom.runtime.text import format_count
 from darkroom.storage.uris import relative_identity
 from darkroom.targets.form import UNANNOTATED
+
+_BACKGROUND = "images without a label file, where nothing is"
+# So many label files of no image are read, to know whether there are objects in any.
+_MOST_READ = 64
 
 
 class YoloSource(AnnotationSource):
     """Reads a dataset of YOLO; see `AnnotationSource`.
 
     Args:
-        path: data.yaml, the .data file of darknet, or a folder with one of them, or with a file
-            that has the names of the classes (classes.txt, obj.names, _darknet.labels).
+        source: data.yaml, the .data file of darknet, or what is below a folder with one of them, or
+            with a file that has the names of the classes (classes.txt, obj.names,
+            _darknet.labels).
         options: How it is read.
 
     Raises:
@@ -48,21 +52,23 @@ class YoloSource(AnnotationSource):
         OSError: It cannot be read.
     """
 
-    def __init__(self, path: str, options: ManifestOptions) -> None:
+    def __init__(self, source: str | Listing, options: ManifestOptions) -> None:
+        listing = None if isinstance(source, str) else source
+        path = source if isinstance(source, str) else source.path
         self._roots = list_roots(path, options)
-        file, settings = find_settings(path, self._roots)
+        file, settings = find_settings(source, self._roots)
         self._classes = settings.classes
-        found = (
-            find_named_images(file, settings, options.image_dir, self._roots)
-            if settings.entries
-            else find_images_below(options.image_dir or path)
-        )
+        if listing and not settings.entries:
+            found = find_images_below(Listing(options.image_dir) if options.image_dir else listing)
+        else:
+            found = find_named_images(file, settings, options.image_dir, self._roots)
         if not found.images:
             raise DataError(f"{file}: there is no image in its folders.", "Check its paths.")
         self._images = found.images
         # Images beside those of a list were not chosen.
         self._has_lists = any(place.endswith(LIST_ENDING) for _, place in settings.entries)
-        self._labels, self._lost = pair_labels(image.uri for image in found.images)
+        self._labels, self._lost = pair_labels((image.uri for image in found.images), listing)
+        self._unused = self._take_labels(listing) if listing else []
         # The classes of objects.
         self._used: set[str] = set()
         self._looked_at = {*map(posixpath.dirname, self._labels)}
@@ -73,6 +79,13 @@ class YoloSource(AnnotationSource):
         read_as = ReadAs("YOLO", remarks=remarks, splits=BY_LISTS if settings.entries else BY_NAMES)
         super().__init__(path, found.base, read_as, has_splits=has_splits)
         self._check_form()
+
+    def _take_labels(self, listing: Listing) -> list[str]:
+        """Takes the label files that are read; returns others, which no image has."""
+        paths = (*self._labels.values(), *self._lost.values())
+        listing.taken.update(relative_identity(each, listing.path) for each in paths)
+        others = [file for file in listing.others if file not in listing.taken]
+        return [*map(listing.join, list_label_names(others))]
 
     def _check_labels(self, file: str) -> None:
         """Checks that train and eval have label files, as those of test are often not given."""
@@ -108,13 +121,14 @@ class YoloSource(AnnotationSource):
             if path := self._labels.get(image.uri):
                 yield self._read(image, path, next(texts))
             elif posixpath.dirname(image.uri) in self._looked_at:
-                self.counts["images without a label file, where nothing is"] += 1
+                self.counts[_BACKGROUND] += 1
                 yield image._replace(objects=place_in(1, 1, []))
             else:
                 self.counts["images in folders without labels, where nobody looked"] += 1
                 yield image
         if not self._has_lists:
             yield from self._read_lost()
+        self.doubts += self._doubt_unused()
         first = self._classes.get(0)
         if first and len(self._classes) > 1 and self._used and first not in self._used:
             self.doubts.append(_build_first_class(first))
@@ -132,11 +146,30 @@ class YoloSource(AnnotationSource):
         splits = {posixpath.dirname(image.uri): image.split for image in self._images}
         texts = self._read_texts(self._lost.values())
         for (uri, path), text in zip(self._lost.items(), texts, strict=True):
-            found = self._read(Annotated(uri, splits[posixpath.dirname(uri)]), path, text)
-            objects = found.objects["objects"] if isinstance(found.objects, dict) else []
-            if any("fault" not in each for each in objects):
+            if self._has_objects(text):
+                image = Annotated(uri, splits[posixpath.dirname(uri)])
                 detail = f"{relative_identity(path, self.base)} has objects, but no image"
-                yield found._replace(fault=("unknown_image", detail))
+                yield self._read(image, path, text)._replace(fault=("unknown_image", detail))
+
+    def _has_objects(self, text: str | Fault) -> bool:
+        """Tells whether a label file has objects that can be used."""
+        objects = parse_labels(text, "", self._classes, Counter()) if isinstance(text, str) else ()
+        return any("fault" not in each for each in objects)
+
+    def _doubt_unused(self) -> Iterator[Doubt]:
+        """Yields the doubt about label files of no image, where images have no label file."""
+        background = self.counts[_BACKGROUND]
+        texts = self._read_texts(self._unused[:_MOST_READ]) if background else ()
+        if any(map(self._has_objects, texts)):
+            yield Doubt(
+                UNUSED_LABELS,
+                f"No image has the name of {format_count(len(self._unused), 'label file')}, as "
+                f"{self._unused[0]}, and {format_count(background, 'image')} without a label file "
+                "would be without objects.",
+                "Give label files the names of their images, in labels where these are in images, "
+                "or beside them. If nothing is in these images: "
+                f"--accept {UNUSED_LABELS} (accept= in Python).",
+            )
 
 
 def _build_first_class(name: str) -> Doubt:
@@ -148,26 +181,3 @@ def _build_first_class(name: str) -> Doubt:
         f"If they do, number the names in data.yaml so: names: {{1: {name:.80}, ...}}. If they do "
         f"not, and nobody drew such an object: --accept {FIRST_CLASS} (accept= in Python).",
     )
-
-
-def is_layout(folder: str, names: Sequence[str]) -> bool:
-    """Tells whether a folder is a dataset of YOLO, by the names in it.
-
-    It has data.yaml or a .data file of darknet, or the names of classes with label files.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    if list_settings(folder, names):
-        return True
-    inside = [name for name in names if name in ("labels", "data") or find_split(name)]
-    listed = [names, *(storage.list_folder(storage.join(folder, name)) for name in inside)]
-    return any(map(is_class_file, chain(*listed))) and (
-        "labels" in names or any(map(_has_label_files, listed))
-    )
-
-
-def _has_label_files(names: Sequence[str]) -> bool:
-    images = (posixpath.splitext(name)[0] for name in names if is_image_name(name))
-    labels = (posixpath.splitext(name)[0] for name in list_label_names(names))
-    return not {*images}.isdisjoint(labels)

@@ -14,9 +14,9 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource
 from darkroom.manifest.formats.json_file import JsonFile
-from darkroom.manifest.formats.label_studio_regions import is_region, read_results
+from darkroom.manifest.formats.label_studio.regions import is_region, read_results
 from darkroom.manifest.formats.places import Spelling, drop_bucket, find_images, list_spellings
-from darkroom.manifest.sources.folder import is_image_name
+from darkroom.manifest.sources.listing import Listing, is_image_name
 from darkroom.options.manifest import ManifestOptions
 
 _SAMPLE_TASKS = 100
@@ -35,7 +35,7 @@ class LabelStudioSource(AnnotationSource):
         DataError: It has choices only, or its images are not found.
     """
 
-    def __init__(self, path: str, options: ManifestOptions) -> None:
+    def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         self._file = JsonFile(path)
         sample = islice(self._file.read_values(), _SAMPLE_TASKS)
         tasks = [each for each in sample if isinstance(each, dict)]
@@ -44,8 +44,8 @@ class LabelStudioSource(AnnotationSource):
         read = _read_path if options.image_dir else _keep_stores(_read_path)
         read_upload = _read_upload if options.image_dir else _keep_stores(_read_upload)
         spellings = [*list_spellings(names, read), read_upload]
-        base, self._spell = find_images(path, names, options.image_dir, spellings=spellings)
-        super().__init__(path, base, ReadAs("an export of Label Studio"), has_splits=False)
+        self._place = find_images(path, names, options.image_dir, listing, spellings)
+        super().__init__(path, self._place.folder, ReadAs("an export of Label Studio"))
 
     def images(self) -> Iterator[Annotated]:
         """Yields the image of each task."""
@@ -61,7 +61,7 @@ class LabelStudioSource(AnnotationSource):
             self.counts[_LATER] += max(0, len(done) - 1)
             value = done[-1].get("result") if done else None
             value = read_results(value, self.counts) if isinstance(value, list) else value
-        return Annotated(self._spell(name) if name else "", "", value)
+        return Annotated(self._place.resolve(name) if name else "", "", value)
 
 
 def _list_done(task: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from darkroom import storage
-from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.splits import parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.places import find_place, list_spellings
-from darkroom.manifest.formats.yolo_labels import build_pose_error
-from darkroom.manifest.sources.forms import read_evidence
+from darkroom.manifest.formats.yolo.labels import build_pose_error
+from darkroom.manifest.sources.evidence import Evidence
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import check_found
 from darkroom.runtime.text import list_first
 
@@ -64,29 +64,30 @@ class _Loader(yaml.BaseLoader):
         return found
 
 
-def find_settings(path: str, roots: Collection[str] = ()) -> tuple[str, Settings]:
+def find_settings(source: str | Listing, roots: Collection[str] = ()) -> tuple[str, Settings]:
     """Returns the file that names the classes of a dataset, and what it says.
 
     Args:
-        path: data.yaml, the .data file of darknet, or a folder with one of them, or one that has a
-            file with the names of the classes in it or further below.
+        source: data.yaml, the .data file of darknet, or what is below a folder with one of them, or
+            one that has a file with the names of the classes in it or further below.
         roots: The folders in which files that are found may be; see `list_roots`.
 
     Raises:
         DataError: There is none or several, or it cannot be used; the error says why.
         OSError: It cannot be read.
     """
-    is_folder = storage.is_folder(path)
-    found = [path]
-    if is_folder:
-        names = list_settings(path, storage.list_folder(path))
-        found = [check_found(file, roots) for file in names]
+    if isinstance(source, str):
+        return source, read_settings(source, roots)
+    path = source.path
+    found = list_settings(source)
     if len(found) > 1:
         raise DataError(f"{path} has {list_first(found)}.", "Give the one that is meant.")
+    files = found or [*filter(is_class_file, source.others)]
+    source.taken.update(files)
     if found:
-        return found[0], read_settings(found[0], roots)
-    files = filter(is_class_file, find_outputs(path)[0])
-    read = {file: _read_classes(check_found(storage.join(path, file), roots)) for file in files}
+        file = check_found(source.join(found[0]), roots)
+        return file, read_settings(file, roots)
+    read = {file: _read_classes(check_found(source.join(file), roots)) for file in files}
     if not read:
         raise DataError(
             f"Nothing in {path} names the classes of YOLO.",
@@ -99,23 +100,19 @@ def find_settings(path: str, roots: Collection[str] = ()) -> tuple[str, Settings
     return storage.join(path, first), Settings(read[first])
 
 
-def list_settings(folder: str, names: Sequence[str]) -> list[str]:
+def list_settings(listing: Listing) -> list[str]:
     """Returns the files directly in a folder that name classes and images.
-
-    Args:
-        folder: The folder.
-        names: The names in it.
 
     Raises:
         OSError: One cannot be read.
     """
-    files = [storage.join(folder, name) for name in names if name.lower().endswith(_ENDINGS)]
-    found = [file for file in files if not storage.is_folder(file) and _is_settings(file)]
-    return [file for file in found if posixpath.basename(file) == _USUAL_NAME] or found
+    files = [each for each in listing.others if "/" not in each and each.lower().endswith(_ENDINGS)]
+    found = [file for file in files if _is_settings(listing.read_evidence(file))]
+    return [file for file in found if file == _USUAL_NAME] or found
 
 
-def _is_settings(file: str) -> bool:
-    lines = read_evidence(file).text.splitlines()
+def _is_settings(found: Evidence) -> bool:
+    lines = found.text.splitlines()
     keys = {line.replace("=", ":").partition(":")[0].strip() for line in lines}
     return not keys.isdisjoint(("names", "nc")) and any(map(parse_split, keys))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
-from darkroom import storage
-from darkroom.dataset.splits import TRAIN, UNASSIGNED, find_split, parse_split
-from darkroom.manifest.sources.folder import is_image_name
+from darkroom.dataset.splits import SPLITS, UNASSIGNED, compare_lists, parse_split
+from darkroom.manifest.formats.places import are_of_one_split
+from darkroom.manifest.sources.listing import Listing, is_image_name
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 
@@ -76,7 +76,7 @@ class Images:
             image
             for each in names
             for image in self._named.get(each, ())
-            if image in self.spare and _are_of_one_split(annotation, image)
+            if image in self.spare and are_of_one_split(annotation, image)
         }
         if len(found) != 1:
             return None
@@ -103,38 +103,48 @@ def _strip_ending(path: str) -> str:
     return posixpath.splitext(path)[0]
 
 
-def _are_of_one_split(first: str, second: str) -> bool:
-    splits = {find_split(posixpath.dirname(path)) for path in (first, second)}
-    return len(splits - {UNASSIGNED, None}) < 2
-
-
-def read_splits(folder: str, files: Iterable[str], roots: Collection[str]) -> dict[str, list[str]]:
+def read_splits(listing: Listing, roots: Collection[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Reads the lists of splits in ImageSets/Main.
 
     Args:
-        folder: The folder of the dataset.
-        files: Relative paths of its files.
+        listing: What is below the folder of the dataset.
         roots: The folders in which they may be; see `list_roots`.
 
     Returns:
-        The splits of each image, by `name_listed`.
+        The splits of each image, by `name_listed`; and in words where lists are alike.
 
     Raises:
         DataError: A list is not text, or not in an allowed folder.
         OSError: It cannot be read.
     """
-    found = [match for file in files if (match := _LIST.fullmatch(file))]
-    lists = {(match[1] or "", match[2]): match[0] for match in found}
+    found = [match for file in listing.others if (match := _LIST.fullmatch(file))]
     splits: dict[str, list[str]] = {}
-    for (root, name), file in sorted(lists.items(), key=lambda each: each[0][1] == _BOTH):
-        if not parse_split(name) and (name != _BOTH or (root, TRAIN) in lists):
-            continue
-        for line in TextFile(check_found(storage.join(folder, file), roots)).lines():
-            if image := line.strip().strip('"'):
-                image = _strip_ending(image) if is_image_name(image) else image
-                image = _remove_usual(posixpath.join(root, image))
-                if name == _BOTH:
-                    splits.setdefault(image, [UNASSIGNED])
-                else:
-                    splits.setdefault(image, []).append(name)
-    return splits
+    remarks: list[str] = []
+    for root in sorted({match[1] or "" for match in found}):
+        lists = {
+            match[2]: [*_read_list(check_found(listing.join(match[0]), roots), root)]
+            for match in sorted(found, key=_find_order)
+            if (match[1] or "") == root and (match[2] == _BOTH or parse_split(match[2]))
+        }
+        both = lists.pop(_BOTH, ())
+        kept, said = compare_lists(lists)
+        remarks += said
+        for name in kept:
+            for image in lists[name]:
+                splits.setdefault(image, []).append(name)
+        for image in both:
+            splits.setdefault(image, [UNASSIGNED])
+    return splits, remarks
+
+
+def _find_order(found: re.Match[str]) -> int:
+    split = parse_split(found[2])
+    return SPLITS.index(split) if split else len(SPLITS)
+
+
+def _read_list(path: str, root: str) -> Iterator[str]:
+    """Yields the images that a list names, by `name_listed`."""
+    for line in TextFile(path).lines():
+        if image := line.strip().strip('"'):
+            image = _strip_ending(image) if is_image_name(image) else image
+            yield _remove_usual(posixpath.join(root, image))

@@ -12,6 +12,7 @@ from darkroom.errors import DataError, RejectError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.places import find_images
 from darkroom.manifest.sources.jsonl import parse_line
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.text import TextFile
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
 
@@ -40,16 +41,16 @@ class VertexSource(AnnotationSource):
         DataError: It has annotations of several kinds, or of one that darkroom does not read.
     """
 
-    def __init__(self, path: str, options: ManifestOptions) -> None:
+    def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         self._file = TextFile(path, parse_source_encoding(options.source_encoding), newline="\n")
         self.name = path
         first = islice((found for _, found in self._lines()), _SAMPLE_LINES)
         names = [found[_IMAGE] for found in first if isinstance(found.get(_IMAGE), str)]
-        base, self._spell = find_images(path, names, options.image_dir)
+        self._place = find_images(path, names, options.image_dir, listing)
         keys = (key for _, found in self._lines() for key in _KINDS if key in found)
         self._key = next(keys, _BOXES)
         read_as = ReadAs("an import file of Vertex AI", encoding=options.source_encoding)
-        super().__init__(path, base, read_as, has_splits=True)
+        super().__init__(path, self._place.folder, read_as, has_splits=True)
         if (kind := _KINDS[self._key]) is not Kind.OBJECTS:
             image, split, _ = self.schema.columns
             self.schema = Schema((image, split, ("label", kind)))
@@ -85,7 +86,7 @@ class VertexSource(AnnotationSource):
     def _read_line(self, number: int, found: dict[str, Any]) -> Annotated:
         self._check_keys(number, found)
         uri = found.get(_IMAGE)
-        uri = self._spell(uri) if isinstance(uri, str) else ""
+        uri = self._place.resolve(uri) if isinstance(uri, str) else ""
         split, value = "", None
         try:
             if "fault" in found:

@@ -1,4 +1,4 @@
-"""Pascal VOC: an XML file for each image, in Annotations, beside the images, or in any folder."""
+"""Reads a folder of Pascal VOC: annotations, the images that they are of, and lists of splits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from dataclasses import replace
 from functools import partial
 
 from darkroom import storage
-from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, ReadAs
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.formats.voc_annotation import Annotation, parse_annotation
-from darkroom.manifest.formats.voc_files import (
+from darkroom.manifest.formats.voc.annotation import Annotation, parse_annotation
+from darkroom.manifest.formats.voc.files import (
     ANNOTATIONS,
     IMAGES,
     Images,
@@ -26,21 +25,19 @@ from darkroom.manifest.formats.voc_files import (
     name_listed,
     read_splits,
 )
-from darkroom.manifest.sources.folder import is_image_name
-from darkroom.manifest.sources.forms import MAX_FILES, is_voc, read_evidence
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
 _ENDING = ".xml"
 _MASKS = re.compile(r"(.*/)?Segmentation(Class|Object)/")
-_USUAL_FOLDERS = (ANNOTATIONS, "annotations", "xml", "xmls", "labels")
 
 
 class VocSource(AnnotationSource):
     """Reads a folder of annotations of Pascal VOC; see `AnnotationSource`.
 
     Args:
-        path: The folder.
+        listing: What is below it.
         options: How it is read.
 
     Raises:
@@ -48,26 +45,28 @@ class VocSource(AnnotationSource):
         OSError: It cannot be read.
     """
 
-    def __init__(self, path: str, options: ManifestOptions) -> None:
+    def __init__(self, listing: Listing, options: ManifestOptions) -> None:
+        path = listing.path
         self._folder, self._origin = path, options.voc_origin
-        files, _ = find_outputs(path)
         self._roots = list_roots(path, options)
-        self._splits = read_splits(path, files, self._roots)
-        annotations = [file for file in files if file.lower().endswith(_ENDING)]
+        self._splits, remarks = read_splits(listing, self._roots)
+        annotations = [file for file in listing.others if file.lower().endswith(_ENDING)]
+        listing.taken.update(annotations)
         self._files = [*filter(self._is_listed, annotations)]
         if not self._files:
             raise DataError(f"{path} has no annotation (.xml).", "Give the folder that has them.")
         base = options.image_dir or path
-        images = _list_images(base)
+        images = _list_images(listing if base == path else Listing(base))
         self._images = Images(images, self._files)
         if not self._images.has_any(names := self._read_names()):
             base = find_images(path, names, options.image_dir).folder
-            images = _list_images(base)
+            images = _list_images(Listing(base))
             self._images = Images(images, self._files)
         num_unlisted = len(annotations) - len(self._files)
         left_out = {"annotations in no list of ImageSets/Main": num_unlisted}
         read_as = ReadAs(
             "Pascal VOC",
+            remarks=tuple(remarks),
             splits=BY_LISTS if self._splits else BY_NAMES,
             left_out=left_out if num_unlisted else {},
         )
@@ -112,8 +111,8 @@ class VocSource(AnnotationSource):
                 yield Annotated(storage.join(self.base, image), split, None)
         if least < math.inf:
             smallest = f"the smallest corner is {least + self._origin:g}"
-            remark = f"{smallest}, and the first pixel {self._origin}"
-            self.read_as = replace(self.read_as, remarks=(remark,))
+            remarks = (*self.read_as.remarks, f"{smallest}, and the first pixel {self._origin}")
+            self.read_as = replace(self.read_as, remarks=remarks)
 
     def _find_splits(self, file: str, image: str) -> Sequence[str]:
         if self._splits:
@@ -133,30 +132,12 @@ def _name_listed_image(name: str) -> str:
     return posixpath.join(posixpath.dirname(name), IMAGES, f"{posixpath.basename(name)}.jpg")
 
 
-def _list_images(folder: str) -> list[str]:
+def _list_images(listing: Listing) -> list[str]:
     """Returns the images below a folder; masks of Pascal VOC have the same names."""
-    files, _ = find_outputs(folder)
-    return [file for file in files if is_image_name(file) and not _MASKS.match(file)]
+    return [file for file in listing.images if not _MASKS.match(file)]
 
 
 def _find_least(annotation: Annotation) -> float:
     """Returns the smallest corner; infinity without one."""
     corners = (corner for each in annotation.objects for corner in each.get("box", ()))
     return min(filter(math.isfinite, corners), default=math.inf)
-
-
-def is_layout(folder: str, names: Sequence[str]) -> bool:
-    """Tells whether a folder is a dataset of Pascal VOC, by the names in it.
-
-    It has annotations, or a folder of a split has them, or one with a usual name.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    inside = [name for name in names if name in _USUAL_FOLDERS or find_split(name)]
-    for place in (folder, *(storage.join(folder, name) for name in inside)):
-        files = [name for name in storage.list_folder(place) if name.lower().endswith(_ENDING)]
-        found = (read_evidence(storage.join(place, name)) for name in files[:MAX_FILES])
-        if any(map(is_voc, found)):
-            return True
-    return False

@@ -1,0 +1,18 @@
+"""The JSON export of Label Studio: tasks, each with an image and with annotations of it."""
+
+from __future__ import annotations
+
+from darkroom.manifest.formats.form import Form
+from darkroom.manifest.sources.evidence import Evidence
+
+
+def _is_label_studio(found: Evidence) -> bool:
+    is_whole = "data" in found.keys and not found.keys.isdisjoint(("annotations", "predictions"))
+    return is_whole and found.text.lstrip().startswith(("[", "{"))
+
+
+FORMAT = Form(
+    "an export of Label Studio",
+    _is_label_studio,
+    of_file="formats.label_studio.source:LabelStudioSource",
+)

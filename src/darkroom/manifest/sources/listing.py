@@ -1,0 +1,122 @@
+"""What is below a folder: images, annotations, and what else was put there. All readers ask it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from darkroom import storage
+from darkroom.dataset.journal import find_outputs
+from darkroom.manifest.sources.evidence import Evidence, read_evidence
+
+# Files with other endings (licences, notes, thumbnail databases) are not rows.
+IMAGE_ENDINGS = frozenset(
+    f".{name}"
+    for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
+)
+# Of files that may have annotations.
+_TEXTS = (".json", ".xml", ".yaml", ".yml", ".txt", ".csv", ".jsonl", ".ndjson")
+# So many files of an ending are looked into, to know whether there are any of a form; and what is
+# known of so many is kept.
+_MOST_FILES, _MOST_KEPT = 64, 512
+
+
+def is_image_name(name: str) -> bool:
+    """Tells whether the name, or the path, of a file has the ending of an image."""
+    return _find_ending(name) in IMAGE_ENDINGS
+
+
+def _find_ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
+class Listing:
+    """The files below a folder that a user named, without those that darkroom wrote.
+
+    Args:
+        path: The folder.
+
+    Attributes:
+        path: The same.
+        files: Paths of all files, relative to it.
+        outputs: Paths, likewise, of outputs of conversions below it, finished or not.
+        left_out: How many files, and how many folders as a whole, were not listed, by reason.
+        images: Those of `files` that have the ending of an image.
+        others: All others of them.
+        taken: Those of `others` that a reader has taken.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.left_out: Counter[str] = Counter()
+        self.files, self.outputs = find_outputs(path, self.left_out)
+        self.images = [*filter(is_image_name, self.files)]
+        self.others = [file for file in self.files if not is_image_name(file)]
+        self.taken: set[str] = set()
+        self._known: dict[str, Evidence] = {}
+
+    def join(self, file: str) -> str:
+        """Returns the path of one of the files."""
+        return storage.join(self.path, file)
+
+    @cached_property
+    def _by_ending(self) -> dict[str, list[str]]:
+        """The files that are not images, by their endings; the first of each folder first."""
+        places: Counter[str] = Counter()
+        found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        for file in self.others:
+            ending = _find_ending(file)
+            group = f"{posixpath.dirname(file)}/{ending}"
+            found[ending].append((places[group], file))
+            places[group] += 1
+        return {ending: [file for _, file in sorted(files)] for ending, files in found.items()}
+
+    def read_evidence(self, file: str) -> Evidence:
+        """Returns what is known of a file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if found := self._known.get(file):
+            return found
+        found = read_evidence(self.join(file))
+        if len(self._known) < _MOST_KEPT:
+            self._known[file] = found
+        return found
+
+    def list_texts(self) -> list[str]:
+        """Returns the first files that may have annotations: JSON first, and of each folder one."""
+        return [file for ending in _TEXTS for file in self._by_ending.get(ending, ())[:_MOST_FILES]]
+
+    def find(self, is_it: Callable[[Evidence], bool]) -> Iterator[str]:
+        """Yields the files whose text has a form.
+
+        Raises:
+            OSError: One cannot be read.
+        """
+        return self.find_by(_TEXTS, lambda file: is_it(self.read_evidence(file)))
+
+    def find_by(self, endings: Iterable[str], has: Callable[[str], bool]) -> Iterator[str]:
+        """Yields the files of some endings that have something, if any of the first ones has it."""
+        for ending in endings:
+            files = self._by_ending.get(ending, [])
+            if any(map(has, files[:_MOST_FILES])):
+                yield from filter(has, sorted(files))
+
+    def group_untaken(self) -> list[list[str]]:
+        """Returns the files that may have annotations, and that no reader has taken.
+
+        Those of a folder with one ending are together.
+        """
+        groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for ending in _TEXTS:
+            for file in self._by_ending.get(ending, ()):
+                if file not in self.taken:
+                    groups[ending, posixpath.dirname(file)].append(file)
+        return [*groups.values()][:_MOST_FILES]
