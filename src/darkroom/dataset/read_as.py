@@ -23,7 +23,8 @@ from darkroom.runtime.text import format_count, list_first, make_visible
 BY_COLUMN, BY_FOLDER, BY_HASH = "column", "folder", "hash"
 BY_NAMES, BY_LISTS = "names", "lists"
 SORTED_TEXT, OWN_NUMBERS, GIVEN_MAP = "sorted text", "their own numbers", "the given label map"
-COLUMN_ORDER = "the order of the columns"
+COLUMN_ORDER, SOURCE_ORDER = "the order of the columns", "the order in the source"
+SORTED_NUMBERS = "their order as numbers"
 OLD_MAP = "the label map of the dataset that is updated"
 _SPLITS = {
     BY_FOLDER: "folder",

@@ -20,10 +20,11 @@ from darkroom.dataset.layout import Folders
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
+from darkroom.manifest.classes import join_classes
 from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_parts
-from darkroom.manifest.sources import AnySource
+from darkroom.manifest.sources import AnySource, Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
 
@@ -38,9 +39,10 @@ class Fingerprint:
     Args:
         options: How rows become entries; of a list of exclusions, a file of decisions and a file
             with the labels the content counts.
+        sources: The files of the source, whose order of classes counts.
     """
 
-    def __init__(self, options: ManifestOptions) -> None:
+    def __init__(self, options: ManifestOptions, sources: Sequence[Source] = ()) -> None:
         self._digest = hashlib.blake2b(digest_size=16, key=str(options.seed).encode())
         if options.exclude is not None:
             self._digest.update(hash_exclusions(options.exclude).encode())
@@ -52,6 +54,9 @@ class Fingerprint:
             self._digest.update(repr((*how, options.ratios)).encode())
         if options.label_map is not None:
             self._digest.update(repr(options.resolve().labels).encode())
+        # Classes without an object are in no row.
+        elif options.labels is None and (order := join_classes(sources)[0]):
+            self._digest.update(repr(order).encode())
 
     def update(self, chunk: Chunk) -> None:
         """Adds rows, with their images' sizes and versions as far as they have them.
@@ -102,13 +107,13 @@ def fingerprint_source(
         OSError: It cannot be read.
     """
     options = options or ManifestOptions()
+    sources = open_sources(source, options)
     if options.decisions is not None:
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             lasting = make_lasting(options.decisions, scratch, shown)
-            fingerprint = Fingerprint(replace(options, decisions=lasting))
+            fingerprint = Fingerprint(replace(options, decisions=lasting), sources)
     else:
-        fingerprint = Fingerprint(options)
-    sources = open_sources(source, options)
+        fingerprint = Fingerprint(options, sources)
     with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
         for chunk in read_chunks(parse_parts(sources, options.resolve())):
             look_up(chunk, pool)

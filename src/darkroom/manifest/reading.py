@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +17,14 @@ from darkroom.dataset.read_as import (
     BY_NAMES,
     COLUMN_ORDER,
     GIVEN_MAP,
-    OLD_MAP,
     OWN_NUMBERS,
-    SORTED_TEXT,
     Doubt,
     ReadAs,
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import Schema, find_boxes
 from darkroom.dataset.splits import mention_split, parse_split
+from darkroom.manifest.classes import WHOLE_NUMBER, LabelMap
 from darkroom.manifest.formats import count_untaken
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.layouts import list_parts
@@ -67,14 +65,13 @@ _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
 # The columns of other sources are not features.
 _WHERE = {BY_HASH: "by hash", BY_NAMES: "by the names of the files"}
-_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 def complete(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[Source],
     kind: Kind,
-    label_map: Sequence[str],
+    label_map: LabelMap,
     options: ManifestOptions,
     rejects: str,
 ) -> ReadAs:
@@ -84,13 +81,12 @@ def complete(
         connection: Has the view `parsed` of their rows, and `staged` of those that are kept.
         sources: The files of one source, whose columns are of the same kinds.
         kind: What rows are labelled with.
-        label_map: The labels in the order of their numbers.
+        label_map: The labels in the order of their numbers, and what says so.
         options: How rows became entries.
         rejects: The Parquet file of the rows that were not parsed.
     """
     found, schema = _join([each.read_as for each in sources]), sources[0].schema
     shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
-    labels = _name_numbering(kind, schema, label_map, options) if schema.targets else ""
     splits, unassigned = BY_HASH, 0
     doubts = [*found.doubts]
     if any(each.split for each in sources):
@@ -100,8 +96,9 @@ def complete(
     if splits != BY_HASH:
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
     doubts += _doubt_columns(connection, schema, splits, options)
-    if labels in (SORTED_TEXT, OLD_MAP):
-        doubts += _doubt_labels(kind, label_map, options)
+    if label_map.origin not in (GIVEN_MAP, COLUMN_ORDER, OWN_NUMBERS):
+        doubts += _doubt_labels(kind, label_map.labels, options)
+    doubts += label_map.doubts
     if kind.objects is not None:
         doubts += _doubt_empty(connection, kind.objects)
     return replace(
@@ -111,7 +108,7 @@ def complete(
         splits=splits,
         unassigned=unassigned,
         ratios=shares + (", by class" if options.stratify else ""),
-        labels=labels,
+        labels=label_map.origin,
         left_out={**found.left_out, **_count_left_out(connection, sources[0].listing, rejects)},
         doubts=tuple(doubts),
     ).accept(options.accept)
@@ -145,25 +142,6 @@ def _join(parts: Sequence[ReadAs]) -> ReadAs:
         unread=tuple(dict.fromkeys(name for each in parts for name in each.unread)),
         doubts=tuple(reversed(doubts.values())),
     )
-
-
-def _name_numbering(
-    kind: Kind, schema: Schema, label_map: Sequence[str], options: ManifestOptions
-) -> str:
-    """Returns what numbers the labels, for `ReadAs.labels`; empty for kinds without labels.
-
-    The order of the cases is that in which `_make_label_map` of the writer takes them.
-    """
-    if kind.names is None:
-        return ""
-    if options.labels is not None:
-        return GIVEN_MAP
-    if options.label_columns:
-        return COLUMN_ORDER
-    if schema.has_integer_labels:
-        return OWN_NUMBERS
-    # The labels of a dataset that is updated keep their numbers.
-    return SORTED_TEXT if [*label_map] == sorted(label_map) else OLD_MAP
 
 
 def _doubt_columns(
@@ -270,7 +248,7 @@ def _doubt_labels(
             f"--accept {SIMILAR_LABELS} (accept= in Python).",
         )
     is_sorted = [*label_map] == sorted(label_map)
-    if options.schema is None and is_sorted and all(map(_WHOLE.fullmatch, label_map)):
+    if not is_told and is_sorted and all(map(WHOLE_NUMBER.fullmatch, label_map)):
         numbers = [int(label) for label in label_map]
         if numbers != sorted(numbers):
             yield _build_order(label_map, sorted(numbers))

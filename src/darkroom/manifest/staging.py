@@ -68,7 +68,7 @@ def stage_rows(
     """
     with (
         collect_less_garbage(),
-        _Stage(scratch, sources[0].schema, options) as stage,
+        _Stage(scratch, sources, options) as stage,
         ThreadPoolExecutor(1) as pool,
         ThreadPoolExecutor(LOOKUP_THREADS) as lookups,
     ):
@@ -90,7 +90,8 @@ def stage_rows(
 class _Stage:
     """Writes chunks of rows; a context manager."""
 
-    def __init__(self, scratch: str, schema: Schema, options: ManifestOptions) -> None:
+    def __init__(self, scratch: str, sources: Sequence[Source], options: ManifestOptions) -> None:
+        schema = sources[0].schema
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
         self._arrow = _make_arrow_schema(schema)
@@ -98,7 +99,7 @@ class _Stage:
         self._read = self._rejected = self._alone = 0
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=REPEATED_COLUMNS)
         self._bad = RejectsWriter(self._rejects_path)
-        self._fingerprint = Fingerprint(options)
+        self._fingerprint = Fingerprint(options, sources)
         self._rows = 0
         self._waiting: list[pa.Table] = []
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.commit import Target
-from darkroom.dataset.labels import build_label_map, is_pointed
+from darkroom.dataset.labels import is_pointed
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import format_doubts
@@ -36,6 +36,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.appended import fingerprint_appended, leave_out_repeated
 from darkroom.manifest.base import Base
 from darkroom.manifest.changes import change_rows
+from darkroom.manifest.classes import LabelMap, make_label_map
 from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.opening import open_sources
@@ -283,7 +284,7 @@ class _Rows:
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options, staged.rejects)
         place_rows(connection, schema, kind, options, base, scratch)
-        splits, planned = self._write_ordered(label_map, folder)
+        splits, planned = self._write_ordered(label_map.labels, folder)
         has_objects, fingerprint = kind.objects is not None, staged.fingerprint
         rejects = [staged.rejects, conflicts]
         if base and base.planned:
@@ -301,7 +302,7 @@ class _Rows:
             merged=merged,
             rejected=rejected,
             splits=splits,
-            labels=label_map,
+            labels=label_map.labels,
             inputs=inputs | ({FOLD: ColumnKind.INTEGER.value} if options.folds else {}),
             has_images=schema.image is not None,
             has_labels=bool(schema.targets),
@@ -412,30 +413,18 @@ class _Rows:
             )
         return int(count)
 
-    def _make_label_map(self) -> list[str]:
-        """Returns the labels in the order of their numbers; none where targets have no labels.
-
-        Whole numbers number themselves. Else the user's map counts first, then the columns of
-        labels, then the map of the base.
-        `_name_numbering` in `reading` tells the user which it was.
-        """
-        kind, options, base = self._kind, self._options, self._base
+    def _make_label_map(self) -> LabelMap:
+        """Returns the labels in the order of their numbers."""
+        kind, options = self._kind, self._options
         if kind.listed_names is None or not self._schema.targets:
-            return []
+            return LabelMap([])
         labels = _LABELS.format(names=kind.listed_names)
         found = dict(self._connection.execute(labels).fetchall())
         # A label map says that its texts are labels.
         if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
             check_label_kind(found)
-        given: Sequence[str] | None = options.labels
-        if given is None and options.label_columns:
-            # Also those that no image has, in the order of the columns.
-            given = options.label_columns
-        if base and given is None:
-            # Old labels keep their numbers.
-            found |= dict.fromkeys(base.labels, 0)
-            given = [*base.labels, *sorted(found.keys() - {*base.labels})]
-        return build_label_map(found, given, are_numbers=self._schema.has_integer_labels)
+        old = self._base.labels if self._base else ()
+        return make_label_map(found, old, self._sources, kind, options)
 
     def _write_ordered(self, label_map: list[str], folder: str) -> tuple[dict[str, int], int]:
         """Writes the rows of `placed` in their order.

@@ -17,7 +17,7 @@ REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 # What darkroom decides about a source and may get wrong; see `darkroom.dataset.read_as`.
 SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_order"
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
-SIMILAR_LABELS, FIRST_CLASS = "similar_labels", "first_class"
+SIMILAR_LABELS, FIRST_CLASS, CLASS_ORDER = "similar_labels", "first_class", "class_order"
 SPLIT_NAMES, BOX_COLUMNS = "split_names", "box_columns"
 POLYGON_BOXES, NO_OBJECTS, UNUSED_LABELS = "polygon_boxes", "no_objects", "unused_labels"
 DOUBTS = (
@@ -31,6 +31,7 @@ DOUBTS = (
     ONE_CLASS,
     SIMILAR_LABELS,
     FIRST_CLASS,
+    CLASS_ORDER,
     POLYGON_BOXES,
     NO_OBJECTS,
     UNUSED_LABELS,
@@ -107,7 +108,7 @@ class RowFields:
         "Labels in the order of their numbers: a file with one label per line.",
         group="data",
         metavar="FILE",
-        shown="labels sorted as text",
+        shown="labels sorted as text; classes of boxes in the order of the source",
     )
     seed: int = option(0, SEED_HELP, group="data", runtime=True)
     source_encoding: str = option(

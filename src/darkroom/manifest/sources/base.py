@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from darkroom import storage
@@ -63,6 +64,7 @@ class Source(Protocol):
             `1.0` is the whole number, and spaces at the end of a path are not a part of it.
         read_as: What was decided about its form.
         listing: What is below the folder that the user named, where it has annotations.
+        classes: The names of classes by their numbers or ids, where it numbers them.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Source(Protocol):
     has_types: bool = True
     read_as: ReadAs
     listing: Listing | None = None
+    classes: Mapping[Any, str] = MappingProxyType({})
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row of the source, once, in its order."""

@@ -84,8 +84,7 @@ class CocoObjects:
     Args:
         images: The places of images by their ids; those that are not there get the next ones.
         num_images: Number of images.
-        categories: The places of classes by their ids.
-        names: The names of classes.
+        categories: The names of classes by their ids.
         counts: Takes how many objects have masks, keypoints, scores, a box from a mask alone.
     """
 
@@ -93,14 +92,14 @@ class CocoObjects:
         self,
         images: Mapping[Id, int],
         num_images: int,
-        categories: Mapping[Id, int],
-        names: Sequence[str],
+        categories: Mapping[Id, str],
         counts: Counter[str],
     ) -> None:
         # The next place for each image that is not there.
         self._images = defaultdict(count(num_images).__next__, images)
         self._num_images, self._num_known = num_images, len(images)
-        self._categories, self._names = categories, names
+        self._categories = {each: place for place, each in enumerate(categories)}
+        self._names = [*categories.values()]
         self._counts = counts
         self._places, self._classes = array("i"), array("i")
         self._boxes, self._areas = array("d"), array("d")

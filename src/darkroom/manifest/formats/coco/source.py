@@ -42,6 +42,28 @@ class _Category(msgspec.Struct, gc=False):
     name: str | int
 
 
+def read_categories(file: JsonFile, path: str) -> dict[Id, str]:
+    """Returns the names of the classes of a file by their ids.
+
+    Raises:
+        DataError: A category cannot be used, or two of other names have one id.
+    """
+    names: dict[Id, str] = {}
+    for chunk in file.read_array("categories", _Category):
+        for value, problem in chunk.bad:
+            raise DataError(
+                f"{path}: the category {value!r:.80} cannot be used: {problem}.",
+                "Give each category an id and a name.",
+            )
+        for each in chunk.good:
+            if (other := names.setdefault(each.id, f"{each.name}")) != f"{each.name}":
+                raise DataError(
+                    f"{path}: two categories have the id {each.id!r}: {other!r} and {each.name!r}.",
+                    "Give each an id of its own.",
+                )
+    return names
+
+
 class CocoSource(AnnotationSource):
     """Reads a file of COCO; see `AnnotationSource`.
 
@@ -69,31 +91,10 @@ class CocoSource(AnnotationSource):
             )
         if "images" not in self._json.parts:
             raise DataError(f"{path} has no list of images.", "Name a file of annotations of COCO.")
-        self._places, self._names = self._read_categories()
+        self.classes = read_categories(self._json, path)
         names = (each.file_name for found in self._read_images() for each in found.good)
         self._place = find_images(path, [*islice(names, SAMPLE_NAMES)], options.image_dir, listing)
         super().__init__(path, self._place.folder, ReadAs("COCO"))
-
-    def _read_categories(self) -> tuple[dict[Id, int], list[str]]:
-        """Returns the places of classes by their ids, and their names."""
-        places: dict[Id, int] = {}
-        names: list[str] = []
-        for chunk in self._json.read_array("categories", _Category):
-            for value, problem in chunk.bad:
-                raise DataError(
-                    f"{self._path}: the category {value!r:.80} cannot be used: {problem}.",
-                    "Give each category an id and a name.",
-                )
-            for each in chunk.good:
-                if each.id in places and names[places[each.id]] != f"{each.name}":
-                    raise DataError(
-                        f"{self._path}: two categories have the id {each.id!r}: "
-                        f"{names[places[each.id]]!r} and {each.name!r}.",
-                        "Give each an id of its own.",
-                    )
-                places[each.id] = len(names)
-                names.append(f"{each.name}")
-        return places, names
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image once.
@@ -101,7 +102,7 @@ class CocoSource(AnnotationSource):
         Raises:
             DataError: Two images have one id, or two categories with objects have one name.
         """
-        objects = CocoObjects(*self._read_ids(), self._places, self._names, self.counts)
+        objects = CocoObjects(*self._read_ids(), self.classes, self.counts)
         chunks = self._json.read_array("annotations", Annotation)
         for number, chunk in enumerate(chunks):
             if not number:
@@ -160,9 +161,9 @@ class CocoSource(AnnotationSource):
     def _check_classes(self, counts: Sequence[int]) -> None:
         """Checks that no two classes of objects have one name; without objects it is unused."""
         used: defaultdict[str, list[Id]] = defaultdict(list)
-        for name, place in self._places.items():
-            if counts[place]:
-                used[self._names[place]].append(name)
+        for (number, name), count in zip(self.classes.items(), counts, strict=True):
+            if count:
+                used[name].append(number)
         for name, ids in used.items():
             if len(ids) > 1:
                 raise DataError(

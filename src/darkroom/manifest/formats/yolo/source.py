@@ -57,7 +57,7 @@ class YoloSource(AnnotationSource):
         path = source if isinstance(source, str) else source.path
         self._roots = list_roots(path, options)
         file, settings = find_settings(source, self._roots)
-        self._classes = settings.classes
+        self.classes = settings.classes
         if listing and not settings.entries:
             found = find_images_below(Listing(options.image_dir) if options.image_dir else listing)
         else:
@@ -129,15 +129,15 @@ class YoloSource(AnnotationSource):
         if not self._has_lists:
             yield from self._read_lost()
         self.doubts += self._doubt_unused()
-        first = self._classes.get(0)
-        if first and len(self._classes) > 1 and self._used and first not in self._used:
+        first = self.classes.get(0)
+        if first and len(self.classes) > 1 and self._used and first not in self._used:
             self.doubts.append(_build_first_class(first))
 
     def _read(self, image: Annotated, path: str, text: str | Fault) -> Annotated:
         if isinstance(text, tuple):
             return image._replace(fault=text)
         name = relative_identity(path, self.base)
-        objects = parse_labels(text, name, self._classes, self.counts)
+        objects = parse_labels(text, name, self.classes, self.counts)
         self._used.update(each["label"] for each in objects if each.get("label"))
         return image._replace(objects=place_in(1, 1, objects))
 
@@ -153,7 +153,7 @@ class YoloSource(AnnotationSource):
 
     def _has_objects(self, text: str | Fault) -> bool:
         """Tells whether a label file has objects that can be used."""
-        objects = parse_labels(text, "", self._classes, Counter()) if isinstance(text, str) else ()
+        objects = parse_labels(text, "", self.classes, Counter()) if isinstance(text, str) else ()
         return any("fault" not in each for each in objects)
 
     def _doubt_unused(self) -> Iterator[Doubt]:
