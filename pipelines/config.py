@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
+from darkroom.manifest.label_map import resolve_labels
 from darkroom.options.checks import check_known, pick_fields
 from darkroom.options.conversion import ConversionFields, EmbedFields, RecordOptions
 from darkroom.options.fields import check_fields, document, list_options, option
@@ -118,7 +119,7 @@ class PipelineConfig(
         # Tasks in a cluster may see the file of labels where this machine does not.
         path, mounted = self.label_map or "", (*self.volumes, VERTEX_BUCKETS)
         if not uris.is_remote(path) and not any(uris.is_below(path, each) for each in mounted):
-            self.manifest.resolve_labels()
+            resolve_labels(self.manifest)
         known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
         if wrong := [name for name in self.parameters if name not in known]:
             raise UsageError(

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.manifest.label_map import resolve_labels
 from darkroom.options.compiled.containers import (
     SCHEMES,
     STORES,
@@ -74,7 +75,7 @@ def check_config(config: PipelineConfig, target: str) -> None:
         UsageError: A value cannot work on the target, or the label map contains a credential.
     """
     if not do_tasks_read_labels(config, target):
-        labels = config.manifest.resolve_labels().labels or ()
+        labels = resolve_labels(config.manifest).labels or ()
         check_credentials({f"label_map, line {n}": each for n, each in enumerate(labels, start=1)})
     check_cluster(config, target)
     name_baseline(config, target)

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from darkroom.components.parameters import PARAMETERS
+from darkroom.manifest.label_map import resolve_labels
 from darkroom.options.checks import encode_json
 from darkroom.options.pipeline import FINGERPRINTS
 from darkroom.options.training import APPLICATIONS_PREFIX
@@ -55,7 +56,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     compiled_in = not do_tasks_read_labels(config, target)
     pipeline = create_pipeline(
         config,
-        config.manifest.resolve_labels().labels if compiled_in else None,
+        resolve_labels(config.manifest).labels if compiled_in else None,
         beam_args=beam_args,
         push_dir=config.push_to or "",
     )

@@ -224,15 +224,6 @@ def test_a_pinned_map_keeps_the_numbers(jpeg_set, tmp_path):
     assert read_dataset(second.output_dir).labels == first.labels
 
 
-@pytest.mark.parametrize("names", ["[cat, dog]", "\n- cat\n- dog", "\n  0: cat\n  1: dog"])
-def test_data_yaml_of_yolo_is_not_a_label_map(refuse, tmp_path, names):
-    path = tmp_path / "data.yaml"
-    path.write_text(f"train: images\nval: images\n\nnc: 2\nnames: {names}\n")
-    error = refuse("image_uri,label\na.jpg,cat\n", label_map=path)
-    assert "data.yaml is YAML" in error.message
-    assert "one label a line" in error.hint
-
-
 @pytest.mark.fault(
     67,
     "another label map for the same output",

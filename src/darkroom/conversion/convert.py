@@ -20,6 +20,7 @@ from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
+from darkroom.manifest.label_map import resolve
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
@@ -57,8 +58,9 @@ def convert(
         output_dir: Folder for the dataset, local or `gs://`; made when absent.
         columns: Kind of each column by name, as in {"path": "image", "age": "integer"}. The kinds
             are those of `darkroom.dataset.schema.Kind`; None infers them from the names.
-        label_map: Labels in the order of their numbers: a file with one label per line. Or the
-            labels themselves; None sorts them as text.
+        label_map: Labels in the order of their numbers: a file with one label per line, data.yaml,
+            a file of COCO, or a label map of TensorFlow (.pbtxt). Or the labels themselves; None
+            sorts them as text, and classes of boxes have the order of the source.
         split_ratios: Percentages of train, eval and test for rows that do not name a split.
             80/10/10 if None.
         seed: Seed for everything random: splits, order, weights, augmentation. 0 if None.
@@ -102,7 +104,7 @@ def convert(
     with ExitStack() as steps:
         # From the first request on: a store may be away then, too.
         steps.enter_context(storage.be_patient(made.store_patience_seconds))
-        manifest, folder = made.manifest.resolve(), storage.absolute(output_dir)
+        manifest, folder = resolve(made.manifest), storage.absolute(output_dir)
         job = ConversionJob(
             source,
             folder,

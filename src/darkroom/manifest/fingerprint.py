@@ -22,6 +22,7 @@ from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
 from darkroom.manifest.classes import join_classes
 from darkroom.manifest.exclusions import hash_exclusions
+from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_parts
 from darkroom.manifest.sources import AnySource, Source
@@ -53,7 +54,7 @@ class Fingerprint:
             how = options.group_column, groups, options.stratify, options.folds
             self._digest.update(repr((*how, options.ratios)).encode())
         if options.label_map is not None:
-            self._digest.update(repr(options.resolve().labels).encode())
+            self._digest.update(repr(resolve(options).labels).encode())
         # Classes without an object are in no row.
         elif options.labels is None and (order := join_classes(sources)[0]):
             self._digest.update(repr(order).encode())
@@ -115,7 +116,7 @@ def fingerprint_source(
     else:
         fingerprint = Fingerprint(options, sources)
     with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
-        for chunk in read_chunks(parse_parts(sources, options.resolve())):
+        for chunk in read_chunks(parse_parts(sources, resolve(options))):
             look_up(chunk, pool)
             if check is not None:
                 check(chunk)

@@ -39,6 +39,7 @@ from darkroom.manifest.changes import change_rows
 from darkroom.manifest.classes import LabelMap, make_label_map
 from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
+from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
@@ -196,7 +197,7 @@ def write_manifest(
         UsageError: The kind of the source is unknown, or an option does not fit it.
         OSError: The source cannot be read, or the output cannot be written.
     """
-    options, named = (options or ManifestOptions()).resolve(), None
+    options, named = resolve(options or ManifestOptions()), None
     if base and base.has_decisions and not base.planned and options.decisions is None:
         progress.warn(
             "The dataset was made with decisions, and this run has none: what they changed is "

@@ -6,14 +6,14 @@ import codecs
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import labels
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import UsageError
 from darkroom.options.checks import (
     as_python,
     check_choice,
@@ -120,7 +120,7 @@ class ManifestOptions(RowFields):
     @classmethod
     @spell_out(SourceFields)
     def parse(cls, **options: Any) -> ManifestOptions:
-        """Makes options from users' values. Reads no file: see `resolve`.
+        """Makes options from users' values. Reads no file.
 
         Args:
             options: The fields of `SourceFields`, each in any form that it takes in Python.
@@ -152,35 +152,6 @@ class ManifestOptions(RowFields):
                 "target_columns": tuple(given["target_columns"]),
             }
         )
-
-    def resolve(self) -> ManifestOptions:
-        """Returns the options for rows that are read here: labels read, links in roots followed.
-
-        Raises:
-            DataError: The label map is not UTF-8 text.
-            StorageError: It cannot be read.
-            UsageError: It is not a label map, or an allowed root is not a folder.
-        """
-        return replace(self.resolve_labels(), allowed_roots=resolve_roots(self.allowed_roots))
-
-    def resolve_labels(self) -> ManifestOptions:
-        """Returns the options with the labels that are in the file `label_map` now.
-
-        Raises:
-            DataError: The file is not UTF-8 text, or is data.yaml of YOLO.
-            StorageError: It cannot be read.
-            UsageError: It is not a label map.
-        """
-        if self.label_map is None:
-            return self
-        found = labels.read_labels(self.label_map)
-        if any(line.startswith("names:") for line in found):
-            raise DataError(
-                f"The label file {self.label_map} is YAML, as data.yaml of YOLO.",
-                "Write a text with one label a line, in the order of their numbers. darkroom reads "
-                "data.yaml by itself where it is the source, or in its folder.",
-            )
-        return replace(self, labels=tuple(found), label_map=None)
 
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""

@@ -105,7 +105,8 @@ class RowFields:
     )
     label_map: str | None = option(
         None,
-        "Labels in the order of their numbers: a file with one label per line.",
+        "Labels in the order of their numbers: a file with one label per line, data.yaml, a file "
+        "of COCO, or a label map of TensorFlow (.pbtxt).",
         group="data",
         metavar="FILE",
         shown="labels sorted as text; classes of boxes in the order of the source",

@@ -152,6 +152,16 @@ def read_settings(file: str, roots: Collection[str] = ()) -> Settings:
     return Settings(classes, entries, f"{path}" if is_said else "")
 
 
+def read_names(file: str) -> dict[int, str]:
+    """Returns the names of the classes by number in data.yaml.
+
+    Raises:
+        DataError: It is not YAML, or names no class.
+        OSError: It cannot be read.
+    """
+    return _parse_names(_parse_yaml(_read_text(file), file), file)
+
+
 def _parse_yaml(text: str, file: str) -> Mapping[Any, Any]:
     try:
         found = yaml.load(text, Loader=_Loader)
