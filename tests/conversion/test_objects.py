@@ -18,7 +18,8 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import DataError
+from darkroom.errors import DataError, OutputError
+from darkroom.targets.boxes.kind import BoxesKind
 
 from ..pictures import make_noise
 from ..trees import read_files
@@ -295,3 +296,25 @@ def test_images_of_a_base_that_is_labelled_otherwise_are_read_again(folder):
     assert (result.written, result.objects.written) == (2, 2)
     darkroom.convert(labelled, folder / "back", base=str(folder / "out"))
     assert read_examples(folder / "back")["1.png"]["image/class/text"] == [b"dog"]
+
+
+def test_an_update_writes_records_again_that_another_version_of_the_kind_made(folder, monkeypatch):
+    place = BoxesKind.place
+
+    def place_elsewhere(kind, *given):
+        placed = place(kind, *given)
+        return placed._replace(value=[{**each, "xmin": 0.0} for each in placed.value])
+
+    with monkeypatch.context() as older:
+        older.setattr(BoxesKind, "version", 1)
+        older.setattr(BoxesKind, "place", place_elsewhere)
+        convert(folder, [[CAT], [DOG]])
+    # As by older releases, which knew one version alone.
+    assert "target_version" not in read_dataset(f"{folder}/out").options
+    with pytest.raises(OutputError, match="holds another dataset"):
+        convert(folder, [[CAT], [DOG]])
+    assert not convert(folder, [[CAT], [DOG]], update=True).already_complete
+    fresh = convert(folder, [[CAT], [DOG]], out="fresh")
+    assert fresh.fingerprint == read_dataset(f"{folder}/out").fingerprint
+    assert read_files(folder / "out", "SHA256SUMS") == read_files(folder / "fresh", "SHA256SUMS")
+    assert convert(folder, [[CAT], [DOG]], update=True).already_complete

@@ -41,6 +41,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
 from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.kind import find_kind
 from darkroom.version import hash_code
 
 # So many images are made again where other code or codecs made the dataset.
@@ -108,6 +109,7 @@ def find_known(base: Base, options: ManifestOptions, records: RecordOptions) -> 
         inputs={},
         has_images=IMAGE_ENCODED in dataset.features,
         has_labels=bool(dataset.labels or dataset.target.names),
+        target=dataset.target,
         seed=options.seed,
         fingerprint=read_source_fingerprint(base.folders.index),
         base=base.places,
@@ -131,7 +133,8 @@ def open_old_dataset(
             other bytes.
 
     Returns:
-        The dataset; None if its images are stored in another way.
+        The dataset; None if its images are stored in another way, or its records were made by
+        other rules.
 
     Raises:
         DataError: Its files are missing or damaged. Or an image has other bytes, but the same size
@@ -144,8 +147,9 @@ def open_old_dataset(
     image = asdict(options.image)
     image["checks"] = image.pop("image_check")
     image["compression"] = options.compression
+    image["target_version"] = find_kind(dataset.target.kind).version
     # An older dataset does not have the newest option, and its images have their metadata.
-    stored = {"strip_metadata": False, **dataset.options}
+    stored = {"strip_metadata": False, "target_version": 1, **dataset.options}
     others = sorted(name for name, value in image.items() if stored.get(name) != value)
     made_by = dataset.options["codecs"], read_code(folders.index)
     if not others and made_by != (find_codecs(), hash_code()):

@@ -73,6 +73,8 @@ class Kind(Protocol):
 
     Attributes:
         name: Its name, in `dataset.json`.
+        version: The version of how it makes records of what a list says. `dataset.json` has it from
+            2 on, and an update takes no record of another one.
         column: Type of the column `label` in the index. It tells the kind, so no two kinds
             have the same. TFDV has no statistics of bool: take int64.
         listed: Type of the column `label` in a manifest, which the index then has as `listed`:
@@ -107,6 +109,7 @@ class Kind(Protocol):
     """
 
     name: str
+    version: int = 1
     column: pa.DataType
     listed: pa.DataType | None = None
     features: Mapping[str, str]

@@ -242,8 +242,11 @@ def _make_dataset(
 
 
 def describe_options(manifest: Manifest, options: RecordOptions) -> dict[str, Any]:
-    """Returns all that the bytes depend on; re-encoded images also on the codecs' versions."""
-    image = asdict(options.image)
+    """Returns all that the bytes depend on; re-encoded images also on the codecs' versions.
+
+    The version of the kind of target is left out where it is the first.
+    """
+    image, version = asdict(options.image), find_kind(manifest.target.kind).version
     return {
         "checks": image.pop("image_check"),
         **image,
@@ -252,6 +255,7 @@ def describe_options(manifest: Manifest, options: RecordOptions) -> dict[str, An
         "shard_bytes": options.shard_bytes,
         "seed": manifest.seed,
         "codecs": find_codecs(),
+        **({} if version == 1 else {"target_version": version}),
     }
 
 

@@ -87,6 +87,7 @@ class BoxesKind(Kind):
     """
 
     name = "boxes"
+    version = 2
     column = pa.list_(pa.struct([pa.field(*each) for each in FIELDS.items()]))
     listed = pa.struct(
         [
