@@ -30,4 +30,6 @@ for record in tf.data.TFRecordDataset(files):
         "is_crowd": found["groundtruth_is_crowd"].numpy().tolist(),
         "area": found["groundtruth_area"].numpy().tolist(),
     }
-    print(json.dumps([found["source_id"].numpy().decode(), objects]))
+    # As the evaluation of its detectors does.
+    number = tf.strings.to_number(found["source_id"], tf.int64)
+    print(json.dumps([int(number), objects]))

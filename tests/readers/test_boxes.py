@@ -55,8 +55,8 @@ def test_the_decoder_of_the_model_garden_reads_objects(records):
         "tf-models", ["tensorflow", "tf-keras"], alone=["tf-models-official"]
     )
     found = dict(run(programs / "python", "read_tf_models.py", records))
-    index = read_index(str(records / "index"), ["id", "key"]).to_pylist()
-    by_name = {row["id"].rpartition("/")[2]: found[row["key"]] for row in index}
+    index = read_index(str(records / "index"), ["id", "source_id"]).to_pylist()
+    by_name = {row["id"].rpartition("/")[2]: found[row["source_id"]] for row in index}
     first = by_name["0.png"]
     assert first["boxes"] == [
         pytest.approx([2 / 60, 1 / 80, 40 / 60, 30 / 80]),

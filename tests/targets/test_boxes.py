@@ -61,12 +61,23 @@ def test_a_list_of_objects_is_in_pixels_of_the_upright_image():
     assert (value["width"], value["orientation"], lost) == (None, "upright", [])
 
 
-@pytest.mark.parametrize("cell", [None, "", "  ", {"objects": None}])
+@pytest.mark.parametrize("cell", [None, "", "  "])
 def test_an_empty_cell_means_what_the_option_says(cell):
     assert parse(cell).value is None
     assert parse(cell, empty="none").value["objects"] == []
     with pytest.raises(RejectError, match="empty"):
         parse(cell, empty="reject")
+
+
+def test_an_image_at_which_nobody_looked_keeps_its_id():
+    cell = {"width": 80, "height": 60, "image_id": 139.0, "objects": None}
+    known = {"width": 80, "height": 60, "orientation": None, "image_id": "139"}
+    assert parse(cell).value == {**known, "objects": None}
+    assert parse(cell, empty="none").value == {**known, "objects": []}
+    with pytest.raises(RejectError, match="empty"):
+        parse(cell, empty="reject")
+    placed = KIND.place(parse(cell).value, None, make_placement())
+    assert (placed.value, placed.listed) == (None, {**known, "objects": None})
 
 
 def test_the_empty_list_says_that_nothing_is_there():

@@ -25,8 +25,8 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import (
     IMAGE_SHA256,
     IMAGE_SOURCE_ID,
-    encode_example,
     encode_feature,
+    encode_source_id,
 )
 from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
@@ -34,8 +34,6 @@ from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
-
-_KEY_LENGTH, _SHA256_LENGTH = 32, 64
 
 
 class IndexCheck:
@@ -102,19 +100,20 @@ class IndexCheck:
         return sorted(findings, key=lambda finding: finding.path)
 
     def _read(self, path: str, num_records: int) -> list[IndexEntry]:
-        """Returns the bytes that each record contains, as encoded: SHA-256, key and objects."""
-        hash_head = _encode_head(IMAGE_SHA256, _SHA256_LENGTH)
-        key_head = _encode_head(IMAGE_SOURCE_ID, _KEY_LENGTH)
+        """Returns the bytes that each record contains, as encoded: SHA-256, id and objects."""
         entries: list[IndexEntry] = []
-        names = ("sha256", "key", "label")
+        names = ("sha256", "key", "source_id", "label")
         # A few bytes can become millions of rows, so these are counted before any is decoded.
         for table in read_index_batches(path, names, BATCH_ROWS, num_rows=num_records):
             # What is not known is in no record, as text.
-            columns = (table[name].to_pylist() for name in names[:2])
+            columns = (table[name].to_pylist() for name in names[:3])
             targets = self._encode_targets(table["label"])
-            for sha256, key, target in zip(*columns, targets, strict=True):
-                own = hash_head + f"{sha256}".encode(), key_head + f"{key}".encode()
-                entries.append((*own, *target))
+            for sha256, key, number, target in zip(*columns, targets, strict=True):
+                own = {
+                    IMAGE_SHA256: f"{sha256}".encode(),
+                    IMAGE_SOURCE_ID: encode_source_id(key, number),
+                }
+                entries.append((*(encode_feature(*each) for each in own.items()), *target))
         return entries
 
     def _encode_targets(self, labels: pa.ChunkedArray) -> Iterator[IndexEntry]:
@@ -126,9 +125,3 @@ class IndexCheck:
         for value, own in zip(values.to_pylist(), numbers.to_pylist(), strict=True):
             features = self._kind.encode(value, own)
             yield tuple(encode_feature(name, each) for name, each in features.items())
-
-
-def _encode_head(name: str, length: int) -> bytes:
-    """Returns the bytes before a value of that length in every record."""
-    # An example with one short feature is a tag, a length in one byte, and the feature.
-    return encode_example({name: bytes(length)})[2:-length]

@@ -50,6 +50,11 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
     return _tagged(1, len(entries) + len(head) + len(image)) + entries + head
 
 
+def encode_source_id(key: str, number: int | None) -> bytes:
+    """Returns `image/source_id` of a record: its number as text, or its key if it has none."""
+    return (key if number is None else f"{number}").encode()
+
+
 def encode_feature(name: str, value: FeatureValue) -> bytes:
     """Returns the bytes of one feature in an example: an entry of the map Features.feature."""
     if isinstance(value, bytes):

@@ -30,8 +30,9 @@ from darkroom.version import hash_code
 
 # Columns that an index has where the manifest has them. `ignored`: with which images an image is in
 # no finding, because people decided so. `group`: the group of a row, where rows were placed by
-# groups or classes. `listed`: where objects are as the list says it, if targets are places.
-OPTIONAL_COLUMNS = ("ignored", "group")
+# groups or classes. `source_id`: the number that a record has as `image/source_id`, if its kind of
+# target has one. `listed`: where objects are as the list says it, if targets are places.
+OPTIONAL_COLUMNS = ("ignored", "group", "source_id")
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
@@ -68,6 +69,7 @@ COLUMNS = (
     ("length", pa.int64()),
     ("ignored", pa.string()),
     ("group", pa.string()),
+    ("source_id", pa.int64()),
     (_LISTED, None),
 )
 # Type of a column in Parquet files, by the kind of input column.
@@ -117,6 +119,7 @@ class IndexRow(NamedTuple):
         extra: Its input columns by name.
         group: Its group.
         ignored: The images with which it is in no finding.
+        source_id: Its `image/source_id`; None where that is the key.
         listed: What it is labelled with as the list says it, where that is not the label.
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
@@ -148,6 +151,7 @@ class IndexRow(NamedTuple):
     extra: Mapping[str, Any] | None = None
     group: str | None = None
     ignored: str | None = None
+    source_id: int | None = None
     listed: Any = None
     sha256: str | None = None
     pixel_hash: str | None = None

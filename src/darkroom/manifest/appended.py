@@ -58,7 +58,7 @@ def leave_out_repeated(
         scratch: A local folder.
     """
     old, new = ((kind.parts or "NULL").format(column=f"{name}.label") for name in ("old", "new"))
-    is_known = f"(new.label IS NULL OR list_has_all({old}, {new}))" if kind.parts else "TRUE"
+    is_known = f"({new} IS NULL OR list_has_all({old}, {new}))" if kind.parts else "TRUE"
     connection.execute(_REPEATED.format(old_rows=old_rows, is_known=is_known))
     objects = f"len({kind.objects.format(column='label')})" if kind.objects else "0"
     [(rows, read)] = connection.execute(_COUNTS.format(objects=objects)).fetchall()
@@ -99,6 +99,7 @@ def fingerprint_appended(
     there = connection.sql("FROM placed").columns
     planned = [f'"{name}": "{name}"' for name in _COLUMNS if name in there]
     planned += [f"label: {label.format(column='label')}", f"says: {kind.says}"]
+    planned += [f"image_id: {kind.image_id}"] * (kind.image_id is not None)
     create_view(connection, "all_rejects", rejects, scratch)
     hashes = connection.execute(_HASHES.format(planned=", ".join(planned))).fetchall()
     fingerprint = Fingerprint(options)

@@ -147,7 +147,8 @@ class Base:
         column = "label" if kind.listed is None else "listed"
         says = "NULL"
         if self._has_kind(kind):
-            says = _hash_content(kind, column, has_inputs=self.has_inputs)
+            number = "source_id" if "source_id" in self.columns.names else None
+            says = _hash_content(kind, column, self.has_inputs, number)
         connection.execute(_BASE.format(says=says, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
@@ -168,11 +169,13 @@ class Base:
         connection.execute(_LISTED.format(span=span))
         return int(removed)
 
-    def select_old(self, kind: Kind, labels: list[str], *, has_inputs: bool) -> str:
-        """Returns the SQL of the column `old` of a kept row."""
+    def select_old(
+        self, kind: Kind, labels: list[str], source_id: str | None, *, has_inputs: bool
+    ) -> str:
+        """Returns the SQL of the column `old` of a kept row; `source_id` is that of its number."""
         keeps_numbers = tuple(labels[: len(self.labels)]) == self.labels
         may_be_same = self._has_kind(kind) and keeps_numbers and has_inputs == self.has_inputs
-        says = _hash_content(kind, "label", has_inputs=has_inputs)
+        says = _hash_content(kind, "label", has_inputs, source_id)
         return _OLD.format(is_same=f"said = {says}" if may_be_same else "FALSE")
 
     def _has_kind(self, kind: Kind) -> bool:
@@ -180,7 +183,7 @@ class Base:
         return bool(self.columns.field("label").type == kind.column)
 
 
-def _hash_content(kind: Kind, column: str, *, has_inputs: bool) -> str:
-    """Returns the SQL of a hash of the label, in a column, and the input columns of a row."""
+def _hash_content(kind: Kind, column: str, has_inputs: bool, source_id: str | None) -> str:
+    """Returns the SQL of a hash of all of a row that its record has, with the label in a column."""
     extra = "extra::VARCHAR" if has_inputs else "''"
-    return f"hash({kind.same.format(column=column)}, {extra})"
+    return f"hash({kind.same.format(column=column)}, {extra}, {source_id or 'NULL'})"

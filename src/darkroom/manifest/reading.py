@@ -49,7 +49,7 @@ _FIRST_ROWS = 1_000
 _MOST_TEXTS = 50
 _TEXTS = "list(DISTINCT trim(struct_extract(extra, {name})::VARCHAR))"
 _EMPTY_SPLITS = """
-SELECT split, count(*) FROM staged WHERE label IS NOT NULL
+SELECT split, count(*) FROM staged WHERE {objects} IS NOT NULL
 GROUP BY split HAVING max(len({objects})) = 0 AND count(*) >= {fewest} ORDER BY split
 """
 _UNNAMED_IMAGES = "images that no annotation names"

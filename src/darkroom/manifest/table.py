@@ -185,6 +185,7 @@ class ManifestRow(NamedTuple):
         old: Where the dataset that is updated has its image, if that is unchanged: `split`,
             `shard`, `position`, `offset`, `length`, and whether the whole record `is_same`.
         ignored: With which images it is in no finding; see `manifest.changes`.
+        source_id: The number that its record has as `image/source_id`; None for the key.
     """
 
     key: str
@@ -202,6 +203,7 @@ class ManifestRow(NamedTuple):
     copies: list[str] | None = None
     old: dict[str, Any] | None = None
     ignored: str | None = None
+    source_id: int | None = None
 
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:

@@ -44,6 +44,7 @@ from darkroom.manifest.opening import open_sources
 from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
+from darkroom.manifest.source_ids import select_source_id
 from darkroom.manifest.sources import AnySource, Source
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.headers import OTHER_BOXES
@@ -147,11 +148,11 @@ SELECT entries.* REPLACE (coalesce(unions.label, entries.label) AS label)
 FROM entries LEFT JOIN (
     SELECT kept_row AS row, {joined} AS label
     FROM entries JOIN verdicts USING (row)
-    WHERE verdict IN ('keep', 'duplicate') AND label IS NOT NULL GROUP BY kept_row
+    WHERE verdict IN ('keep', 'duplicate') AND {is_known} GROUP BY kept_row
 ) AS unions USING (row)
 """
 _LABELS = """
-SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE label IS NOT NULL) GROUP BY name
+SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE {is_known}) GROUP BY name
 """
 # Columns that not every manifest has.
 _MORE_COLUMNS = ("extra", "copies", "group", "ignored")
@@ -384,7 +385,8 @@ class _Rows:
         joined = self._kind.joined
         old_rows = self._base.planned_rows if self._base else 0
         if joined:
-            self._connection.execute(_JOINED.format(joined=joined))
+            is_known = self._kind.is_known
+            self._connection.execute(_JOINED.format(joined=joined, is_known=is_known))
         self._connection.execute(_KEPT.format(entries="joined" if joined else "entries"))
         path = os.path.join(self._scratch, "conflicts.parquet")
         with RejectsWriter(path) as rejects:
@@ -419,7 +421,7 @@ class _Rows:
         kind, options = self._kind, self._options
         if kind.listed_names is None or not self._schema.targets:
             return LabelMap([])
-        labels = _LABELS.format(names=kind.listed_names)
+        labels = _LABELS.format(names=kind.listed_names, is_known=kind.is_known)
         found = dict(self._connection.execute(labels).fetchall())
         # A label map says that its texts are labels.
         if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
@@ -438,8 +440,11 @@ class _Rows:
         spans.sort(key=lambda each: SPLITS.index(each[0]))
         there = self._connection.sql("FROM placed").columns
         more = "".join(f', "{name}"' for name in _MORE_COLUMNS if name in there)
+        source_id = select_source_id(self._connection, kind)
+        if source_id is not None:
+            more += f", {source_id} AS source_id"
         if base:
-            old = base.select_old(kind, label_map, has_inputs="extra" in there)
+            old = base.select_old(kind, label_map, source_id, has_inputs="extra" in there)
             if "copies" in there:  # Of one image in several folders, only the first file is known.
                 old = f"CASE WHEN copies IS NULL THEN {old} END"
             more = f"{more}, {old} AS old"

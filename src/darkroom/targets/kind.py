@@ -90,6 +90,8 @@ class Kind(Protocol):
         same: SQL of what two rows have in common if they say the same, of their column `{column}`.
         objects: SQL of the list of objects in the column `{column}` of a manifest, each of which
             may be lost alone; None for a target that is whole.
+        image_id: SQL of the id that the list has for an image, text in the column `label` of a
+            manifest. Records then have a number as `image/source_id`; None: they have the key.
         names: SQL that makes a row of each name in the column `{column}` of an index; None without
             a label map.
         augmentation: The random augmentation of training images where none is named.
@@ -119,6 +121,7 @@ class Kind(Protocol):
     parts: str | None = None
     same: str = "{column}"
     objects: str | None = None
+    image_id: str | None = None
     names: str | None
     augmentation: str = USUAL_AUGMENTATION
     moves: bool = False
@@ -250,6 +253,11 @@ class Kind(Protocol):
     def listed_type(self) -> pa.DataType:
         """Type of the column `label` in a manifest."""
         return self.column if self.listed is None else self.listed
+
+    @property
+    def is_known(self) -> str:
+        """SQL that tells whether the column `label` of a manifest has a target."""
+        return f"{(self.objects or '{column}').format(column='label')} IS NOT NULL"
 
     @property
     def listed_names(self) -> str | None:

@@ -76,6 +76,7 @@ def test_a_file_of_coco_has_a_row_for_each_image(write):
     uri, said = rows[0].values
     assert (source.base, uri) == (str(path.parent), "a.jpg")
     assert said == {
+        "image_id": 10,
         "width": 40,
         "height": 30,
         "orientation": None,
@@ -88,7 +89,8 @@ def test_a_file_of_coco_has_a_row_for_each_image(write):
 
 def test_an_image_without_annotations_has_none_and_may_have_its_size_as_text(write):
     (_, said) = read(write(make_coco()))[1]
-    assert said == {"width": "3264", "height": "2448", "orientation": None, "objects": []}
+    size = {"width": "3264", "height": "2448", "orientation": None}
+    assert said == {"image_id": 3, **size, "objects": []}
 
 
 def test_without_a_list_of_annotations_nobody_has_looked(write):
@@ -96,7 +98,8 @@ def test_without_a_list_of_annotations_nobody_has_looked(write):
     found = json.loads(path.read_text())
     del found["annotations"]
     path.write_text(json.dumps(found))
-    assert [said for _, said in read(path, format="coco")] == [None, None]
+    found = [said for _, said in read(path, format="coco")]
+    assert [(said["image_id"], said["objects"]) for said in found] == [(10, None), (3, None)]
 
 
 def test_the_size_of_an_image_may_be_left_out_or_0(write):

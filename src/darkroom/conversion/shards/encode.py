@@ -293,7 +293,7 @@ def _frame_example(
         example.IMAGE_WIDTH: image.width,
         example.IMAGE_CHANNELS: image.channels,
         example.IMAGE_FILENAME: row.id.encode(),
-        example.IMAGE_SOURCE_ID: row.key.encode(),
+        example.IMAGE_SOURCE_ID: example.encode_source_id(row.key, row.source_id),
         example.IMAGE_SHA256: sha256.encode(),
     }
     return frame_record(example.encode_example(features, image.encoded), image.encoded)
@@ -342,10 +342,11 @@ def _make_index_row(
 
 def _list_columns(
     row: ManifestRow, placed: Placed
-) -> tuple[str, str, int, str, str, int, Any, Any, str | None, str | None, Any]:
+) -> tuple[str, str, int, str, str, int, Any, Any, str | None, str | None, int | None, Any]:
     """Returns the columns of the index that the list says; the label is that of the record."""
     names = row.key, row.id, row.row, row.uri, row.split, row.span
-    return *names, placed.value, row.extra, row.group, row.ignored, placed.listed
+    optional = row.group, row.ignored, row.source_id
+    return *names, placed.value, row.extra, *optional, placed.listed
 
 
 def _keep_index_row(row: ManifestRow, kind: Kind, length: int) -> IndexRow:

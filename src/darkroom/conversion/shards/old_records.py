@@ -16,7 +16,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.dataset.example import IMAGE_ENCODED, decode_example
+from darkroom.dataset.example import (
+    IMAGE_ENCODED,
+    IMAGE_SOURCE_ID,
+    decode_example,
+    encode_feature,
+    encode_source_id,
+)
 from darkroom.dataset.index import IMAGE_COLUMNS, index_schema, read_index_batches
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.tfrecord import read_record_at
@@ -136,22 +142,22 @@ class OldRecords:
         # A compressed shard has no places.
         if old is None or old["offset"] is None:
             return None
+        file = self._dataset.shard_file(old["split"], old["shard"])
+        is_same = old["is_same"] and file not in self._dataset.damaged
+        if self._says_places and not is_same:
+            return None  # nothing else says where the pixels of the file went
         path = self._dataset.shard_path(old["split"], old["shard"])
         framed = self._read(path, old)
         try:
             record = read_record_at(path, framed, old["position"])
             # It names its row and the hash of its image.
-            if row.key.encode() not in record or old["sha256"].encode() not in record:
+            name = encode_feature(IMAGE_SOURCE_ID, encode_source_id(row.key, row.source_id))
+            if name not in record or old["sha256"].encode() not in record:
                 raise DataError(f"{path} has another record at the place of {row.id}.")
-            is_damaged = (
-                self._dataset.shard_file(old["split"], old["shard"]) in self._dataset.damaged
-            )
-            if old["is_same"] and not is_damaged:
+            if is_same:
                 return framed
-            if self._says_places:
-                return None  # nothing else says where the pixels of the file went
             image: Any = decode_example(record)[IMAGE_ENCODED][0]
-            if is_damaged and hashlib.sha256(image).hexdigest() != old["sha256"]:
+            if file in self._dataset.damaged and hashlib.sha256(image).hexdigest() != old["sha256"]:
                 raise DataError(f"{path} has another image at the place of {row.id}.")
         except (DataError, LookupError, TypeError) as error:
             # The hint is for those who read the shard otherwise.

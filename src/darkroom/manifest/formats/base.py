@@ -35,13 +35,13 @@ class Annotated(NamedTuple):
     fault: Fault | None = None
 
 
-def place_in(width: Any, height: Any, objects: list[Any]) -> dict[str, Any]:
+def place_in(width: Any, height: Any, objects: list[Any] | None) -> dict[str, Any]:
     """Returns the objects of an image as a column of the kind `objects` has them.
 
     Args:
         width: Width of the image that their places are in: pixels, 1 for shares, None if unknown.
         height: Its height.
-        objects: Them.
+        objects: Them; None where nobody looked.
     """
     return {"width": width, "height": height, "orientation": None, "objects": objects}
 

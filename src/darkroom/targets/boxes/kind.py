@@ -65,7 +65,6 @@ _LISTED_OBJECT = pa.struct(
         ("id", pa.string()),
     ]
 )
-_FRAME = ("width", "height", "orientation")
 # No image has so many pixels. Records have floats of 32 bits, which hold it.
 _LARGE = 1e18
 _FLOAT = {float}
@@ -83,7 +82,9 @@ class BoxesKind(Kind):
 
     In a manifest it is a dict of them and of the image that their places are in: `width` and
     `height` in pixels, 1 for shares and None for those of the image itself, and `orientation`:
-    `upright`, `stored` (as the file has its pixels), or None where that is not known.
+    `upright`, `stored` (as the file has its pixels), or None where that is not known. It has
+    `image_id` where the list has an id for the image. The objects are None where the list says
+    only what the image is.
     """
 
     name = "boxes"
@@ -94,6 +95,7 @@ class BoxesKind(Kind):
             ("width", pa.float64()),
             ("height", pa.float64()),
             ("orientation", pa.string()),
+            ("image_id", pa.string()),
             ("objects", pa.list_(_LISTED_OBJECT)),
         ]
     )
@@ -112,12 +114,13 @@ class BoxesKind(Kind):
     says = "concat_ws(' ', label.width, label.height, label.orientation)"
     joined = (
         "struct_pack(width := any_value(label.width), height := any_value(label.height), "
-        "orientation := any_value(label.orientation), "
+        "orientation := any_value(label.orientation), image_id := min(label.image_id), "
         "objects := flatten(list(label.objects ORDER BY row)))"
     )
     # As `_place_some` compares them.
     parts = "[row(o.label, o.box, o.is_crowd, o.difficult) for o in {column}.objects]"
     objects = "{column}.objects"
+    image_id = "label.image_id"
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce(list_distinct([each.label for each in {column}]), [NULL]))"
     summary = SUMMARY
@@ -136,6 +139,8 @@ class BoxesKind(Kind):
         if said is None:
             return Parsed(None)
         frame, names = _parse_frame(said, form), _find_names(form)
+        if said["objects"] is None:
+            return Parsed({**frame, "objects": None})
         is_in_pixels = frame["width"] != 1 or frame["height"] != 1
         objects: list[dict[str, Any]] = []
         lost: list[Lost] = []
@@ -202,8 +207,8 @@ class BoxesKind(Kind):
 
     def place(self, value: Any, numbers: Any, image: Placement) -> Placed:
         """Returns the objects as shares of the stored image."""
-        if value is None:
-            return Placed(None, None)
+        if value is None or value["objects"] is None:
+            return Placed(None, None, value)
         if not value["objects"]:
             return Placed([], [], value)  # whichever way up the image is
         frame = find_frame(value["width"], value["height"], value["orientation"], image)
@@ -281,18 +286,17 @@ def _place_some(
     value: Mapping[str, Any], numbers: Sequence[int], boxes: Sequence[Box | None], frame: Frame
 ) -> Placed:
     """Returns the objects that are in the image, without those that equal another one."""
-    only = {name: value[name] for name in _FRAME}
     kept: dict[Any, tuple[Any, Box, int]] = {}
     lost: list[Lost] = []
     for each, box, number in zip(value["objects"], boxes, numbers, strict=True):
         if box is None:
             detail = f"{_name_object(each, None)}: {_describe_outside(each['box'], frame)}"
-            lost.append(Lost("outside_image", detail, {**only, "objects": [each]}))
+            lost.append(Lost("outside_image", detail, {**value, "objects": [each]}))
         else:
             same = number, box, each["is_crowd"], each["difficult"]
             kept.setdefault(same, (each, box, number))
     placed = [_make_object(each, box, frame) for each, box, _ in kept.values()]
-    listed = {**only, "objects": [each for each, _, _ in kept.values()]}
+    listed = {**value, "objects": [each for each, _, _ in kept.values()]}
     merged = len(boxes) - len(kept) - len(lost)
     return Placed(placed, [number for _, _, number in kept.values()], listed, lost, merged)
 
@@ -328,7 +332,9 @@ def _say(each: Mapping[str, Any]) -> str:
 
 
 def _read(cell: Any, form: Form) -> dict[str, Any] | None:
-    """Returns what a cell says as a dict with a list of objects; None if nobody looked.
+    """Returns what a cell says as a dict with a list of objects, which is None if nobody looked.
+
+    None if it says nothing of the image either.
 
     Raises:
         RejectError: It says something else, or is empty and may not be.
@@ -344,7 +350,7 @@ def _read(cell: Any, form: Form) -> dict[str, Any] | None:
     if cell is None or (isinstance(cell, dict) and cell.get("objects", cell) is None):
         if form.empty == REJECT_EMPTY:
             raise RejectError("empty_label", "the cell of the objects is empty")
-        return {"objects": []} if form.empty == NONE_OF_THESE else None
+        return {**(cell or {}), "objects": []} if form.empty == NONE_OF_THESE else cell
     if not isinstance(cell, dict) or not isinstance(cell.get("objects"), list):
         raise RejectError("bad_value", f"expected a list of objects, got {cell!r:.80}")
     if (number := len(cell["objects"])) > MAX_OBJECTS:
@@ -354,7 +360,7 @@ def _read(cell: Any, form: Form) -> dict[str, Any] | None:
 
 
 def _parse_frame(said: Mapping[str, Any], form: Form) -> dict[str, Any]:
-    """Returns the image in which a row says its places; see `BoxesKind`.
+    """Returns the image in which a row says its places, and its id; see `BoxesKind`.
 
     Raises:
         RejectError: It has no size that an image can have.
@@ -368,7 +374,9 @@ def _parse_frame(said: Mapping[str, Any], form: Form) -> dict[str, Any]:
         raise RejectError("bad_value", f"the image cannot be {sides[0]!r:.20} x {sides[1]!r:.20}")
     if orientation not in (None, *ORIENTATIONS):
         raise RejectError("bad_value", f"the orientation cannot be {orientation!r:.40}")
-    return {"width": found[0], "height": found[1], "orientation": orientation}
+    frame = {"width": found[0], "height": found[1], "orientation": orientation}
+    name = said.get("image_id")
+    return frame if name is None else {**frame, "image_id": _parse_id(name)}
 
 
 @functools.lru_cache(maxsize=8)
@@ -423,8 +431,10 @@ def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any
 
 
 def _parse_id(name: Any) -> str:
-    """Returns the text of an id, for messages; what UTF-8 does not have is escaped."""
-    text = str(name)[:_MAX_ID_CHARACTERS]
+    """Returns the text of an id; what UTF-8 does not have is escaped."""
+    # pandas makes a float of a whole number.
+    is_whole = isinstance(name, float) and name.is_integer()
+    text = str(int(name) if is_whole else name)[:_MAX_ID_CHARACTERS]
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 

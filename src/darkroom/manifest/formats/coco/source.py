@@ -116,13 +116,13 @@ class CocoSource(AnnotationSource):
         for images in self._read_images():
             for image in images.good:
                 listed = next(found)
-                said = _frame(image, listed) if is_annotated else None
+                said = _frame(image, listed if is_annotated else None)
                 yield Annotated(self._place.resolve(image.file_name), "", said)
             for value, problem in images.bad:
                 yield self._reject(value, problem, next(found))
         for name in objects.list_unknown():
             detail = f"no image of the file has the id {name!r}"
-            said = {"objects": next(found)}
+            said = {"image_id": name, "objects": next(found)}
             yield Annotated(f"image_id={name}", "", said, ("unknown_image", detail))
 
     def _check_kind(self, first: Elements[Annotation]) -> None:
@@ -178,7 +178,8 @@ class CocoSource(AnnotationSource):
         """Returns an image that cannot be used, as far as it is known."""
         name = value.get("file_name")
         uri = self._place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
-        return Annotated(uri, "", {"objects": objects}, ("bad_value", problem))
+        said = {"image_id": _find_id(value), "objects": objects}
+        return Annotated(uri, "", said, ("bad_value", problem))
 
 
 def _find_id(value: dict[str, Any]) -> Id | None:
@@ -186,8 +187,8 @@ def _find_id(value: dict[str, Any]) -> Id | None:
     return found if isinstance(found, Id) else None
 
 
-def _frame(image: _Image, objects: list[dict[str, Any]]) -> dict[str, Any]:
+def _frame(image: _Image, objects: list[dict[str, Any]] | None) -> dict[str, Any]:
     """Returns the objects of an image with the size that the file declares; 0 is none."""
     has_size = image.width and image.height
     size = (image.width, image.height) if has_size else (None, None)
-    return place_in(*size, objects)
+    return {"image_id": image.id, **place_in(*size, objects)}
