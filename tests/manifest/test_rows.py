@@ -1,11 +1,12 @@
 import json
+import re
 import unicodedata
 
 import pytest
 
 from darkroom.dataset.keys import make_key
-from darkroom.dataset.rejects import Reject
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.rejects import Reject, format_hint
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.opening import open_sources
@@ -240,6 +241,30 @@ def test_inputs_have_the_types_of_the_schema(parse):
     assert (good.uri, good.label) == ("", "0")
     assert empty.extra == {"x": None, "y": None, "z": None}
     assert (bad.reason, bad.detail) == ("bad_value", "column 'x': expected integer, got 'seven'")
+
+
+@pytest.mark.fault(
+    8,
+    "a number too large for a record: an integer of more than 64 bits, a float of more than 32",
+    "rejected",
+    code="`bad_value`",
+    hint="write the kinds of all columns with `--columns`: `string` for this one",
+)
+def test_a_number_that_no_record_holds_is_rejected_by_its_size(parse):
+    schema = {"x": "integer", "y": "float"}
+    large, high = parse("x,y\n12345678901234567890,1\n1,1e39\n", schema=schema)
+    assert large.detail == (
+        "column 'x': expected integer, got '12345678901234567890', which does not fit into 64 bits"
+    )
+    assert high.detail == (
+        "column 'y': expected float, got '1e39', which does not fit into a float of 32 bits"
+    )
+    given = re.search(r"--columns '(.*?)'", format_hint({"bad_value": 1}))[1]
+    assert Schema.parse(given).inputs == (("id", Kind.STRING),)
+    assert Schema.parse(given).image
+    assert parse_one(parse, "x\n12345678901234567890\n", schema={"x": "string"}).extra == {
+        "x": "12345678901234567890"
+    }
 
 
 def test_rows_without_image_are_told_apart_by_cells_and_occurrence(parse):

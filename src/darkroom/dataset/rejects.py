@@ -31,8 +31,10 @@ HINTS: Mapping[str, str] = {
     "bad_box": "Give the object a box with four numbers, the left and upper side first.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
     "characters.",
-    "bad_value": "Correct the value. In a list with columns, --columns may give its column another "
-    "kind (columns= in Python).",
+    "bad_value": "Correct the value, or give its column another kind: name those of all columns, "
+    """as in --columns '{"image_uri": "image", "label": "string_label", "id": "string"}' """
+    "(columns= in Python). For objects: pandas writes JSON by "
+    'frame.to_json("list.jsonl", orient="records", lines=True).',
     "conflict": "Keep one row for the image (or id), with the right label and split. Rows with "
     "objects of one image need the same split, width, height and orientation.",
     "corrupt_transfer": "Copy the image again: it arrived with wrong bytes.",

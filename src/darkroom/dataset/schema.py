@@ -352,6 +352,7 @@ def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
 
     Raises:
         ValueError: The cell does not contain a value of `kind`.
+        OverflowError: It is larger than a record holds; the text says how large that is.
     """
     if kind is Kind.STRING:
         return text or None
@@ -361,11 +362,11 @@ def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
     if kind is Kind.FLOAT:
         value = float(text)
         if _FLOAT32_LIMIT <= abs(value) < math.inf:
-            raise ValueError(f"{text} does not fit into a float of 32 bits")
+            raise OverflowError("does not fit into a float of 32 bits")
         return value
     number = int(text)
     if number not in _INT64:
-        raise ValueError(f"{text} does not fit into 64 bits")
+        raise OverflowError("does not fit into 64 bits")
     return number
 
 

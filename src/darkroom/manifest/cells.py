@@ -53,9 +53,10 @@ def parse_cell(name: str, value: Any, kind: Kind) -> int | float | str | None:
         parsed = parse_input_value(value if isinstance(value, str) else str(value), kind)
         if isinstance(parsed, str):
             parsed.encode()
-    except ValueError:
+    except (ValueError, OverflowError) as error:
         problem = f"column {name!r}: expected {kind.value}, got {str(value)!r:.80}"
-        raise RejectError("bad_value", problem) from None
+        more = f", which {error}" if isinstance(error, OverflowError) else ""
+        raise RejectError("bad_value", problem + more) from None
     return parsed
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 # Of an image. Python's objects take a kilobyte each.
 MAX_OBJECTS = 100_000
@@ -10,6 +14,9 @@ MAX_OBJECTS = 100_000
 UNANNOTATED, NONE_OF_THESE, REJECT_EMPTY = EMPTY_CELLS = ("unannotated", "none", "reject")
 # In which image boxes are: as it is shown, or as its file has the pixels.
 UPRIGHT, STORED = ORIENTATIONS = ("upright", "stored")
+
+# Python makes 100 MB of so much text.
+_MAX_LITERAL_CHARACTERS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -35,3 +42,22 @@ class Form:
     empty: str = REJECT_EMPTY
     has_types: bool = True
     orientation: str | None = None
+
+
+def parse_objects(text: str) -> Any:
+    """Returns what the text of a cell says, as JSON or as Python writes it, in values of JSON.
+
+    pandas writes a list of dicts into a CSV as Python shows it.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"{error}") from None
+    except ValueError:
+        if len(text) <= _MAX_LITERAL_CHARACTERS:
+            with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                return json.loads(json.dumps(ast.literal_eval(text)))
+        raise

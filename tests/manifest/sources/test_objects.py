@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.rejects import format_hint
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import RejectError
 from darkroom.manifest.sources.csv import CsvSource
@@ -157,6 +158,38 @@ def test_a_csv_has_json_in_its_cells(tmp_path):
     frame.to_csv(tmp_path / "metadata.csv", index=False)
     first, *others = list_objects(CsvSource(str(tmp_path / "metadata.csv"), Columns()))
     assert ([each["label"] for each in first["objects"]], others) == (["0", "mask"], [[], None])
+
+
+@pytest.mark.fault(106, "text of Python, as `to_csv` of pandas writes lists", "read as JSON is")
+def test_a_csv_may_have_the_lists_that_pandas_wrote(tmp_path):
+    pd = pytest.importorskip("pandas")
+    cells = [CAT, {**DOG, "box": (0, 0, 9, 9), "label": "d'or"}], HUGGING_FACE, []
+    frame = pd.DataFrame({"file_name": ["a.png", "b.png", "c.png"], "objects": cells})
+    frame.to_csv(tmp_path / "list.csv", index=False)
+    ours, theirs, empty = list_objects(CsvSource(str(tmp_path / "list.csv"), Columns()))
+    assert (ours, empty) == ([CAT, {**DOG, "label": "d'or"}], [])
+    assert [each["label"] for each in theirs["objects"]] == ["0", "mask"]
+
+
+@pytest.mark.fault(
+    106,
+    "text of NumPy's arrays, as `to_csv` of pandas writes them; of Python, too long or not a list",
+    "rejected",
+    code="`bad_value`",
+    hint="write the list by `to_json` of pandas, with `lines=True`",
+)
+def test_arrays_that_pandas_wrote_are_not_read(tmp_path):
+    cells = (
+        str([{"label": "cat", "box": np.array([1, 2, 3, 4])}]),
+        str([CAT] * 9_999),
+        *("[1, 2j]", "{(1, 2): 3}", "open('x')", "[" * 9_999, "-" * 9_999 + "1"),
+    )
+    rows = [{"image_uri": "a.jpg", "objects": cell} for cell in cells]
+    for cell in list_objects(write_lines(tmp_path / "list.jsonl", *rows)):
+        with pytest.raises(RejectError, match="the objects are not JSON: "):
+            KIND.parse([cell], Form(("objects",)))
+    hint = format_hint({"bad_value": 1})
+    assert 'frame.to_json("list.jsonl", orient="records", lines=True)' in hint
 
 
 def test_a_list_of_rejects_gives_the_objects_that_were_listed(tmp_path):

@@ -16,6 +16,7 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
 from darkroom.images.headers import sniff_format
 from darkroom.storage.uris import MAX_PATH_CHARACTERS
+from darkroom.targets.form import parse_objects
 
 SAMPLE_ROWS = 100
 # So many characters tell how an image became text. No image has fewer; names without an ending may.
@@ -74,8 +75,8 @@ def list_looked_at(schema: Schema) -> list[str]:
 
 def _has_boxes(cell: Any) -> bool:
     """Tells whether a cell has objects, in one of the forms that `as_objects` takes."""
-    with suppress(TypeError, ValueError, LookupError, RecursionError):
-        cell = json.loads(cell) if isinstance(cell, str) else cell
+    with suppress(TypeError, ValueError, LookupError):
+        cell = parse_objects(cell) if isinstance(cell, str) else cell
         first = cell if isinstance(cell, Mapping) else cell[0]
         return isinstance(first, Mapping) and not {"box", "bbox"}.isdisjoint(first)
     return False

@@ -6,10 +6,11 @@ the same faults.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+
+from darkroom.targets.form import parse_objects
 
 # The list, an object, its box and the numbers; around them may be the size of the image.
 _MAX_DEPTH = 5
@@ -41,12 +42,11 @@ def as_objects(cell: Any) -> Any:
 
     Args:
         cell: A list of objects, the objects or columns of Hugging Face, what darkroom listed, or
-            JSON text of one of these. Anything else stays as it is, and is a fault when it is
-            parsed.
+            text of one of these. Anything else stays as it is, and is a fault when it is parsed.
     """
     if isinstance(cell, str):
-        with suppress(ValueError, RecursionError):
-            cell = json.loads(cell)
+        with suppress(ValueError):
+            cell = parse_objects(cell)
     if cell == "" or (isinstance(cell, float) and cell != cell):
         return None  # pandas writes missing values as NaN
     objects = _list_rows(cell) if isinstance(cell, dict) and "bbox" in cell else cell

@@ -7,7 +7,6 @@ A list says objects as {"label", "box": [xmin, ymin, xmax, ymax]}, with `is_crow
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from darkroom.targets.form import (
     REJECT_EMPTY,
     UPRIGHT,
     Form,
+    parse_objects,
 )
 from darkroom.targets.geometry import Matrix, Placement
 from darkroom.targets.kind import Kind, Lost, Parsed, Placed
@@ -199,8 +199,8 @@ class BoxesKind(Kind):
         """Returns the number of objects, also where they are JSON or cannot be used."""
         if isinstance(value, str):
             try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
+                value = parse_objects(value)
+            except ValueError:
                 return 0
         found = value.get("objects") if isinstance(value, dict) else value
         return len(found) if isinstance(found, list) else 0
@@ -341,8 +341,8 @@ def _read(cell: Any, form: Form) -> dict[str, Any] | None:
     """
     if isinstance(cell, str):
         try:
-            cell = json.loads(cell) if cell.strip() else None
-        except (ValueError, RecursionError) as error:
+            cell = parse_objects(cell) if cell.strip() else None
+        except ValueError as error:
             raise RejectError("bad_value", f"the objects are not JSON: {error}") from None
     if isinstance(cell, list):
         # Our own form is in pixels of the image as people see it.

@@ -98,7 +98,7 @@ def _parse_number(name: str, cell: str, form: Form) -> float:
         return math.nan
     try:
         number = parse_input_value(text, ColumnKind.FLOAT)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.inf  # rejected below, as a text that means infinity
     if not isinstance(number, float) or not math.isfinite(number):
         raise RejectError("bad_value", f"column {name!r}: expected a number, got {text!r:.80}")
