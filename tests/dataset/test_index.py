@@ -10,6 +10,7 @@ import pytest
 from darkroom.dataset.index import IndexRow, IndexWriter, read_index
 from darkroom.dataset.index_queries import count_classes
 from darkroom.errors import DataError
+from darkroom.runtime.class_table import format_missing_classes
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
 
@@ -27,6 +28,17 @@ def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Pa
     assert counts["eval"] == {"": BATCH_ROWS, "owl": BATCH_ROWS, "cat": BATCH_ROWS}
     assert counts["train"] == dict.fromkeys(("", "owl", "cat"), 2 * BATCH_ROWS + 3)
     assert [*counts["train"]] == ["", "owl", "cat"]
+
+
+def test_a_split_whose_images_show_nothing_has_records(tmp_path: Path):
+    kind = find_kind("labels")
+    path = str(tmp_path / "index-00000-of-00001.parquet")
+    with IndexWriter(path, 0, {}, "source", kind.column) as writer:
+        for split, labels in (("train", ["cat"]), ("eval", [])):
+            writer.add([IndexRow("key", "id", 1, "uri", split, 0, labels)])
+    counts = count_classes(str(tmp_path), ["cat"], kind.list_names)
+    assert counts == {"train": {"cat": 1}, "eval": {}}
+    assert format_missing_classes(counts, ["cat"]) == "No records of cat in eval."
 
 
 def test_a_folder_without_an_index_has_no_counts(tmp_path: Path):

@@ -67,6 +67,7 @@ def test_records_without_any_label_are_named():
     assert format_missing_classes({"train": {"": 4}, "eval": {"": 1}}, []) == message
     assert format_missing_classes({"test": {"": 4}}, ["cat"]) == message
     assert format_missing_classes({"test": {"": 4, "cat": 1}}, ["cat"]) == ""
+    assert format_missing_classes({"test": {}}, []) == ""  # somebody looked
 
 
 def test_a_missing_eval_split_is_named():

@@ -149,8 +149,8 @@ def count_classes(
             does.
 
     Returns:
-        Each split that has records, in the order train, eval, test. In it, the labels that have
-        records, in the order of the label map.
+        Each split that has records, in the order train, eval, test: also one whose images show
+        nothing. In it, the labels that have records, in the order of the label map.
 
     Raises:
         OSError: A file cannot be read.
@@ -158,11 +158,13 @@ def count_classes(
     """
     # In the order of the splits.
     counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
+    seen: set[str] = set()
     names = ["split", "label"]
     for path in list_index_files(index_dir):
         with storage.open_read(path) as file:
-            table = _name_labels(pq.read_table(file, columns=names), list_names)
-        grouped = table.group_by(names).aggregate([("split", "count")])
+            rows = pq.read_table(file, columns=names)
+        seen.update(pc.unique(rows["split"]).to_pylist())
+        grouped = _name_labels(rows, list_names).group_by(names).aggregate([("split", "count")])
         columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
         for split, label, count in zip(*columns, strict=True):
             counts.setdefault(split, Counter())[label or ""] += count
@@ -170,5 +172,5 @@ def count_classes(
     return {
         split: dict(sorted(found.items(), key=lambda item: (order.get(item[0], -1), item[0])))
         for split, found in counts.items()
-        if found
+        if split in seen
     }

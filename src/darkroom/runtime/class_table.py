@@ -70,7 +70,7 @@ def _choose(totals: Mapping[str, int]) -> list[str]:
 
 def has_no_labels(classes: ClassCounts) -> bool:
     """Tells whether there are records, and none has a label."""
-    return bool(classes) and not any(any(counts) for counts in classes.values())
+    return {label for counts in classes.values() for label in counts} == {""}
 
 
 def format_missing_classes(
