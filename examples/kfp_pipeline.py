@@ -30,8 +30,6 @@ def make_pipeline(image: str, accelerator: str = "") -> object:
     @dsl.pipeline(name="flowers")
     def flowers(data: str, epochs: int = 10) -> None:
         converted = convert(data=data, resize_short_side=256)
-        # The cache compares the path, and not the images.
-        converted.set_caching_options(False)
         converted.set_cpu_limit("4").set_memory_limit("8G")
         dataset = converted.outputs["dataset"]
         checked = validate(dataset=dataset, policies={"small_classes": "off"}, fail=False)

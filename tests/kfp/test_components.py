@@ -98,17 +98,35 @@ def test_the_package_has_the_components_and_their_image_comes_from_the_environme
     assert [each.component_spec.implementation.container.image for each in made] == images
 
 
-def test_an_update_is_not_cached(tmp_path):
-    convert_images = make_component("convert_images", IMAGE)
+def test_a_task_is_cached_where_its_values_say_what_it_reads(tmp_path):
+    convert_images, verify_dataset, predict_images = (
+        make_component(name, IMAGE)
+        for name in ("convert_images", "verify_dataset", "predict_images")
+    )
+    data = "s3://photos/list.csv"
 
-    @dsl.pipeline(name="both")
-    def both(place: str):
-        convert_images(data="s3://photos/list.csv", output_dir=place, update=True)
-        convert_images(data="s3://photos/list.csv")
+    @dsl.pipeline(name="all")
+    def every(place: str, state: str, model: dsl.Input[dsl.Model]):
+        convert_images(data=data)
+        convert_images(data=place)
+        convert_images(data=data, source_fingerprint=state, output_dir=place, update=True)
+        predict_images(images=["s3://photos/new"], model=model)
+        verify_dataset(dataset_uri=place)
+        verify_dataset(dataset_uri="s3://photos/records")
+        # The cache may answer for these.
+        made = convert_images(data=data, source_fingerprint=state)
+        verify_dataset(dataset=made.outputs["dataset"])
+        verify_dataset(dataset_uri=made.outputs["dataset_uri"])
+        verify_dataset(dataset_uri="s3://photos/records#2b72")
+        # Whoever knows better says so.
+        convert_images(data=data).set_caching_options(True)
 
-    tasks = compile_text(both, tmp_path)["root"]["dag"]["tasks"]
-    cached = {name: each["cachingOptions"].get("enableCache") for name, each in tasks.items()}
-    assert cached == {"convert-images": None, "convert-images-2": True}
+    tasks = compile_text(every, tmp_path)["root"]["dag"]["tasks"]
+    cached = {name for name, each in tasks.items() if each["cachingOptions"].get("enableCache")}
+    assert cached == {
+        *("convert-images-4", "verify-dataset-3", "verify-dataset-4", "verify-dataset-5"),
+        "convert-images-5",
+    }
 
 
 def test_an_image_without_a_name_and_an_unknown_component():

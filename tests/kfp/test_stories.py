@@ -28,7 +28,6 @@ convert_images, validate_dataset, verify_dataset = (
 def name_by_uri(data: str, place: str):
     """The dataset is at one place, and the tasks read it there."""
     made = convert_images(data=data, output_dir=place, overwrite=True)
-    made.set_caching_options(False)
     uri = made.outputs["dataset_uri"]
     verify_dataset(dataset_uri=uri).after(validate_dataset(dataset_uri=uri))
 

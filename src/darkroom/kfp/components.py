@@ -31,7 +31,10 @@ from darkroom.version import __version__
 # Of the images that the components run in.
 IMAGE_VARIABLE, CORE_IMAGE_VARIABLE = "DARKROOM_IMAGE", "DARKROOM_CORE_IMAGE"
 DEFAULT_IMAGE = f"darkroom:{__version__}"
-_READ_DIRECTLY = ("dataset_uri", "old_uri", "new_uri", "base", "baseline", "images")
+_URIS = ("dataset_uri", "old_uri", "new_uri")
+_READ_DIRECTLY = (*_URIS, "base", "baseline", "images")
+# Files that may change under their name.
+_NAMED = (*_URIS, "data", "baseline", "images")
 _PLACES = {
     **SCHEMES,
     **dict.fromkeys(("label_map", "output_dir"), STORES),
@@ -98,11 +101,24 @@ class _Component(ContainerComponent):
     def __call__(self, *args: Any, **kwargs: Any) -> dsl.PipelineTask:
         check_constants(self._interface, kwargs)
         task = super().__call__(*args, **kwargs)
-        if kwargs.get("update") or self._interface is REGISTER_MODEL:
-            # The cache would answer with an older dataset than the one that is in the place now, or
-            # for a registry that was down.
+        if not _is_known_by_values(self._interface, kwargs):
             task.set_caching_options(False)
         return task
+
+
+def _is_known_by_values(interface: Interface, given: Mapping[str, Any]) -> bool:
+    """Tells whether the values of a task say what it reads: KFP's cache compares nothing else.
+
+    What a task before says of a dataset ends with its fingerprint. An update also depends on what
+    is in its place, and a registry may have been down.
+    """
+    if given.get("update") or interface is REGISTER_MODEL:
+        return False
+    named = {name: given[name] for name in _NAMED if given.get(name)}
+    return bool(given.get("source_fingerprint")) or all(
+        "#" in value if isinstance(value, str) else name in _URIS and getattr(value, "task_name", 0)
+        for name, value in named.items()
+    )
 
 
 def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:

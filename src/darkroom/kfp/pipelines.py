@@ -198,7 +198,8 @@ def _connect(
     convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
     # The checks judge the rejects, and keep a report of them.
     converted = components.convert(**{**convert, "max_rejects": 1.0})
-    converted.set_caching_options(cached and not values.get("update"))
+    if not cached:
+        converted.set_caching_options(False)
     dataset = converted.outputs["dataset"]
     judged = components.validate(dataset=dataset, **validate, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
