@@ -70,6 +70,23 @@ def test_a_list_says_how_it_was_read_and_keeps_it_beside_the_manifest(plan, tmp_
     assert str(tmp_path) not in found.to_json()
 
 
+def test_only_a_list_with_columns_names_them(plan, photos):
+    images = [{"id": n, "file_name": f"{n}.png", "width": 9, "height": 9} for n in range(2)]
+    objects = [{"image_id": n, "category_id": 1, "bbox": [1, 2, 3, 4]} for n in range(2)]
+    coco = {"images": images, "annotations": objects, "categories": [{"id": 1, "name": "cat"}]}
+    found = plan(photos("0.png", "1.png", "coco.json", json=json.dumps(coco)) / "coco.json")
+    assert found.manifest.read_as.to_rows() == [
+        ("form", "COCO"),
+        ("label", "from the annotations, numbered by the order in the source"),
+        ("split", "by hash, 80/10/10"),
+    ]
+    line = {"imageGcsUri": "photos/0.png", "dataItemResourceLabels": {}}
+    line["classificationAnnotation"] = {"displayName": "cat"}
+    read_as = plan(json.dumps(line), "vertex.jsonl").manifest.read_as
+    assert dict(read_as.to_rows())["split"].startswith("from the annotations; 1 row without one")
+    assert read_as.columns == {}
+
+
 @pytest.mark.parametrize(
     ("ending", "form"), [("jsonl", "JSON Lines in UTF-8"), ("parquet", "Parquet")]
 )

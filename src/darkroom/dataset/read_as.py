@@ -31,6 +31,7 @@ _SPLITS = {
     BY_NAMES: "from the names of the files",
     BY_LISTS: "from its own lists of splits",
 }
+_ANNOTATIONS = "from the annotations"
 _MAX_BYTES = 1 << 24
 
 
@@ -141,15 +142,15 @@ class ReadAs:
         return "; ".join([", ".join(texts), *self.remarks, *notes])
 
     def _name(self, roles: Mapping[str, str], kind: Kind) -> str:
-        return f"column {roles[kind.value]}" if kind.value in roles and not self.layout else ""
+        return f"column {roles[kind.value]}" if kind.value in roles else ""
 
     def _describe_labels(self) -> str:
         targets = {kind.value for kind in TARGETS}
         names = [name for name, kind in self.columns.items() if kind in targets]
-        if not names:
+        if not names and not self.labels:
             return "none: no column has labels"
         where = f"column {names[0]}" if len(names) == 1 else f"{len(names)} columns"
-        texts = ["folder" if self.layout else where]
+        texts = [where if names else "folder" if self.layout else _ANNOTATIONS]
         if any(self.columns[name] == Kind.TARGET.value for name in names):
             texts.append("numbers to predict")
         return ", ".join([*texts, f"numbered by {self.labels}"] if self.labels else texts)
@@ -158,7 +159,7 @@ class ReadAs:
         hashed = f"by hash, {self.ratios}"
         if self.splits == BY_HASH:
             return hashed
-        where = _SPLITS.get(self.splits) or f"column {roles[Kind.SPLIT.value]}"
+        where = _SPLITS.get(self.splits) or self._name(roles, Kind.SPLIT) or _ANNOTATIONS
         rows = format_count(self.unassigned, "row")
         return f"{where}; {rows} without one {hashed}" if self.unassigned else where
 

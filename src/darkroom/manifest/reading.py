@@ -86,6 +86,7 @@ def complete(
         rejects: The Parquet file of the rows that were not parsed.
     """
     found, schema = _join([each.read_as for each in sources]), sources[0].schema
+    columns = schema.columns if sources[0].has_columns else ()
     shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
     splits, unassigned = BY_HASH, 0
     doubts = [*found.doubts]
@@ -103,7 +104,7 @@ def complete(
         doubts += _doubt_empty(connection, kind.objects)
     return replace(
         found,
-        columns={name: kind.value for name, kind in schema.columns},
+        columns={name: kind.value for name, kind in columns},
         group=options.group_column or "",
         splits=splits,
         unassigned=unassigned,

@@ -74,6 +74,8 @@ class AnnotationSource(Source):
         doubts: What of it may not be meant, likewise.
     """
 
+    has_columns = False
+
     def __init__(self, path: str, base: str, read_as: ReadAs, *, has_splits: bool = False) -> None:
         self.name = path
         self.base = self.identity_base = base

@@ -62,6 +62,7 @@ class Source(Protocol):
         split: The split that its name means, likewise; empty for none.
         has_types: Whether its cells have types. Where all are text, a label that is written as
             `1.0` is the whole number, and spaces at the end of a path are not a part of it.
+        has_columns: Whether the columns of its schema are its own; else they are ours.
         read_as: What was decided about its form.
         listing: What is below the folder that the user named, where it has annotations.
         classes: The names of classes by their numbers or ids, where it numbers them.
@@ -74,6 +75,7 @@ class Source(Protocol):
     span: int = 0
     split: str = ""
     has_types: bool = True
+    has_columns: bool = True
     read_as: ReadAs
     listing: Listing | None = None
     classes: Mapping[Any, str] = MappingProxyType({})

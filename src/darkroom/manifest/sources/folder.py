@@ -40,6 +40,8 @@ class FolderSource(Source):
         label_depth: Number of folders, from the top to that of the label, in the path of an image.
     """
 
+    has_columns = False
+
     def __init__(
         self,
         listing: Listing,
