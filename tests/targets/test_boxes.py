@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -169,6 +170,27 @@ def test_a_declared_size_scales():
     )
     shares = [{"label": "dog", "box": [0.25, 0.5, 0.5, 1.0]}]
     assert list_corners(place(shares, make_placement(), width=1, height=1)) == [(0.25, 0.5, 0.5, 1)]
+
+
+@pytest.mark.fault(
+    106,
+    "a box that is so thin that it has no area in floats of 32 bits, as one cut at the edge",
+    "the object is rejected",
+    code="`bad_box`",
+)
+def test_a_box_without_an_area_in_the_floats_of_records_is_lost():
+    boxes = [70, 10, 70.000001, 20], [70, 10, 71, 10.0000001], [79.9999999, 0, 80.5, 9]
+    placed = place([{"label": "cat", "box": box} for box in boxes], make_placement())
+    assert placed.value == []
+    assert [lost.reason for lost in placed.lost] == ["bad_box"] * 3
+    assert placed.lost[0].detail == (
+        "a cat: the box [70.0, 10.0, 70.000001, 20.0] has no area in records, "
+        "whose floats have 32 bits"
+    )
+    thin = [{"label": "cat", "box": [70, 10, 70.00001, 10.00001]}]
+    [box] = place(thin, make_placement()).value
+    assert np.float32(box["xmin"]) < np.float32(box["xmax"])
+    assert np.float32(box["ymin"]) < np.float32(box["ymax"])
 
 
 def test_a_box_is_cut_at_the_edge_by_a_pixel_and_lost_beyond():

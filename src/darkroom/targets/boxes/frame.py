@@ -7,6 +7,7 @@ pixels of the file; the width and the height that they declare tell which, unles
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from darkroom.errors import RejectError
@@ -15,6 +16,11 @@ from darkroom.targets.geometry import Matrix, Placement, scale
 
 # Of the edge of an image: tools round corners by up to a pixel, and shares have six decimals.
 _MOST_OUTSIDE_PIXELS, _LEAST_OUTSIDE_PIXELS = 1.01, 0.01
+# Shares that differ by so much are not equal as floats of 32 bits.
+_FINE = 2.0**-23
+_AS_WRITTEN = Struct("4f")
+# Why an object is not in its record.
+OUTSIDE, NO_AREA = "outside_image", "bad_box"
 
 Box = tuple[float, float, float, float]
 
@@ -41,17 +47,18 @@ class Frame(NamedTuple):
         """Area of the image in the units of the list."""
         return self.width * self.height
 
-    def place(self, boxes: Iterable[Sequence[float]]) -> tuple[list[Box | None], int]:
+    def place(self, boxes: Iterable[Sequence[float]]) -> tuple[list[Box | str], int]:
         """Returns boxes in shares of the stored image, and how many were cut at its edge.
 
         Args:
             boxes: (xmin, ymin, xmax, ymax) of the list, each.
 
         Returns:
-            None for those outside by over a pixel. What decimals cut is not counted.
+            The reason for those outside by over a pixel, and those without an area in the floats
+            of records. What decimals cut is not counted.
         """
         xx, xy, x0, yx, yy, y0 = self.matrix
-        found: list[Box | None] = []
+        found: list[Box | str] = []
         cut = 0
         for xmin, ymin, xmax, ymax in boxes:
             left, right = xx * xmin + xy * ymin + x0, xx * xmax + xy * ymax + x0
@@ -60,14 +67,26 @@ class Frame(NamedTuple):
                 left, right = right, left
             if top > bottom:
                 top, bottom = bottom, top
-            box: Box | None = (left, top, right, bottom)
-            if left < 0 or top < 0 or right > 1 or bottom > 1:
-                height, width = self.source_size
-                outside = max(max(-left, right - 1) * width, max(-top, bottom - 1) * height)
-                box = _cut(left, top, right, bottom) if outside <= _MOST_OUTSIDE_PIXELS else None
-                cut += box is not None and outside > _LEAST_OUTSIDE_PIXELS
+            box: Box | str = (left, top, right, bottom)
+            is_thin = right - left < _FINE or bottom - top < _FINE
+            if is_thin or left < 0 or top < 0 or right > 1 or bottom > 1:
+                box, is_cut = self._fit(left, top, right, bottom)
+                cut += is_cut
             found.append(box)
         return found, cut
+
+    def _fit(self, left: float, top: float, right: float, bottom: float) -> tuple[Box | str, bool]:
+        """Returns the part of a box in the image, or why there is none; and whether it was cut."""
+        height, width = self.source_size
+        outside = max(max(-left, right - 1) * width, max(-top, bottom - 1) * height)
+        is_beside = left >= 1 or right <= 0 or top >= 1 or bottom <= 0
+        if is_beside or outside > _MOST_OUTSIDE_PIXELS:
+            return OUTSIDE, False
+        box = max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
+        xmin, ymin, xmax, ymax = _AS_WRITTEN.unpack(_AS_WRITTEN.pack(*box))
+        if xmin == xmax or ymin == ymax:
+            return NO_AREA, False
+        return box, outside > _LEAST_OUTSIDE_PIXELS
 
 
 def find_frame(
@@ -105,13 +124,6 @@ def find_frame(
         matrix = to_pixels.then(turned).then(scale(1 / image.size[1], 1 / image.size[0]))
     factor = image.size[0] * image.size[1] / (units[0] * units[1])
     return Frame(units[1], units[0], matrix, upright, factor)
-
-
-def _cut(left: float, top: float, right: float, bottom: float) -> Box | None:
-    """Returns the part of a box inside the image; None if it is beside the image."""
-    if left >= 1 or right <= 0 or top >= 1 or bottom <= 0:
-        return None
-    return max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
 
 
 def _choose(

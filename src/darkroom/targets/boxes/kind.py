@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from darkroom.errors import RejectError
 from darkroom.targets.arrays import Objects, join_images
 from darkroom.targets.boxes.arrays import BoxTargets, find_wrong_boxes, follow_boxes
-from darkroom.targets.boxes.frame import Box, Frame, find_frame
+from darkroom.targets.boxes.frame import NO_AREA, Box, Frame, find_frame
 from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
 from darkroom.targets.boxes.object_type import FIELDS, SIDES
 from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
@@ -214,7 +214,7 @@ class BoxesKind(Kind):
         frame = find_frame(value["width"], value["height"], value["orientation"], image)
         objects = value["objects"]
         boxes, cut = frame.place([each["box"] for each in objects])
-        inside = [box for box in boxes if box is not None]
+        inside = [box for box in boxes if not isinstance(box, str)]
         if len({*inside}) < len(objects):
             return _place_some(value, numbers, boxes, frame)._replace(cut=cut)
         placed = [*map(_make_object, objects, inside, repeat(frame))]
@@ -283,15 +283,22 @@ class BoxesKind(Kind):
 
 
 def _place_some(
-    value: Mapping[str, Any], numbers: Sequence[int], boxes: Sequence[Box | None], frame: Frame
+    value: Mapping[str, Any], numbers: Sequence[int], boxes: Sequence[Box | str], frame: Frame
 ) -> Placed:
-    """Returns the objects that are in the image, without those that equal another one."""
+    """Returns the objects that are in the image, without those that equal another one.
+
+    Args:
+        value: The image, and its objects as the list says them.
+        numbers: The numbers of their classes.
+        boxes: Where they are in the stored image, or why they are nowhere.
+        frame: The image in which the list says places.
+    """
     kept: dict[Any, tuple[Any, Box, int]] = {}
     lost: list[Lost] = []
     for each, box, number in zip(value["objects"], boxes, numbers, strict=True):
-        if box is None:
-            detail = f"{_name_object(each, None)}: {_describe_outside(each['box'], frame)}"
-            lost.append(Lost("outside_image", detail, {**value, "objects": [each]}))
+        if isinstance(box, str):
+            detail = f"{_name_object(each, None)}: {_explain(box, each['box'], frame)}"
+            lost.append(Lost(box, detail, {**value, "objects": [each]}))
         else:
             same = number, box, each["is_crowd"], each["difficult"]
             kept.setdefault(same, (each, box, number))
@@ -487,7 +494,10 @@ def _name_object(each: Any, number: int | None) -> str:
     return f"object {number}" if number else f"a {label!s:.80}"
 
 
-def _describe_outside(box: Sequence[float], frame: Frame) -> str:
+def _explain(reason: str, box: Sequence[float], frame: Frame) -> str:
+    """Returns why a box is not in its record."""
+    if reason == NO_AREA:
+        return f"the box {[*box]} has no area in records, whose floats have 32 bits"
     shown = ", ".join(f"{value:g}" for value in box)
     return f"the box [{shown}] is not inside the image of {frame.width:g} x {frame.height:g}"
 
