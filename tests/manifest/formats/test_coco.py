@@ -100,6 +100,17 @@ def test_without_a_list_of_annotations_nobody_has_looked(write):
     path.write_text(json.dumps(found))
     found = [said for _, said in read(path, format="coco")]
     assert [(said["image_id"], said["objects"]) for said in found] == [(10, None), (3, None)]
+    path.write_text(json.dumps({"images": IMAGES}))
+    assert [said["objects"] for _, said in read(path)] == [None, None]
+
+
+def test_lvis_names_an_image_by_its_address_alone(write):
+    url = "http://images.cocodataset.org/train2017"
+    images = [{"id": 10, "coco_url": f"{url}/a.jpg"}, {"id": 3, "coco_url": f"{url}/b.jpg"}]
+    path = write(make_coco(images=images), images="train2017")
+    assert [uri for uri, _ in read(path)] == [
+        str(path.with_name("train2017") / name) for name in ("a.jpg", "b.jpg")
+    ]
 
 
 def test_the_size_of_an_image_may_be_left_out_or_0(write):
