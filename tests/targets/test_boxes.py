@@ -120,6 +120,12 @@ def test_an_object_that_cannot_be_used_is_lost_alone(each, reason, what):
     assert what in lost[0].detail
 
 
+def test_a_flag_may_be_a_word_of_pascal_voc():
+    words = {"True": True, "1": True, "False": False, "Unspecified": False, None: False}
+    objects = parse([{**CAT, "difficult": word} for word in words]).value["objects"]
+    assert [each["difficult"] for each in objects] == [*words.values()]
+
+
 def test_a_lost_object_is_named_by_its_id_or_its_number():
     lost = parse([CAT, {**CAT, "box": None}, {**CAT, "box": None, "id": 42}]).lost
     assert [found.detail.split(":")[0] for found in lost] == ["object 2", "object 42"]

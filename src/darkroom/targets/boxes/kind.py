@@ -74,7 +74,11 @@ _NO_AREA = "has no finite area as [xmin, ymin, xmax, ymax]"
 _IS_SIZED = ", and looks like [x, y, width, height]"
 _MAX_NAMES = 65_536
 _SAID = (("is_crowd", "crowd"), ("difficult", "difficult"))
-_FLAGS: Mapping[Any, bool] = {None: False, 0: False, 1: True, "0": False, "1": True}
+# Also as tools of Pascal VOC write it; unspecified is its default.
+_FLAGS: Mapping[Any, bool] = {
+    **dict.fromkeys((None, 0, "0", "false", "False", "Unspecified", "unspecified"), False),
+    **dict.fromkeys((1, "1", "true", "True"), True),
+}
 
 
 class BoxesKind(Kind):
