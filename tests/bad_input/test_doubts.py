@@ -696,6 +696,22 @@ def test_images_in_cells_are_named_and_the_advice_works(refuse, plan, tmp_path, 
     assert written.startswith(b"\x89PNG") if "array" in form else written == image
 
 
+@pytest.mark.fault(
+    93,
+    "cells of Hugging Face that only name the file: `{'bytes': None, 'path': '0.png'}`",
+    "refused, with the line of Python that takes the paths out, in the folder of the list",
+    code="exit 1",
+)
+def test_names_of_files_in_cells_are_named_and_the_advice_works(refuse, tmp_path):
+    cells = [{"bytes": None, "path": f"{n}.png"} for n in range(2)]
+    text = "".join(f"{json.dumps({'image': cell, 'label': 'x'})}\n" for cell in cells)
+    error = refuse(text, name="list.jsonl")
+    assert "'image' holds images, not their paths" in error.message
+    names = {"pandas": pd, "os": os}
+    exec("\n".join(line.strip() for line in error.hint.splitlines()[1:-1]), names)
+    assert list(names["df"]["image"]) == [str(tmp_path / f"{n}.png") for n in range(2)]
+
+
 def test_images_further_down_or_as_labels_are_named(refuse, plan):
     image = base64.b64encode(b"GIF89a" + bytes(50)).decode()
     paths = "".join(f"{n}.png,{n}\n" for n in range(4))

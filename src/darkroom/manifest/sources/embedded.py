@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ SAMPLE_ROWS = 100
 _BEGIN_CHARACTERS = 48
 _DATA_URI = re.compile(r"data:[^,]*;base64,|data:image/")
 _NUMBER = (int, float)
+_NAMED = "path"
 _HEX_MARK = re.compile(r"0x|\\x")
 
 
@@ -41,14 +43,18 @@ def check_cells(
         DataError: A column has the images themselves, or boxes are lost because of its name.
     """
     if (column := schema.image) and (write := _find_common(cells[column], _find_writer)):
-        begin = "" if frame == "df" else f"  df = {frame}\n"
-        rows = f"enumerate(df[{column!r}])"
+        what = 'Write them into a folder, as "images", and name the files'
+        lines = "" if frame == "df" else f"  df = {frame}\n"
+        paths = 'f"images/{n}.png" for n in range(len(df))'
+        if write == _NAMED:
+            what = "Take out the paths"
+            folder = posixpath.dirname(name)
+            paths = f'os.path.join({folder!r}, cell["path"]) for cell in df[{column!r}]'
+        else:
+            lines += f"  for n, cell in enumerate(df[{column!r}]): {write}\n"
         raise DataError(
             f"{name}: the column {column!r} holds images, not their paths.",
-            f'Write them into a folder, as "images", and name the files:\n{begin}'
-            f"  for n, cell in {rows}: {write}\n"
-            f'  df[{column!r}] = [f"images/{{n}}.png" for n in range(len(df))]\n'
-            '  darkroom.convert(df, "records")',
+            f'{what}:\n{lines}  df[{column!r}] = [{paths}]\n  darkroom.convert(df, "records")',
         )
     if (column := schema.label) and _find_common(cells[column], _find_bytes):
         raise DataError(
@@ -90,13 +96,15 @@ def _find_common(cells: Iterable[Any], find: Callable[[Any], str]) -> str:
 
 
 def _find_writer(cell: Any) -> str:
-    """Returns Python that writes the image in a cell to a file; empty where there is no image."""
+    """Returns Python that writes the image in a cell to a file; empty where there is no image.
+
+    `_NAMED` of a cell of Hugging Face that only names the file.
+    """
     path = 'f"images/{n}.png"'
     if data := _find_bytes(cell):
         return f"pathlib.Path({path}).write_bytes({data})"
     if isinstance(cell, Mapping) and {*cell} == {"bytes", "path"}:
-        # Hugging Face names the file where it is on this machine.
-        return f'shutil.copy(cell["path"], {path})'
+        return _NAMED
     if hasattr(cell, "save") and hasattr(cell, "getbands"):
         return f"cell.save({path})"
     if isinstance(cell, str) and len(cell) > MAX_PATH_CHARACTERS:

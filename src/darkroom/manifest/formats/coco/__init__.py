@@ -21,11 +21,10 @@ _OTHER_KINDS = ("caption", "segments_info", "keypoints")
 def _is_coco(found: Evidence) -> bool:
     # A large file has its images anywhere, so its objects tell it, too.
     lists = {*_OBJECT_LIST.findall(found.text)}
-    is_whole = not lists.isdisjoint(("annotations", "categories")) or "file_name" in found.keys
+    has_more = not lists.isdisjoint(("annotations", "categories")) or "file_name" in found.keys
     is_object = {"image_id", "category_id"} <= found.keys
-    return ("images" in lists and is_whole) or (
-        is_object and not found.keys.isdisjoint(("bbox", "segmentation"))
-    )
+    has_boxes = not found.keys.isdisjoint(("bbox", "segmentation"))
+    return ("images" in lists and has_more) or (is_object and has_boxes)
 
 
 def _is_of_instances(found: Evidence) -> bool:
