@@ -374,6 +374,7 @@ def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
         ({"runner": "Direkt"}, "Unknown runner"),
         ({"project": "p"}, "DataflowRunner"),
         ({"beam_options": {"direct_num_worker": 2}}, "Did you mean direct_num_workers"),
+        ({"beam_options": {"flink_master": "h:1"}}, "'flink_master' is for a runner, and none is"),
         ({"beam_options": ["direct_num_workers=2"]}, "beam_options must map names to values"),
         ({"columns": "{"}, "is not JSON"),
         ({"label_map": 5}, "label_map must be a list of labels"),

@@ -359,6 +359,15 @@ def test_rows_of_the_same_list_are_compared_only_where_some_were_left_out(
     assert len(compared) == repeats + 1
 
 
+def test_an_update_of_nothing_is_a_first_run_and_says_so(tmp_path, world, monkeypatch):
+    root = tmp_path / "recrods"
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    for _ in range(2):
+        assert convert(world.write_list(), root, update=True, append=True).written == 40
+    assert notes == [f"There is no dataset in {root} yet: this is the first run."]
+
+
 def test_a_list_that_lacks_most_of_a_dataset_is_refused(tmp_path, world, monkeypatch):
     root = tmp_path / "records"
     before = read_shards(root)

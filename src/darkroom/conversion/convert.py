@@ -115,7 +115,7 @@ def convert(
             updates=made.updates,
             describe=made.describe,
         )
-        name = _choose_runner(runner, project, region, embed=made.embed)
+        name = _choose_runner(runner, project, region, made)
         had = FEATURES_FILE in list_sidecars(find_data(folder))
         if made.embed:
             # A step of its own: only who asks for features loads what computes them.
@@ -136,7 +136,7 @@ def convert(
 
 
 def _choose_runner(
-    runner: str | None, project: str | None, region: str | None, *, embed: bool
+    runner: str | None, project: str | None, region: str | None, options: ConversionOptions
 ) -> str:
     """Returns Beam's name of the runner.
 
@@ -146,7 +146,14 @@ def _choose_runner(
     name = parse_runner(runner)
     if (project or region) and name != DATAFLOW_RUNNER:
         raise UsageError("project and region go with runner='DataflowRunner'.")
-    if embed and name != LOCAL_RUNNER:
+    # Here only those of Beam's own local runner have an effect.
+    elsewhere = [each for each in options.beam_options if not each.startswith("direct_")]
+    if runner is None and elsewhere:
+        raise UsageError(
+            f"Beam's option {elsewhere[0]!r} is for a runner, and none is given.",
+            "Name it: --runner FlinkRunner, for example (runner= in Python).",
+        )
+    if options.embed and name != LOCAL_RUNNER:
         raise UsageError(
             f"embed (--embed) cannot be used with {name}: features are computed here.",
             "Convert first, then use darkroom embed.",

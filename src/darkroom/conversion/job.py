@@ -178,6 +178,8 @@ class ConversionJob:
         """
         found = self.find_base()
         base = open_base(found, self.updates, scratch, self.source) if found else None
+        if self.updates.update and not found:
+            progress.note(f"There is no dataset in {self.output_dir} yet: this is the first run.")
         is_here = self.updates.base is None and not self.overwrite
         known = find_known(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
