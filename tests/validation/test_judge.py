@@ -281,6 +281,14 @@ def test_a_label_conflict_across_splits_is_leakage_too(judge):
     assert findings["label_conflicts"].message == (
         "1 image has more than one label. Of these, 1 in more than one split: see leakage."
     )
+    # A list of duplicates leaves none of them out.
+    assert findings["leakage"].hint == (
+        "Keep each image in one split: delete its row in the other split. Of 1 with more than one "
+        "label, keep the row with the right one: a list of duplicates keeps all of their rows."
+    )
+    twins += [record(7, "train", "cat", "again"), record(8, "eval", "cat", "again")]
+    hint = found(judge([*CLEAN, *twins], folder="again"))["leakage"].hint
+    assert "--exclude FILE. Of 1 with" in hint
 
 
 def test_duplicates_are_a_warning_that_counts_the_surplus(judge):

@@ -20,19 +20,30 @@ from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
 
+_LIST_THEM = (
+    "list them with darkroom duplicates DATASET --output FILE, and convert again with "
+    "--exclude FILE."
+)
+
 
 def check_leakage(context: Context) -> Iterator[Finding]:
     """Finds images that are in more than one split."""
     count, rows = _fetch_twins(context, "split")
     if count:
         verb = "image is" if count == 1 else "images are"
+        hint = "Keep each image in one split: delete its row in the other split."
+        num_conflicts = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
+        if num_conflicts < count:
+            hint += f" Or {_LIST_THEM}"
+        if num_conflicts:
+            hint += f" Of {num_conflicts:,} with more than one label, keep the row with the right "
+            hint += "one: a list of duplicates keeps all of their rows."
         yield Finding(
             "leakage",
             context.options.policies["leakage"],
             count,
             f"{count:,} {verb} in more than one split, so scores on eval or test are too high.",
-            "Keep each image in one split: delete its row in the other split. Or list them with "
-            "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
+            hint,
             rows,
         )
 
