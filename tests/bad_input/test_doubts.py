@@ -417,6 +417,13 @@ def test_boxes_of_other_names_are_features_with_a_line(read, names, cells):
     assert read(text, accept=("box_columns",))[1] == []
 
 
+def test_rows_of_an_image_that_are_its_boxes_are_told_so(refuse):
+    rows = "a.png,cat,1,2,30,40\na.png,dog,5,6,30,40\n"
+    error = refuse(f"image,label,left,top,right,bottom\n{rows}")
+    assert "row 1: conflict" in error.message
+    assert "To read boxes, write the columns xmin, ymin, xmax and ymax" in error.hint
+
+
 @pytest.mark.fault(
     94,
     "boxes in a CSV without header, or with unknown names",

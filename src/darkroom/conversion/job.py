@@ -28,7 +28,7 @@ from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
-from darkroom.dataset.read_as import format_doubts
+from darkroom.dataset.read_as import explain_reading
 from darkroom.dataset.rejects import (
     CONVERT_STAGE,
     count_rejected_objects,
@@ -328,15 +328,12 @@ class ConversionJob:
             return result
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
         lost = f" and {objects.rejected} of {objects.read} objects" if objects.rejected else ""
-        read_as = result.read_as
         hints = [
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
-            f"{rejects.LIMIT_OPTION}."
+            f"{rejects.LIMIT_OPTION}.",
+            *explain_reading(result.read_as),
+            format_hint({**result.rejected_objects, **result.rejected}),
         ]
-        if read_as:
-            form = f"The source was read as {read_as.describe_form()}."
-            hints += [form, *format_doubts(read_as)]
-        hints.append(format_hint({**result.rejected_objects, **result.rejected}))
         raise TooManyRejectsError(
             f"{result.num_rejected} of {result.rows} rows{lost} were rejected, {limit}. "
             f"{rejects.list_rejects(result.data_dir)}",

@@ -24,6 +24,7 @@ from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import Shard, Split, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.opening import find_damaged
+from darkroom.dataset.read_as import explain_reading
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DataError
@@ -81,11 +82,11 @@ def plan_tasks(
     """Returns one task for each shard of a manifest, in the order of its rows; see `plan_job`."""
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
+        hints = format_hint(count_rejects(folders.manifest_rejects))
         raise DataError(
             f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were rejected. "
             + list_rejects(folders.manifest_rejects),
-            f"Fix the source{_say_form(manifest)}.\n"
-            f"{format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
+            "\n".join(["Fix the source.", *explain_reading(manifest.read_as), hints]).rstrip(),
         )
     image = options.image
     if image.find_decoded_copies == AUTO_COPIES:
@@ -120,10 +121,6 @@ def plan_tasks(
         )
         for shard, link in zip(shards, _find_links(folders.manifest, shards, old), strict=True)
     ]
-
-
-def _say_form(manifest: Manifest) -> str:
-    return f", which was read as {manifest.read_as.describe_form()}" if manifest.read_as else ""
 
 
 def _find_damaged(old: OldDataset, fingerprint: str) -> OldDataset:

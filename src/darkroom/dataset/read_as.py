@@ -184,6 +184,13 @@ def format_doubts(read_as: ReadAs) -> list[str]:
     return [make_visible(f"Doubt: {doubt}", max_characters=1000) for doubt in read_as.doubts]
 
 
+def explain_reading(read_as: ReadAs | None) -> list[str]:
+    """Returns lines about what may be the reason of rejects: the form, and the doubts."""
+    if read_as is None:
+        return []
+    return [f"The source was read as {read_as.describe_form()}.", *format_doubts(read_as)]
+
+
 def write_read_as(folder: str, read_as: ReadAs) -> None:
     """Writes `read-as.json` into a folder."""
     storage.write_bytes(storage.join(folder, READ_AS_FILE), read_as.to_json().encode())
