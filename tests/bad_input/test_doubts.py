@@ -417,11 +417,12 @@ def test_boxes_of_other_names_are_features_with_a_line(read, names, cells):
     assert read(text, accept=("box_columns",))[1] == []
 
 
-def test_rows_of_an_image_that_are_its_boxes_are_told_so(refuse):
+def test_rows_of_an_image_that_are_its_boxes_are_told_so(tmp_path):
     rows = "a.png,cat,1,2,30,40\na.png,dog,5,6,30,40\n"
-    error = refuse(f"image,label,left,top,right,bottom\n{rows}")
-    assert "row 1: conflict" in error.message
-    assert "To read boxes, write the columns xmin, ymin, xmax and ymax" in error.hint
+    (tmp_path / "l.csv").write_text(f"image,label,left,top,right,bottom\n{rows}")
+    with pytest.raises(DataError, match="row 1: conflict") as caught:
+        darkroom.convert(tmp_path / "l.csv", tmp_path / "records")
+    assert "To read boxes, write the columns xmin, ymin, xmax and ymax" in caught.value.hint
 
 
 @pytest.mark.fault(

@@ -62,7 +62,7 @@ def test_the_same_bytes(flink: Flink, source: Path, local: dict[str, bytes], tmp
     assert read_files(tmp_path / "out") == local
     (job,) = flink.ask("jobs/overview")["jobs"]
     assert job["state"] == "FINISHED"
-    assert f"The job {job['name']} begins by FlinkRunner." in said
+    assert f"Starting the job {job['name']} with FlinkRunner." in said
     assert "Starting worker with command" in (tmp_path / "pool/pool.log").read_text()
 
 

@@ -55,9 +55,9 @@ def test_each_change_is_counted_and_shown(worlds):
     told = {check: finding.message for check, finding in found.items() if finding.policy == "info"}
     assert told == {
         "added": "Images that are new: 1 (train 1; green 1).",
-        "removed": "Images that have left: 1 (train 1; red 1).",
+        "removed": "Images that are gone: 1 (train 1; red 1).",
         "moved": "Images that are in another split: 1 (train 1; red 1).",
-        "relabelled": "Images that are labelled otherwise: 1 (train 1; blue 1).",
+        "relabelled": "Images with another label: 1 (train 1; blue 1).",
         "redrawn": "Images with other pixels: 1 (train 1; red 1).",
         # Green is between blue and red.
         "renumbered": "Labels with another number: red is 2 (was 1).",

@@ -119,8 +119,8 @@ class Duplicates(Result):
             "List": self.path,
         }
         if not self._num_groups:
-            return Outcome("No image is in it more than once", list_facts(facts), GOOD)
-        title = f"{format_count(self._num_groups, 'group')} of images that are in it more than once"
+            return Outcome("No image occurs more than once", list_facts(facts), GOOD)
+        title = f"{format_count(self._num_groups, 'group')} of images that occur more than once"
         return Outcome(title, list_facts(facts), FAIR)
 
     def _repr_html_(self) -> str:

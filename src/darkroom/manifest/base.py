@@ -162,7 +162,7 @@ class Base:
                     f"{removed:,} of {count:,} images of {self.folders.examples} are not in the "
                     f"list, more than {_MOST_REMOVED:.0%}.",
                     "Give the whole list, or --append for new images alone (append= in Python). "
-                    "If they are to leave the dataset, --allow-removals (allow_removals=).",
+                    "If they should leave the dataset: --allow-removals (allow_removals=).",
                 )
         span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"
         span = "0" if self.merges_spans else span

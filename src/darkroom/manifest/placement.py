@@ -286,9 +286,9 @@ class _Placing:
         found = _count(self.label[self.counts], own, aims.shape)
         label, split = np.unravel_index(np.abs(found - aims).argmax(), aims.shape)
         progress.note(
-            f"Stratified. The class farthest from its shares is {self.classes[label]}, with "
-            f"{found[label, split]:,} of {format_count(int(totals[label]), 'image')} in "
-            f"{SPLITS[split]}, where {aims[label, split]:,.1f} are its share."
+            f"Stratified. The class farthest from its shares is {self.classes[label]}: "
+            f"{found[label, split]:,} of {format_count(int(totals[label]), 'image')} are in "
+            f"{SPLITS[split]}, and its share would be {aims[label, split]:,.1f}."
         )
         return chosen
 
@@ -332,8 +332,8 @@ class _Placing:
             name = self.name_groups(self.first[[unit]])[0].as_py()
             progress.note(
                 f"Warning: the group {name!r} has {self.size[unit]:,} of "
-                f"{format_count(rows, 'row')}, and {SPLITS[splits[unit]]}, where it is, was to "
-                f"have {aims[unit]:,.0f}."
+                f"{format_count(rows, 'row')}, and {SPLITS[splits[unit]]}, where it is, should "
+                f"have {aims[unit]:,.0f} in all."
             )
 
 

@@ -207,7 +207,7 @@ def _doubt_empty(connection: duckdb.DuckDBPyConnection, objects: str) -> Iterato
         splits = " and ".join(f"the {count:,} images of {split}" for split, count in found)
         yield Doubt(
             NO_OBJECTS,
-            f"In {splits}, which people looked at, there is no object.",
+            f"There is no object in {splits}, and the list says that people looked at them.",
             "Look whether they were lost on the way, as in an export. If nothing is in the images: "
             f"--accept {NO_OBJECTS} (accept= in Python).",
         )

@@ -86,17 +86,17 @@ FROM old FULL JOIN new USING (key)
 # What each change is called, and from which side its split and its example are.
 CHANGES = {
     "added": ("Images that are new", "new"),
-    "removed": ("Images that have left", "old"),
+    "removed": ("Images that are gone", "old"),
     "moved": ("Images that are in another split", "new"),
-    "relabelled": ("Images that are labelled otherwise", "new"),
+    "relabelled": ("Images with another label", "new"),
     "redrawn": ("Images with other pixels", "new"),
     "encoded": ("Images with the same pixels in other bytes", "new"),
 }
 # Of images that both datasets have.
 OBJECT_CHANGES = {
     "objects_added": "Objects that are new in their image",
-    "objects_gone": "Objects that have left their image",
-    "objects_moved": "Objects that are at another place of their image",
+    "objects_gone": "Objects that are gone from their image",
+    "objects_moved": "Objects that are at another place in their image",
     "objects_marked": "Objects with other marks (crowd, difficult) at the same place",
 }
 _COUNT_OBJECTS = """
@@ -278,7 +278,7 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
             count,
             f"The test split has {format_count(count, 'change')}, so scores cannot be compared "
             "with older ones.",
-            "If that was decided, score the older model on the new one, too. If not, keep the test "
+            "If this is intended, score the older model on the new one, too. If not, keep the test "
             "split as it is: split_ratios 90/10/0 (--split-ratios) adds no new image to it.",
         )
     if policies["class_loss"] != OFF:
@@ -290,7 +290,7 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
                 policies["class_loss"],
                 len(rows),
                 f"Classes that lost more than {share:.0%} of their images: {names}.",
-                "See whether a part of the source is missing. If that was decided, allow it: "
+                "See whether a part of the source is missing. If this is intended, allow it: "
                 "max_class_loss (--max-class-loss).",
                 rows[:MAX_LISTED_ROWS],
             )

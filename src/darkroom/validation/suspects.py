@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from darkroom.options.validation import OFF
-from darkroom.runtime.text import MAX_LISTED_ROWS, list_first
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.targets.suspects import MIN_IMAGES, Array, find_suspecting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_records
@@ -90,13 +90,13 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             tuple(found[row] for row in ranked[count:]),
         )
     if untold := doubts.untold:
-        verb = "label is" if len(untold) == 1 else "labels are"
+        noun = format_count(len(untold), "label")
         yield Finding(
             "suspect_labels",
             policy,
             len(untold),
-            f"{len(untold):,} {verb} not to be told from the features, so no image with it is "
-            f"called wrong: {list_first(untold)}.",
+            f"{noun} cannot be told from the features, so no image with one is called wrong: "
+            f"{list_first(untold)}.",
             "Look at some of these images. Either the label says something that the features do "
             "not show, or most of its images have another label.",
             tuple({"label": name} for name in untold[:MAX_LISTED_ROWS]),

@@ -275,7 +275,7 @@ def test_a_job_is_left_to_itself(submit, bucket, notes):
     assert found.foreign == (f"{OUTPUT}/.dataflow/notes.txt",)
     installed, begun = notes[-2:]
     assert installed == f"The workers install this darkroom with {', '.join(list_pins())}."
-    assert begun == "The job darkroom-0123abcd begins by DataflowRunner."
+    assert begun == "Starting the job darkroom-0123abcd with DataflowRunner."
     assert result.name == "darkroom-0123abcd"
 
 

@@ -60,7 +60,7 @@ def test_the_page_has_what_a_model_says_and_its_most_certain_mistakes(folder: Pa
     assert scores == {**dict.fromkeys(names), **{str(number): score for number, _, score in said}}
     mistakes = page.blocks["facts"]["findings"][-1]
     assert (mistakes["check"], mistakes["policy"], mistakes["count"]) == ("mistakes", "model", 3)
-    assert mistakes["message"] == "The model says another label for 3 of 5 images."
+    assert mistakes["message"] == "The model gives another label to 3 of 5 images."
     assert [names[item["places"][0]] for item in mistakes["items"]] == ["2", "5", "1"]
     # So they have tiles in a large dataset, too.
     assert [Path(tile["uri"]).stem for tile in page.blocks["tiles"]][:3] == ["2", "5", "1"]
@@ -79,7 +79,7 @@ def test_lines_that_say_nothing_of_the_dataset_are_named(folder: Path):
     found = read(folder, path)
     assert np.count_nonzero(found.label) == 1
     assert found.finding.message == (
-        "The model says another label for 1 of 1 image. Left out: 3 damaged lines (row 4: the "
+        "The model gives another label to 1 of 1 image. Left out: 3 damaged lines (row 4: the "
         f"label cell is empty), 1 image outside the dataset ({folder}/gone.png), 1 label outside "
         "the label map (fox)."
     )
@@ -88,7 +88,7 @@ def test_lines_that_say_nothing_of_the_dataset_are_named(folder: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("image_uri,label,score\nx.png,cat,0.5\n", "nothing of the images of this dataset. Left"),
+        ("image_uri,label,score\nx.png,cat,0.5\n", "nothing about the images of this dataset. Left"),
         ("image_uri,label,score\n1.png,fox,0.5\n", r"1 label outside the label map \(fox\)"),
         ("image_uri,label\n1.png,cat\n", r"Columns \['score'\] are missing.* one label an image"),
         ("image_uri,labels,scores\n1.png,cat,0.5\n", r"\['label', 'score'\] are missing"),

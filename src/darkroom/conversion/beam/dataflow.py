@@ -198,7 +198,7 @@ class DataflowJob:
                     pipeline.run()
                     progress.note(_describe_request(pipeline, job))
                     return ""
-                progress.note(f"The job {name} begins by {DATAFLOW_RUNNER}.")
+                progress.note(f"Starting the job {name} with {DATAFLOW_RUNNER}.")
                 # The names of Beam's files there are unknown, but until now there are no files.
                 inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
                 journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))

@@ -85,7 +85,7 @@ def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
         return
     check_job_server(pipeline.options)
     with name_job(pipeline.options, job_name) as name, quiet_client():
-        progress.note(f"The job {name} begins by {runner}.")
+        progress.note(f"Starting the job {name} with {runner}.")
         try:
             pipeline.run().wait_until_finish()
         except (KeyboardInterrupt, SystemExit) as interrupt:

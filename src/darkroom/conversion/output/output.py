@@ -180,8 +180,8 @@ class Output:
                 what = "a dataset whose dataset.json is damaged"
             raise OutputError(
                 f"{self.folder} holds {what}.",
-                "The source, its images (or their times) or the options have changed since. Take "
-                "up what changed with update (--update), make all of it again with overwrite "
+                "The source, its images (or their times) or the options have changed since. "
+                "Convert what changed with update (--update), or all again with overwrite "
                 "(--overwrite), or choose another output folder.",
             )
         others = [name for name in names if not layout.is_reserved(name)]
@@ -299,8 +299,8 @@ def _note_earlier(attempt: Attempt) -> None:
         can_commit = record.replaces == version if is_remote else record.job
         if record.may_run and can_commit:
             progress.note(
-                f"Warning: this run takes {attempt.output} from {record}, which fails if it still "
-                "runs."
+                f"Warning: this run takes {attempt.output} from {record}, which fails if it is "
+                "still running."
             )
 
 

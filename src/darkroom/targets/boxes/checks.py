@@ -100,7 +100,7 @@ CHECKS = (
         "Splits of images without objects",
         _EMPTY,
         f"Splits with objects in less than {1 - EMPTY_SHARE:.0%} of their images: {{count:,}}.",
-        "Look whether a tool lost annotations. Leave images that nobody annotated without a list "
-        "of objects, which is not an empty one.",
+        "Look whether a tool lost annotations. Give images that nobody annotated no list of "
+        "objects: an empty list says that nothing is there.",
     ),
 )

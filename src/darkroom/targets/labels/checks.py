@@ -37,7 +37,7 @@ CHECKS = (
         "warn",
         "Labels that never come alone",
         _NEVER_ALONE,
-        "Labels that never are the only one of an image: {count:,}.",
-        "A model may learn their company instead. Add images with such a label alone.",
+        "Labels that are never the only one of an image: {count:,}.",
+        "A model may learn the other labels instead. Add images with such a label alone.",
     ),
 )

@@ -95,14 +95,14 @@ def read_predictions(
     strange = names.filter(pa.array(numbers < 0)).to_pylist()
     left_out = _list_left_out(faults, missing, strange)
     if not label.any():
-        raise DataError(f"{path} says nothing of the images of this dataset.{left_out}", _HINT)
+        raise DataError(f"{path} says nothing about the images of this dataset.{left_out}", _HINT)
     mistakes = _find_mistakes(label, score, rows, labels)
     worst = rows.row[mistakes[:MAX_RANKED_ROWS]]
     finding = Finding(
         "mistakes",
         "model",
         len(mistakes),
-        f"The model says another label for {len(mistakes):,} of "
+        f"The model gives another label to {len(mistakes):,} of "
         f"{format_count(int(np.count_nonzero(label)), 'image')}.{left_out}",
         "The most certain mistakes come first: wrong labels are often among them.",
         tuple({"row": row} for row in worst.tolist()),

@@ -23,7 +23,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "near_conflicts": "Images that look alike with different labels",
     "near_duplicates": "Images that look alike in a split",
     "suspect_labels": "Labels that are probably wrong",
-    "mistakes": "Images of which a model says another label",
+    "mistakes": "Images that a model labels differently",
     "drift": "Splits or datasets that differ",
     "location_data": "Places and numbers of cameras in images",
     "quality": "Images that differ from the others in quality",
