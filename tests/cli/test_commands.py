@@ -121,6 +121,7 @@ def test_wrong_usage_is_two(jpeg_set, tmp_path, capsys):
     arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main([*arguments, "--columns", '{"image_uri": "picture"}']) == 2
     assert _json(capsys)["error"]["code"] == "usage"
+    arguments += ["--runner", "FnApiRunner"]
     assert main([*arguments, "--beam-option", "nonsense=1"]) == 2
     assert "no option 'nonsense'" in _json(capsys)["error"]["message"]
 

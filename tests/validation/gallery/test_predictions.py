@@ -88,7 +88,7 @@ def test_lines_that_say_nothing_of_the_dataset_are_named(folder: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("image_uri,label,score\nx.png,cat,0.5\n", "nothing about the images of this dataset. Left"),
+        ("image_uri,label,score\nx.png,cat,0.5\n", "nothing about the images of this dataset."),
         ("image_uri,label,score\n1.png,fox,0.5\n", r"1 label outside the label map \(fox\)"),
         ("image_uri,label\n1.png,cat\n", r"Columns \['score'\] are missing.* one label an image"),
         ("image_uri,labels,scores\n1.png,cat,0.5\n", r"\['label', 'score'\] are missing"),
