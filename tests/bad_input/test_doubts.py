@@ -185,6 +185,12 @@ def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
     assert name not in read(text, accept=(name,))[1]
 
 
+def test_the_option_about_turned_boxes_is_in_what_was_read(read, tmp_path):
+    row = {"image": "a.png", "objects": [{"label": "cat", "box": [1, 2, 3, 4]}]}
+    found = read(json.dumps(row), "list.jsonl", box_orientation="stored")[0]
+    assert "boxes in the stored image by --box-orientation" in found["form"]
+
+
 @pytest.mark.fault(
     88,
     "lines before the header, as `sep=,`, a comment or a title",

@@ -60,6 +60,7 @@ _UNNAMED = """
 WITH named AS (SELECT uri FROM parsed UNION ALL SELECT uri FROM read_parquet($rejects))
 SELECT count(*) FROM (SELECT unnest($there) AS uri) ANTI JOIN named USING (uri)
 """
+_ORIENTED = "boxes in the {} image by --box-orientation, whatever size is declared"
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
@@ -89,7 +90,9 @@ def complete(
     columns = schema.columns if sources[0].has_columns else ()
     shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
     splits, unassigned = BY_HASH, 0
-    doubts = [*found.doubts]
+    doubts, remarks = [*found.doubts], found.remarks
+    if kind.objects is not None and options.box_orientation:
+        remarks += (_ORIENTED.format(options.box_orientation),)
     if any(each.split for each in sources):
         splits = BY_NAMES
     elif schema.split is not None:
@@ -104,6 +107,7 @@ def complete(
         doubts += _doubt_empty(connection, kind.objects)
     return replace(
         found,
+        remarks=remarks,
         columns={name: kind.value for name, kind in columns},
         group=options.group_column or "",
         splits=splits,

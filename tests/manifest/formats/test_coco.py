@@ -255,6 +255,40 @@ def test_a_box_that_is_missing_is_that_of_the_mask(write):
     }
 
 
+@pytest.mark.fault(
+    100, "boxes that CVAT turned (`attributes.rotation`)", "the upright box around each is taken"
+)
+def test_boxes_that_cvat_turned_are_those_around_them(write):
+    box = {**CAT, "bbox": [20, 25, 40, 10], "segmentation": []}
+    turns = [{"rotation": 90.0}, {"occluded": False, "rotation": 0.0}, {"rotation": "left"}, []]
+    turned = [{**box, "attributes": attributes} for attributes in turns]
+    path = write(make_coco([*turned, {**turned[0], "bbox": [20, 25, -40, 10]}]))
+    source = open_one(path)
+    (row, _) = source.rows()
+    found = [each["box"] for each in row.values[1]["objects"]]
+    assert found[0] == pytest.approx([35, 10, 45, 50])
+    assert found[1:] == [*[[20, 25, 60, 35]] * 3, [20, 25, -20, 35]]
+    assert source.read_as.counts["rotated boxes read as the upright boxes around them"] == 1
+
+
+@pytest.mark.parametrize(
+    ("info", "option", "orientation"),
+    [
+        ({"contributor": "Label Studio"}, None, "upright"),
+        ({"contributor": "Label Studio"}, "stored", "stored"),
+        *((info, None, None) for info in ({"contributor": "me"}, {"contributor": 1}, {}, [], None)),
+        ({"contributor": "me"}, "stored", None),
+    ],
+)
+def test_boxes_of_label_studio_are_in_the_images_as_they_are_shown(
+    write, info, option, orientation
+):
+    # Its sizes are those of the files, which EXIF may turn.
+    source = open_one(write(make_coco(info=info)), box_orientation=option)
+    assert {row.values[-1]["orientation"] for row in source.rows()} == {orientation}
+    assert ("of Label Studio" in source.read_as.describe_form()) == (orientation == "upright")
+
+
 @pytest.mark.parametrize(
     ("polygon", "is_odd"),
     [

@@ -89,7 +89,9 @@ def test_a_turned_rectangle_is_turned_in_pixels(read):
     turned = draw(**place, rotation=30, size=(1000, 500))
     cos, sin = math.cos(math.pi / 6), math.sin(math.pi / 6)
     hull = [200 - 100 * sin, 100, 200 + 300 * cos, 100 + 300 * sin + 100 * cos]
-    assert parse(read(make_task(annotate(turned)))) == ([("cat", pytest.approx(hull))], [])
+    source = read(make_task(annotate(turned, draw(number="r2"))))
+    assert parse(source)[0][0] == ("cat", pytest.approx(hull))
+    assert source.read_as.counts == {"rotated boxes read as the upright boxes around them": 1}
 
 
 @pytest.mark.fault(

@@ -25,6 +25,27 @@ def test_what_labelimg_writes():
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "box"),
+    [
+        ("rotation", "90.0", [35, 10, 45, 50]),
+        ("rotation", "0.0", [20, 25, 60, 35]),
+        ("rotation", "left", [20, 25, 60, 35]),
+        ("angle", "90.0", [20, 25, 60, 35]),
+    ],
+)
+def test_a_box_that_cvat_turned_is_the_one_around_it(name, value, box):
+    corners = "<xmin>20</xmin><ymin>25</ymin><xmax>60</xmax><ymax>35</ymax>"
+    attribute = f"<attribute><name>{name}</name><value>{value}</value></attribute>"
+    (found,) = parse(
+        f"<object><name>boat</name><bndbox>{corners}</bndbox>"
+        f"<attributes><attribute><name>truncated</name><value>0</value></attribute>{attribute}"
+        "</attributes></object>"
+    ).objects
+    assert found["box"] == pytest.approx(box)
+    assert ("rotation" in found) == (box[0] == 35)
+
+
 def test_children_are_read_by_name_and_may_be_floats():
     # Roboflow writes them in another order than VOC.
     (found,) = parse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 
 _COLUMNS = (("image_uri", Kind.IMAGE), ("split", Kind.SPLIT), ("objects", Kind.OBJECTS))
+
+TURNED = "rotated boxes read as the upright boxes around them"
 
 # Reason code and detail, where no record can be made of an image, or no object.
 Fault = tuple[str, str]
@@ -35,15 +37,57 @@ class Annotated(NamedTuple):
     fault: Fault | None = None
 
 
-def place_in(width: Any, height: Any, objects: list[Any] | None) -> dict[str, Any]:
+def place_in(
+    width: Any, height: Any, objects: list[Any] | None, orientation: str | None = None
+) -> dict[str, Any]:
     """Returns the objects of an image as a column of the kind `objects` has them.
 
     Args:
         width: Width of the image that their places are in: pixels, 1 for shares, None if unknown.
         height: Its height.
         objects: Them; None where nobody looked.
+        orientation: The image in which they are, `upright` or `stored`; None where only the size
+            tells it.
     """
-    return {"width": width, "height": height, "orientation": None, "objects": objects}
+    return {"width": width, "height": height, "orientation": orientation, "objects": objects}
+
+
+def turn_rectangle(box: Sequence[float], degrees: float, pivot: float) -> list[tuple[float, float]]:
+    """Returns the corners of a rectangle that is turned clockwise.
+
+    Args:
+        box: Its left and upper corner, width and height before it is turned.
+        degrees: By how much.
+        pivot: The point that stays, as a share of width and height: 0 for that corner, 0.5 for
+            the middle.
+
+    Raises:
+        ValueError: It has no area.
+    """
+    left, top, across, down = box
+    if min(across, down) <= 0:
+        raise ValueError("its width or its height is not above 0")
+    angle = math.radians(degrees)
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = left + pivot * across, top + pivot * down
+    return [
+        (x + a * cos - b * sin, y + a * sin + b * cos)
+        for a in (-pivot * across, (1 - pivot) * across)
+        for b in (-pivot * down, (1 - pivot) * down)
+    ]
+
+
+def find_turned_hull(box: Sequence[float], degrees: float) -> list[float]:
+    """Returns the corners of the upright box around a rectangle that CVAT turned.
+
+    Args:
+        box: As for `turn_rectangle`; it says the rectangle before it is turned about its middle.
+        degrees: By how much.
+
+    Raises:
+        ValueError: It has no area, or a corner is not finite.
+    """
+    return find_hull(turn_rectangle(box, degrees, pivot=0.5))
 
 
 def find_hull(points: Iterable[tuple[float, float]]) -> list[float]:

@@ -123,6 +123,15 @@ class JsonFile:
                 "Join what the keys have, or delete one of them.",
             )
 
+    def find_text(self, key: str, name: str) -> str | None:
+        """Returns a text in an object that the file's object has; None where there is none."""
+        parts = self.parts if isinstance(self.parts, dict) else {}
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            found = msgspec.json.decode(parts.get(key, b"{}"))
+            text = found.get(name) if isinstance(found, dict) else None
+            return text if isinstance(text, str) else None
+        return None
+
     def read_values(self) -> Iterator[Any]:
         """Yields the values of an array.
 

@@ -1,7 +1,8 @@
 """The image in which a list says places: upright, or as the file has its pixels.
 
 EXIF turns an image when it is shown. Some tools say places in what is shown, and some in the
-pixels of the file; the width and the height that they declare tell which, unless both are alike.
+pixels of the file. Who says which is believed; else the width and the height that are declared
+tell it, unless both are alike.
 """
 
 from __future__ import annotations
@@ -98,19 +99,22 @@ def find_frame(
         width: Width that the list declares; 1 with a height of 1 for shares; None if it says none.
         height: Its height.
         orientation: Whether places are in the image that is shown, `upright`, or in the pixels of
-            the file, `stored`; None if the list does not say that.
+            the file, `stored`, whatever size is declared; None if nobody says that.
         image: Where the pixels of the file went.
 
     Raises:
-        RejectError: The list declares another size, or does not say which of two images it means.
+        RejectError: The list declares another size, or nothing says which of two images it means.
     """
     upright = image.source_size
     declared = None if height is None or width is None else (height, width)
     size, turned = upright, None
     if image.matrix.xx <= 0 or image.matrix.yy <= 0:  # EXIF turns the image.
         stored = upright[::-1] if image.matrix.xx == 0 else upright
-        if _choose(declared, orientation, upright, stored) == STORED:
+        if (orientation or _find_orientation(declared, upright, stored)) == STORED:
             size, turned = stored, image.matrix
+        if orientation and declared in (upright, stored):
+            # Tools show an image turned, and let the file say its size.
+            declared = size
     if declared not in (None, (1, 1), size):
         raise RejectError(
             "other_size",
@@ -126,30 +130,19 @@ def find_frame(
     return Frame(units[1], units[0], matrix, upright, factor)
 
 
-def _choose(
-    declared: tuple[float, float] | None,
-    orientation: str | None,
-    upright: tuple[int, int],
-    stored: tuple[int, int],
+def _find_orientation(
+    declared: tuple[float, float] | None, upright: tuple[int, int], stored: tuple[int, int]
 ) -> str:
-    """Returns in which of the two images of a turned file a list says places.
+    """Returns in which of the two images of a turned file a list says places, by its size.
 
     Raises:
-        RejectError: It does not say it, or says both.
+        RejectError: It does not say it.
     """
     sizes = {UPRIGHT: upright, STORED: stored}
     fitting = [name for name, size in sizes.items() if declared in (None, (1, 1), size)]
-    if len(fitting) == 1:
-        if orientation not in (None, fitting[0]) and declared is not None:
-            raise RejectError(
-                "ambiguous_orientation",
-                f"the boxes are said to be {orientation}, and the size {declared[1]:g} x "
-                f"{declared[0]:g} is that of the {fitting[0]} image",
-            )
-        return fitting[0]
-    if fitting and orientation is None:
+    if len(fitting) > 1:
         raise RejectError(
             "ambiguous_orientation",
             "EXIF turns the image, and the list does not say whether its boxes are turned, too",
         )
-    return orientation or UPRIGHT
+    return fitting[0] if fitting else UPRIGHT

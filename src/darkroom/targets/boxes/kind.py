@@ -357,7 +357,7 @@ def _read(cell: Any, form: Form) -> dict[str, Any] | None:
             raise RejectError("bad_value", f"the objects are not JSON: {error}") from None
     if isinstance(cell, list):
         # Our own form is in pixels of the image as people see it.
-        cell = {"objects": cell, "orientation": UPRIGHT}
+        cell = {"objects": cell, "orientation": form.orientation or UPRIGHT}
     if cell is None or (isinstance(cell, dict) and cell.get("objects", cell) is None):
         if form.empty == REJECT_EMPTY:
             raise RejectError("empty_label", "the cell of the objects is empty")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, count, islice
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 import numpy as np
 
 from darkroom.dataset.read_as import Doubt
+from darkroom.manifest.formats.base import find_turned_hull
 from darkroom.manifest.formats.coco.masks import find_box
 from darkroom.manifest.formats.json_file import Elements
 from darkroom.manifest.sources.objects import make_corners
@@ -48,6 +50,27 @@ class Annotation(msgspec.Struct, gc=False):
     area: float | str | None = None
     keypoints: msgspec.Raw = msgspec.Raw(b"")
     score: msgspec.Raw = msgspec.Raw(b"")
+    attributes: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Attributes(msgspec.Struct, gc=False):
+    rotation: float = 0.0
+
+
+_parse_attributes = msgspec.json.Decoder(_Attributes).decode
+
+
+def turn_boxes(objects: Sequence[Annotation]) -> int:
+    """Gives objects that CVAT turned the boxes around them; returns how many there are."""
+    count = 0
+    for each in objects:
+        if len(each.attributes) > _NULL and each.bbox is not None and len(each.bbox) == 4:
+            with suppress(ValueError):  # Attributes of other tools, or a corner that is infinite.
+                if degrees := _parse_attributes(each.attributes).rotation:
+                    left, top, right, bottom = find_turned_hull(each.bbox, degrees)
+                    each.bbox = [left, top, right - left, bottom - top]
+                    count += 1
+    return count
 
 
 def list_outlined(objects: Sequence[Annotation]) -> Iterator[Outlined]:

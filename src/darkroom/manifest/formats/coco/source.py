@@ -11,23 +11,27 @@ import msgspec
 
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
-from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
+from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.coco.objects import (
     Annotation,
     CocoObjects,
     Id,
     doubt_boxes,
     list_outlined,
+    turn_boxes,
 )
 from darkroom.manifest.formats.json_file import Elements, JsonFile
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
+from darkroom.targets.form import UPRIGHT
 
 # Of annotations without boxes: a key that these have, and what they are.
 _OTHERS = {"caption": "captions", "segments_info": "panoptic segments", "keypoints": "keypoints"}
 _BOXES = ("bbox", "segmentation")
 _KINDS = (*_BOXES, "keypoints")
+_LABEL_STUDIO = "Label Studio"
+_SHOWN = "of Label Studio, with boxes in the images as they are shown"
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -101,7 +105,11 @@ class CocoSource(AnnotationSource):
         self.classes = read_categories(self._json, path)
         names = (each.file_name for found in self._read_images() for each in found.good)
         self._place = find_images(path, [*islice(names, SAMPLE_NAMES)], options.image_dir, listing)
-        super().__init__(path, self._place.folder, ReadAs("COCO"))
+        # It shows images upright, and has Pillow say the sizes of the files.
+        is_upright = self._json.find_text("info", "contributor") == _LABEL_STUDIO
+        self._orientation = (options.box_orientation or UPRIGHT) if is_upright else None
+        remarks = (_SHOWN,) if self._orientation == UPRIGHT else ()
+        super().__init__(path, self._place.folder, ReadAs("COCO", remarks=remarks))
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image once.
@@ -112,6 +120,7 @@ class CocoSource(AnnotationSource):
         objects = CocoObjects(*self._read_ids(), self.classes, self.counts)
         chunks = self._json.read_array("annotations", Annotation)
         for number, chunk in enumerate(chunks):
+            self.counts[TURNED] += turn_boxes(chunk.good)
             if not number:
                 self._check_kind(chunk)
                 self.doubts += doubt_boxes([*list_outlined(chunk.good)])
@@ -123,7 +132,7 @@ class CocoSource(AnnotationSource):
         for images in self._read_images():
             for image in images.good:
                 listed = next(found)
-                said = _frame(image, listed if is_annotated else None)
+                said = _frame(image, listed if is_annotated else None, self._orientation)
                 yield Annotated(self._place.resolve(image.file_name), "", said)
             for value, problem in images.bad:
                 yield self._reject(value, problem, next(found))
@@ -194,8 +203,10 @@ def _find_id(value: dict[str, Any]) -> Id | None:
     return found if isinstance(found, Id) else None
 
 
-def _frame(image: _Image, objects: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _frame(
+    image: _Image, objects: list[dict[str, Any]] | None, orientation: str | None
+) -> dict[str, Any]:
     """Returns the objects of an image with the size that the file declares; 0 is none."""
     has_size = image.width and image.height
     size = (image.width, image.height) if has_size else (None, None)
-    return {"image_id": image.id, **place_in(*size, objects)}
+    return {"image_id": image.id, **place_in(*size, objects, orientation)}

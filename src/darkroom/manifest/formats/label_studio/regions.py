@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from darkroom.manifest.formats.base import find_hull, place_in
+from darkroom.manifest.formats.base import TURNED, find_hull, place_in, turn_rectangle
 
 # Where labels are given apart, a region has a result without a label, and one with it.
 _BARE = frozenset(("rectangle", "polygon", "brush", "ellipse", "keypoint", "vector", "bitmask"))
@@ -46,6 +46,7 @@ def read_results(results: Sequence[Any], counts: Counter[str]) -> dict[str, Any]
         labels = _list_labels(region)
         if labels or str(region.get("id")) not in labelled:
             said = {"id": region.get("id"), **_place(region, size)}
+            counts[TURNED] += "box" in said and _is_turned(region["value"])
             objects += [{"label": label, **said} for label in labels or [None]]
     counts[_POLYGONS] += sum(
         _list_labels(each) != [] and "points" in each["value"] for each in regions
@@ -84,6 +85,10 @@ def _place(region: Mapping[str, Any], size: tuple[float, float] | None) -> dict[
         return {"fault": ("bad_box", f"{error}")}
 
 
+def _is_turned(value: Mapping[str, Any]) -> bool:
+    return not value.get("points") and bool(float(value.get("rotation") or 0))
+
+
 def _list_points(
     region: Mapping[str, Any], size: tuple[float, float] | None
 ) -> list[tuple[float, float]]:
@@ -100,11 +105,7 @@ def _list_points(
         raise ValueError(f"a region of type {region.get('type')!s:.40} is not read as a box")
     sides = zip(_RECTANGLE, (width, height, width, height), strict=True)
     left, top, across, down = (float(value[name]) * side / 100 for name, side in sides)
-    if min(across, down) <= 0:
-        raise ValueError("its width or its height is not above 0")
-    angle = math.radians(float(value.get("rotation") or 0))
-    if angle and size is None:
+    degrees = float(value.get("rotation") or 0)
+    if degrees and size is None:
         raise ValueError("it is turned, and original_width and original_height are not known")
-    cos, sin = math.cos(angle), math.sin(angle)
-    corners = (0.0, 0.0), (across, 0.0), (across, down), (0.0, down)
-    return [(left + a * cos - b * sin, top + a * sin + b * cos) for a, b in corners]
+    return turn_rectangle((left, top, across, down), degrees, pivot=0)

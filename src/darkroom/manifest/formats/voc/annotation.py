@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
+
+from darkroom.manifest.formats.base import find_turned_hull
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
@@ -73,9 +76,23 @@ def _parse_object(element: ElementTree.Element, origin: int) -> dict[str, Any]:
     texts = [_find_text(box, corner) for corner in _CORNERS]
     try:
         corners = [float(text) - origin for text in texts]
+        if turn := _find_turn(element):
+            xmin, ymin, xmax, ymax = corners
+            corners = find_turned_hull((xmin, ymin, xmax - xmin, ymax - ymin), turn)
     except ValueError:
         return {"fault": ("bad_box", f"its corners are {texts!r:.120}"), **label}
-    return {**label, "box": corners, "difficult": _find_text(element, "difficult") or "0"}
+    said = {"box": corners, "difficult": _find_text(element, "difficult") or "0"}
+    return {**label, **said, "rotation": turn} if turn else {**label, **said}
+
+
+def _find_turn(element: ElementTree.Element) -> float:
+    """Returns by how many degrees CVAT turned the box of an object about its middle."""
+    attributes = element.find("attributes")
+    for each in () if attributes is None else attributes.findall("attribute"):
+        if _find_text(each, "name") == "rotation":
+            with suppress(ValueError):  # An attribute of the user may have this name.
+                return float(_find_text(each, "value"))
+    return 0.0
 
 
 def _find_text(element: ElementTree.Element, name: str) -> str:

@@ -13,7 +13,7 @@ from darkroom import storage
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, ReadAs
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError
-from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
+from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.formats.voc.annotation import Annotation, parse_annotation
@@ -99,6 +99,7 @@ class VocSource(AnnotationSource):
             if isinstance(found, Annotation):
                 said, fault = place_in(found.width, found.height, found.objects), None
                 least = min(least, _find_least(found))
+                self.counts[TURNED] += sum("rotation" in each for each in found.objects)
             else:
                 said, fault = None, found
             for split in self._find_splits(file, image):
