@@ -174,8 +174,6 @@ def test_numbers_that_are_sorted_as_text_are_in_doubt(plan, read):
         (["cat", "'cat'"], "similar_labels"),
         (["Cat", "cat"], "similar_labels"),
         (["1", "01"], "similar_labels"),
-        *((["train", "test_set"], "split_class"), (["bus", "car", "train"], "split_class")),
-        (["images", "masks"], "task_class"),
     ],
 )
 def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
@@ -183,6 +181,14 @@ def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
     assert name in read(text)[1]
     assert name in DOUBTS
     assert name not in read(text, accept=(name,))[1]
+
+
+@pytest.mark.parametrize(
+    "labels", [["label0", "label1"], ["images", "masks"], ["bus", "car", "train"]]
+)
+def test_classes_of_a_list_are_not_the_names_of_folders(read, labels):
+    text = HEADER + "".join(f"{n}.png,{label}\n" for n, label in enumerate(labels))
+    assert read(text)[1] == []
 
 
 def test_the_option_about_turned_boxes_is_in_what_was_read(read, tmp_path):
@@ -236,8 +242,8 @@ def test_a_comment_is_left_out_where_there_is_no_header(plan):
 def test_a_first_line_unlike_all_others_is_in_doubt(plan, read, first, labels):
     text = f"{first}\na.png,cat\nb.png,dog\n"
     assert plan(text).labels == labels
-    assert read(text, accept=("task_class",))[1] == ["first_line"]
-    assert read(text, accept=("first_line", "task_class"))[1] == []
+    assert read(text)[1] == ["first_line"]
+    assert read(text, accept=("first_line",))[1] == []
 
 
 @pytest.mark.fault(88, "numbers of the rows in front, without a header", "left out")

@@ -101,7 +101,8 @@ def complete(
         unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
     doubts += _doubt_columns(connection, schema, splits, options)
     if label_map.origin not in (GIVEN_MAP, COLUMN_ORDER, OWN_NUMBERS):
-        doubts += _doubt_labels(kind, label_map.labels, options)
+        is_folder = bool(found.layout) and options.schema is None
+        doubts += _doubt_labels(kind, label_map.labels, options, is_folder=is_folder)
     doubts += label_map.doubts
     if kind.objects is not None:
         doubts += _doubt_empty(connection, kind.objects)
@@ -218,19 +219,24 @@ def _doubt_empty(connection: duckdb.DuckDBPyConnection, objects: str) -> Iterato
 
 
 def _doubt_labels(
-    kind: Kind, label_map: Sequence[str], options: ManifestOptions
+    kind: Kind, label_map: Sequence[str], options: ManifestOptions, *, is_folder: bool
 ) -> Iterator[Doubt]:
-    """Yields the doubts about labels whose numbers follow from their texts."""
-    # Classes of objects are not the names of folders.
-    is_told = options.schema is not None or kind.objects is not None
-    if not is_told and (named := [name for name in label_map if mention_split(name)]):
+    """Yields the doubts about labels whose numbers follow from their texts.
+
+    Args:
+        kind: What images are labelled with.
+        label_map: The labels.
+        options: How rows became entries.
+        is_folder: Whether the labels are names of folders, which may be of something else.
+    """
+    if is_folder and (named := [name for name in label_map if mention_split(name)]):
         yield Doubt(
             SPLIT_CLASS,
             f"Classes are named after splits: {list_first(named)}.",
             "Splits are named in a column split, or by folders around those of the labels. If they "
             f"are classes, as they were read: --accept {SPLIT_CLASS} (accept= in Python).",
         )
-    if not is_told and (parts := list_parts(label_map)):
+    if is_folder and (parts := list_parts(label_map)):
         yield Doubt(
             TASK_CLASS,
             "Classes are named as folders of detection or segmentation, of which darkroom reads no "
@@ -238,7 +244,7 @@ def _doubt_labels(
             "Name labels in a list of images. If they are classes, as they were read: "
             f"--accept {TASK_CLASS} (accept= in Python).",
         )
-    if kind.name == "label" and len(label_map) == 1 and not is_told:
+    if kind.name == "label" and len(label_map) == 1 and options.schema is None:
         yield Doubt(
             ONE_CLASS,
             f"All images have the label {label_map[0]!r}.",
@@ -252,6 +258,7 @@ def _doubt_labels(
             "Write them the same way if they mean the same. If they differ: "
             f"--accept {SIMILAR_LABELS} (accept= in Python).",
         )
+    is_told = options.schema is not None or kind.objects is not None
     is_sorted = [*label_map] == sorted(label_map)
     if not is_told and is_sorted and all(map(WHOLE_NUMBER.fullmatch, label_map)):
         numbers = [int(label) for label in label_map]
