@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import pathlib
+import random
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,43 @@ def test_labels_that_may_be_wrong_are_in_doubt(read, labels, name):
 def test_classes_of_a_list_are_not_the_names_of_folders(read, labels):
     text = HEADER + "".join(f"{n}.png,{label}\n" for n, label in enumerate(labels))
     assert read(text)[1] == []
+
+
+@pytest.mark.fault(
+    94,
+    "boxes of one list, folder or split that a tool wrote at half scale, shifted, or with x and y "
+    "swapped",
+    "a line that says so",
+    code="`odd_boxes`",
+    hint="correct the list, or `--accept odd_boxes`",
+)
+@pytest.mark.parametrize("name", ["lists", "shares"])
+def test_a_list_whose_boxes_are_half_as_large_is_in_doubt(plan, tmp_path, name):
+    """Two lists of one tool, of which one has the boxes of images at half their size."""
+    chance = random.Random(0)
+    for part, scale in (("day", 1), ("night", 0.5)):
+        lines = ["filename,width,height,class,xmin,ymin,xmax,ymax"]
+        for number in range(60):
+            (tmp_path / f"{part}{number}.jpg").touch()
+            left, top = chance.uniform(0, 560), chance.uniform(0, 400)
+            corners = (left, top, left + chance.uniform(9, 80), top + chance.uniform(9, 80))
+            said = [round(scale * corner, 1) for corner in corners]
+            size = (640, 480)
+            if name == "shares":
+                sides = (640, 480, 640, 480)
+                said = [value / side for value, side in zip(said, sides, strict=True)]
+                size = (1, 1)
+            texts = map(str, (f"{part}{number}.jpg", *size, f"c{number % 2}", *said))
+            lines.append(",".join(texts))
+        (tmp_path / f"{part}_boxes.csv").write_text("\n".join(lines))
+    [doubt] = plan(tmp_path / "*_boxes.csv").manifest.read_as.doubts
+    assert doubt.name == "odd_boxes"
+    assert doubt.text == (
+        "The 60 boxes of night_boxes.csv are half as large as the others, and none is beyond the "
+        "middle of its image."
+    )
+    assert not plan(tmp_path / "*_boxes.csv", accept=("odd_boxes",)).manifest.read_as.doubts
+    assert not plan(tmp_path / "day_boxes.csv").manifest.read_as.doubts
 
 
 def test_the_option_about_turned_boxes_is_in_what_was_read(read, tmp_path):

@@ -264,6 +264,13 @@ def test_the_option_says_which_way_up_boxes_of_own_lists_are():
     assert parse(row, orientation="stored").value["orientation"] == "upright"
 
 
+def test_a_lost_box_that_would_be_inside_with_x_and_y_swapped_is_said_to_be():
+    boxes = [[1, 70, 30, 75], [70, 1, 75, 79], [-9, 1, 30, 40]]
+    placed = place([{"label": "cat", "box": box} for box in boxes], make_placement())
+    ends = [lost.detail.partition("80 x 60")[2] for lost in placed.lost]
+    assert ends == [", and would be if x and y were swapped", "", ""]
+
+
 @pytest.mark.parametrize(
     ("orientation", "size", "frame"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,14 +49,17 @@ LISTED = {
 }
 
 
-def write_dataset(folder: Path, listed: dict, **options: object) -> Path:
+def write_dataset(
+    folder: Path, listed: dict, read_split: Callable = lambda name: "train", **options: object
+) -> Path:
     """Converts images of noise, each of another one; a copy has the pixels of `plain`."""
     folder.mkdir(exist_ok=True)
     lines = []
     for number, (name, objects) in enumerate(listed.items()):
         seed = 0 if name == "copy" else number
         (folder / f"{name}.png").write_bytes(encode(make_noise(seed, HEIGHT, WIDTH), "PNG"))
-        lines.append(json.dumps({"split": "train", "image_uri": f"{name}.png", "objects": objects}))
+        row = {"split": read_split(name), "image_uri": f"{name}.png", "objects": objects}
+        lines.append(json.dumps(row))
     (folder / "list.jsonl").write_text("\n".join(lines))
     records = folder / "records"
     darkroom.convert(folder / "list.jsonl", records, max_rejects=1, overwrite=True, **options)
@@ -85,6 +89,7 @@ def find_rows(report: DatasetReport, check: str) -> list[tuple[str, str]]:
         ("tiny_boxes", ("tiny", "cat"), "2 x 45 pixels"),
         ("huge_boxes", ("huge", "dog"), "200 x 100 pixels"),
         ("outside_boxes", ("outside", ""), "the box [150, 0, 209, 50] is not inside the image"),
+        ("partial_images", ("outside", "1 dog"), "1 of 2 objects are lost"),
         ("twin_boxes", ("twin", "cat"), "0.980 of both in common with cat"),
         ("crossed_classes", ("crossed", "cat"), "0.962 of both in common with dog"),
     ],
@@ -101,6 +106,26 @@ def test_a_split_of_images_without_objects_is_found(report, tmp_path):
     found = darkroom.validate(records, required_splits=("train",)).report
     [finding] = [each for each in found.findings if each.check == "empty_images"]
     assert finding.rows == ({"split": "train", "records": 3, "empty": 2},)
+
+
+@pytest.mark.parametrize("size", [{}, {"width": 1, "height": 1}])
+def test_boxes_that_a_tool_swapped_are_found_by_the_sizes_of_the_images(tmp_path, size):
+    rng = np.random.default_rng(0)
+    listed = {}
+    for number in range(24):
+        split = "eval" if number % 3 else "train"
+        low = rng.random((6, 2)) * (WIDTH - 30, HEIGHT - 30)
+        corners = np.concatenate([low, low + rng.uniform(5, 30, (6, 2))], 1)
+        corners = corners[:, [1, 0, 3, 2]] if split == "eval" else corners
+        shares = (WIDTH, HEIGHT) * 2 if size else 1
+        objects = [{"label": "cat", "box": box} for box in (corners / shares).tolist()]
+        listed[f"{split}{number}"] = {**size, "objects": objects} if size else objects
+    records = write_dataset(tmp_path, listed, read_split=lambda name: name.rstrip("0123456789"))
+    found = darkroom.validate(records, required_splits=()).report
+    [finding] = [each for each in found.findings if each.check == "odd_boxes"]
+    assert [row["boxes"] for row in finding.rows] == [96]
+    assert finding.rows[0]["detail"].startswith("The 96 boxes of the split eval have ")
+    assert "would be inside if x and y were swapped" in finding.rows[0]["detail"]
 
 
 def test_checks_of_what_features_foretell_are_not_made(report):

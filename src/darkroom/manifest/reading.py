@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from darkroom.options.source import (
     BOX_COLUMNS,
     NO_OBJECTS,
     NUMBER_ORDER,
+    ODD_BOXES,
     ONE_CLASS,
     SIMILAR_LABELS,
     SPLIT_CLASS,
@@ -60,6 +62,15 @@ _UNNAMED = """
 WITH named AS (SELECT uri FROM parsed UNION ALL SELECT uri FROM read_parquet($rejects))
 SELECT count(*) FROM (SELECT unnest($there) AS uri) ANTI JOIN named USING (uri)
 """
+# Shares count as pixels of a square of a thousand.
+_LISTED = """
+SELECT [{names}][len([each FOR each IN [{rows}] IF each <= row])] AS file,
+    regexp_replace(uri, '[^/]*$', '') AS folder, nullif(declared, '') AS split,
+    if(label.width = 1 AND label.height = 1, 1000, 1) AS unit,
+    label.width * unit AS width, label.height * unit AS height, label.objects AS objects
+FROM staged
+"""
+_MOST_SHOWN = 3
 _ORIENTED = "boxes in the {} image by --box-orientation, whatever size is declared"
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
@@ -106,6 +117,7 @@ def complete(
     doubts += label_map.doubts
     if kind.objects is not None:
         doubts += _doubt_empty(connection, kind.objects)
+        doubts += _doubt_boxes(connection, sources)
     return replace(
         found,
         remarks=remarks,
@@ -215,6 +227,26 @@ def _doubt_empty(connection: duckdb.DuckDBPyConnection, objects: str) -> Iterato
             f"There is no object in {splits}, and the list says that people looked at them.",
             "Look whether they were lost on the way, as in an export. If nothing is in the images: "
             f"--accept {NO_OBJECTS} (accept= in Python).",
+        )
+
+
+def _doubt_boxes(
+    connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]
+) -> Iterator[Doubt]:
+    """Yields the doubt about boxes that a tool wrote wrongly, as far as lists say sizes."""
+    # Most lists have none.
+    from darkroom.targets.boxes.odd_boxes import find_odd_groups
+
+    names = [posixpath.basename(each.name).replace("'", "''") for each in sources]
+    told = {"names": ", ".join(f"'{name}'" for name in names)}
+    told["rows"] = ", ".join(f"{each.first_row}" for each in sources)
+    if odd := find_odd_groups(connection, _LISTED.format(**told)):
+        yield Doubt(
+            ODD_BOXES,
+            "".join(f"{each}. " for each in odd[:_MOST_SHOWN]).rstrip(),
+            "Look at some of them, and correct the list, or the tool. If images are turned by "
+            "EXIF: --box-orientation upright. If the boxes are right: "
+            f"--accept {ODD_BOXES} (accept= in Python).",
         )
 
 

@@ -88,6 +88,7 @@ def parse_parts(sources: Sequence[Source], options: ManifestOptions) -> Iterator
     first_row = 0
     occurrences: Counter[str] = Counter()
     for source in sources:
+        source.first_row = first_row + 1
         parser = _RowParser(source, options, occurrences)
         yield from parser.parse_all(source.rows(), first_row)
         first_row += parser.num_rows

@@ -19,7 +19,8 @@ SPLIT_COLUMN, FIRST_LINE, NUMBER_ORDER = "split_column", "first_line", "number_o
 SPLIT_CLASS, TASK_CLASS, ONE_CLASS = "split_class", "task_class", "one_class"
 SIMILAR_LABELS, FIRST_CLASS, CLASS_ORDER = "similar_labels", "first_class", "class_order"
 SPLIT_NAMES, BOX_COLUMNS = "split_names", "box_columns"
-POLYGON_BOXES, NO_OBJECTS, UNUSED_LABELS = "polygon_boxes", "no_objects", "unused_labels"
+POLYGON_BOXES, ODD_BOXES = "polygon_boxes", "odd_boxes"
+NO_OBJECTS, UNUSED_LABELS = "no_objects", "unused_labels"
 DOUBTS = (
     SPLIT_COLUMN,
     SPLIT_NAMES,
@@ -33,6 +34,7 @@ DOUBTS = (
     FIRST_CLASS,
     CLASS_ORDER,
     POLYGON_BOXES,
+    ODD_BOXES,
     NO_OBJECTS,
     UNUSED_LABELS,
 )

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 KINDS = ("label", "labels", "numbers", "boxes")
@@ -38,6 +39,7 @@ class TargetCheck(NamedTuple):
             `detail` is for people.
         message: What was found, with `{count}`.
         hint: What to do.
+        ask: Gives the rows of the faults where SQL alone does not. Else None.
         find: Finds the faults in rows of the index where SQL would compare too much; it gets the
             columns `row`, `uri`, `split` and `label`, some rows at a time. Else None.
     """
@@ -49,6 +51,7 @@ class TargetCheck(NamedTuple):
     message: str
     hint: str
     find: Callable[[pa.Table], Found] | None = None
+    ask: Callable[[duckdb.DuckDBPyConnection], Sequence[Mapping[str, Any]]] | None = None
 
 
 def list_checks(kind: str) -> tuple[TargetCheck, ...]:

@@ -241,7 +241,11 @@ def check_anomalies(context: Context) -> Iterator[Finding]:
 
 def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
     """Finds what a check of the kind of target looks for."""
-    count, rows = _search(context, check.find) if check.find else _query(context, check)
+    if check.ask:
+        rows = tuple(check.ask(context.connection))
+        count, rows = len(rows), rows[:MAX_LISTED_ROWS]
+    else:
+        count, rows = _search(context, check.find) if check.find else _query(context, check)
     if count:
         message, policy = check.message.format(count=count), context.options.policies[check.name]
         yield Finding(check.name, policy, count, message, check.hint, rows)

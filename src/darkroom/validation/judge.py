@@ -214,7 +214,8 @@ _SPLIT_REJECTS = f"""
 ALTER VIEW rejects RENAME TO rejects_file;
 CREATE VIEW rejects AS SELECT * REPLACE ({{label}} AS label) FROM rejects_file
 WHERE stage IS DISTINCT FROM '{OBJECT_STAGE}';
-CREATE VIEW lost AS SELECT * EXCLUDE (label) FROM rejects_file WHERE stage = '{OBJECT_STAGE}';
+CREATE VIEW lost AS SELECT * EXCLUDE (label), label AS target FROM rejects_file
+WHERE stage = '{OBJECT_STAGE}';
 """
 
 _CREATE_FIELDS = """

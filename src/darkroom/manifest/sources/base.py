@@ -60,6 +60,7 @@ class Source(Protocol):
         schema: Kind of every column that `rows` yields.
         span: The span of its rows, unless they have a column of it.
         split: The split that its name means, likewise; empty for none.
+        first_row: Number of its first row through all sources, once they are read.
         has_types: Whether its cells have types. Where all are text, a label that is written as
             `1.0` is the whole number, and spaces at the end of a path are not a part of it.
         has_columns: Whether the columns of its schema are its own; else they are ours.
@@ -74,6 +75,7 @@ class Source(Protocol):
     schema: Schema
     span: int = 0
     split: str = ""
+    first_row: int = 1
     has_types: bool = True
     has_columns: bool = True
     read_as: ReadAs

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from darkroom.targets.boxes.queries import OBJECTS
 from darkroom.targets.checks import Found, TargetCheck
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 # A side of a box that nothing can be seen in, in pixels of the stored image.
@@ -32,6 +33,39 @@ WHERE (xmax - xmin) * (ymax - ymin) >= {HUGE_SHARE} AND NOT is_crowd ORDER BY ro
 _OUTSIDE = """
 SELECT row, uri, split, detail FROM lost WHERE reason = 'outside_image' ORDER BY row, detail
 """
+# All boxes of the list, in pixels of their images, and those that were lost as outside.
+_PLACED = """
+WITH sized AS (
+    SELECT uri, regexp_replace(uri, '[^/]*$', '') AS folder, split, label_list,
+        source_width AS width, source_height AS height,
+        source_width * source_height / (records.width * records.height) AS enlarged
+    FROM records
+), listed AS (
+    SELECT uri, from_json(target, '{"width": "DOUBLE", "height": "DOUBLE",
+        "objects": [{"label": "VARCHAR", "box": ["DOUBLE"]}]}') AS said
+    FROM lost WHERE reason = 'outside_image'
+)
+SELECT NULL::VARCHAR AS file, folder, split, 1 AS unit, width, height, [{
+    'label': each.label, 'area': each.area * enlarged,
+    'box': [each.xmin * width, each.ymin * height, each.xmax * width, each.ymax * height]
+} FOR each IN label_list] AS objects FROM sized
+UNION ALL
+SELECT NULL, folder, split, 1, width, height, [{
+    'label': each.label, 'area': NULL,
+    'box': [each.box[1] * across, each.box[2] * down, each.box[3] * across, each.box[4] * down]
+} FOR each IN said.objects]
+FROM (
+    SELECT *, width / coalesce(said.width, width) AS across,
+        height / coalesce(said.height, height) AS down
+    FROM sized JOIN listed USING (uri)
+)
+"""
+_PARTIAL = """
+SELECT any_value(records.row) AS row, uri, any_value(records.split) AS split,
+    any_value(records.label) AS label, printf('%d of %d objects are lost', count(*),
+    count(*) + any_value(len(label_list))) AS detail
+FROM lost JOIN records USING (uri) GROUP BY uri ORDER BY row
+"""
 _EMPTY = f"""
 SELECT split, count(*) AS records, count(*) FILTER (len(label_list) = 0) AS empty
 FROM records WHERE label_list IS NOT NULL GROUP BY split
@@ -41,6 +75,15 @@ HAVING empty > {EMPTY_SHARE} * records ORDER BY split
 # A box is compared with so many others, whose left sides are next to its own.
 _MAX_COMPARED = 100
 _NOT_ALL = f"Each box was compared with the {_MAX_COMPARED} that begin next to it."
+
+
+def _find_odd(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Finds groups of boxes that a tool wrote wrongly."""
+    from darkroom.targets.boxes.odd_boxes import find_odd_groups
+
+    return [
+        {"boxes": each.boxes, "detail": f"{each}"} for each in find_odd_groups(connection, _PLACED)
+    ]
 
 
 def _find_overlaps(rows: pa.Table, least: float, same_class: bool) -> Found:
@@ -74,7 +117,26 @@ CHECKS = (
         "Boxes outside their images",
         _OUTSIDE,
         "Boxes that were rejected because they are outside their image: {count:,}.",
-        "Often the boxes are of an image in another size, or before a turn. See rejects.jsonl.",
+        "Often the boxes are of an image in another size, or before a turn, or x and y are "
+        "swapped. See rejects.jsonl.",
+    ),
+    TargetCheck(
+        "odd_boxes",
+        "warn",
+        "Groups of boxes that a tool wrote wrongly",
+        "",
+        "Groups of boxes that a tool probably wrote wrongly: {count:,}.",
+        "Look at some of them in the gallery. Correct the list, or the tool, and convert again.",
+        ask=_find_odd,
+    ),
+    TargetCheck(
+        "partial_images",
+        "warn",
+        "Images that lost some of their objects",
+        _PARTIAL,
+        "Images whose record lacks some of their objects, which were rejected: {count:,}.",
+        "A detector learns the lost objects as background. Correct their lines of rejects.jsonl "
+        "and append them, or drop the images.",
     ),
     TargetCheck(
         "twin_boxes",

@@ -503,7 +503,10 @@ def _explain(reason: str, box: Sequence[float], frame: Frame) -> str:
     if reason == NO_AREA:
         return f"the box {[*box]} has no area in records, whose floats have 32 bits"
     shown = ", ".join(f"{value:g}" for value in box)
-    return f"the box [{shown}] is not inside the image of {frame.width:g} x {frame.height:g}"
+    text = f"the box [{shown}] is not inside the image of {frame.width:g} x {frame.height:g}"
+    if min(box) >= 0 and box[3] <= frame.width and box[2] <= frame.height:
+        text += ", and would be if x and y were swapped"
+    return text
 
 
 KIND = BoxesKind()
