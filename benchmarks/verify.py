@@ -24,7 +24,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from darkroom.audit.verify import verify
 from darkroom.dataset import example
 from darkroom.dataset.checksums import sum_bytes
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
@@ -32,6 +31,7 @@ from darkroom.dataset.index import index_schema
 from darkroom.dataset.layout import Folders, index_file, shard_file, split_folder
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import RecordWriter
+from darkroom.proof.verify import verify
 
 _SHARDS = 8
 _BLOCK_BYTES = 1 << 20

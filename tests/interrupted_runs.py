@@ -184,7 +184,7 @@ def leave_job(argv: list[str], counter: Counter) -> int:
         counter: Counts them.
     """
     import darkroom
-    from darkroom.conversion import job
+    from darkroom.conversion.beam import run
     from darkroom.conversion.beam.runners import LOCAL_RUNNER
     from darkroom.options.conversion import ConversionOptions
 
@@ -192,13 +192,13 @@ def leave_job(argv: list[str], counter: Counter) -> int:
         pass
 
     jobs: list[Any] = []
-    run_job = job.run_job
+    run_job = run.run_job
 
     def submit(write: Any, *_: object) -> None:
         jobs.append(write)
         raise InterruptedClientError
 
-    job.run_job = submit  # type: ignore[assignment]
+    run.run_job = submit  # type: ignore[assignment]
     source, output, options = argv
     # With a runner elsewhere, the job takes its list along.
     elsewhere = ConversionOptions(beam_options={"job_endpoint": "embed"})

@@ -19,7 +19,7 @@ from darkroom.components.image_validator.executor import (
     write_verdict,
 )
 from darkroom.dataset.layout import REJECTS_FILE
-from darkroom.manifest.table import read_manifest
+from darkroom.dataset.manifest import read_manifest
 from darkroom.options.diff import DiffOptions
 from darkroom.validation.diff import CHANGES, compare_datasets, find_files
 from darkroom.validation.judge import JudgedFiles

@@ -22,10 +22,10 @@ from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.manifest import read_manifest
 from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
-from darkroom.manifest.table import read_manifest
 from darkroom.options.conversion import RecordOptions
 
 MANIFEST_KEY = "manifest"

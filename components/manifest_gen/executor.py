@@ -17,9 +17,9 @@ from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
-from darkroom.manifest.table import Manifest
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
 from darkroom.options.manifest import ManifestOptions

@@ -23,7 +23,6 @@ from darkroom.version import __version__
 if TYPE_CHECKING:
     from darkroom.audit.contact_sheet import inspect
     from darkroom.audit.duplicates import Duplicates, find_duplicates
-    from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
         ModelPage,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from darkroom.evaluation.predict import Predictions, predict
     from darkroom.evaluation.report.result import Evaluation
     from darkroom.input.loading import load
+    from darkroom.proof.verify import VerificationResult, verify
     from darkroom.training.formats.portable import ExportResult, export
     from darkroom.training.result import TrainingResult
     from darkroom.training.train import train
@@ -94,7 +94,7 @@ _HOMES = {
     "ValidationReport": "darkroom.components.artifacts",
     "TrainingResult": "darkroom.training.result",
     "ValidationResult": "darkroom.validation.validate",
-    "VerificationResult": "darkroom.audit.verify",
+    "VerificationResult": "darkroom.proof.verify",
     "convert": "darkroom.conversion.convert",
     "describe": "darkroom.conversion.describe",
     "diff": "darkroom.validation.diff",
@@ -107,7 +107,7 @@ _HOMES = {
     "predict": "darkroom.evaluation.predict",
     "train": "darkroom.training.train",
     "validate": "darkroom.validation.validate",
-    "verify": "darkroom.audit.verify",
+    "verify": "darkroom.proof.verify",
 }
 
 

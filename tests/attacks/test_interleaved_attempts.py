@@ -18,7 +18,7 @@ from tests.remote.conftest import hurry, s3, s3_server  # noqa: F401  fixtures
 
 import darkroom
 from darkroom import storage
-from darkroom.conversion import job
+from darkroom.conversion.beam import run
 from darkroom.conversion.shards.shard import write_shard
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError
@@ -60,7 +60,7 @@ def begin_job(patch: pytest.MonkeyPatch, source: str, output: str) -> Callable[[
         raise InterruptedClientError
 
     with patch.context() as inner:
-        inner.setattr(job, "run_job", submit)
+        inner.setattr(run, "run_job", submit)
         with pytest.raises(InterruptedClientError):
             darkroom.convert(source, output, **_FIRST, **_ELSEWHERE)
     return lambda: run_here(jobs[0])
@@ -98,7 +98,7 @@ class Trial:
         self._patch, self._folder, self._number = patch, folder, 0
         self._is_plain = is_plain
         self.source = write_table(folder)
-        patch.setattr(job, "run_job", run_here)
+        patch.setattr(run, "run_job", run_here)
         whole = darkroom.convert(self.source, f"{folder}/whole", **_FIRST, **_ELSEWHERE)
         self._first = whole.fingerprint
         actor = Actor(begin_job(patch, self.source, f"{folder}/counted"))

@@ -15,11 +15,11 @@ import pytest
 from tests.pictures import encode, make_noise
 
 from darkroom import storage
-from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 from darkroom.conversion.output.exchange import exchange
 from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError
+from darkroom.proof.verify import verify
 from darkroom.storage.locks import FolderLock
 
 # Every way in which a reader looks at files.

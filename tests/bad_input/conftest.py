@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from darkroom.conversion.convert import convert
+from darkroom.dataset.manifest import Manifest, ManifestRow, read_manifest_rows
 from darkroom.dataset.rejects import HINTS, Reject, read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DarkroomError
-from darkroom.manifest.table import Manifest, ManifestRow, read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import ManifestOptions

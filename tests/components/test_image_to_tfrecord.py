@@ -10,7 +10,6 @@ import pytest
 
 from darkroom import storage
 from darkroom.audit.duplicates import find_duplicates
-from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
 from darkroom.components.manifest_gen.executor import Executor as ManifestExecutor
@@ -26,6 +25,7 @@ from darkroom.features.networks.network import Network
 from darkroom.features.table import find_features_file, read_features
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.proof.verify import verify
 from darkroom.validation.validate import validate
 
 from ..trees import read_files

@@ -14,8 +14,8 @@ from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.file_state import SOURCE, accept
 from darkroom.components.manifest_gen.executor import Executor
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.manifest import read_manifest
 from darkroom.errors import DataError, StorageError
-from darkroom.manifest.table import read_manifest
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.tfx

@@ -12,7 +12,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion import job
+from darkroom.conversion.beam import run
 from darkroom.conversion.output.attempts import Record
 from darkroom.conversion.shards.shard import write_shard
 from darkroom.conversion.shards.writing import WriteJob
@@ -39,7 +39,7 @@ def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **opti
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "run_job", write_one)
+        patch.setattr(run, "run_job", write_one)
         with pytest.raises(KeyboardInterrupt):
             darkroom.convert(source, output, num_shards=3, columns=COLUMNS, **options)
 
@@ -75,6 +75,6 @@ def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
         shutil.move(f"{tmp_path}/out/.attempt", tmp_path / "taken")
         write_shard(write.tasks[0], None, KeptTables())
 
-    monkeypatch.setattr(job, "run_job", lose_output)
+    monkeypatch.setattr(run, "run_job", lose_output)
     with pytest.raises(OutputError, match=f"ends, because a later run has taken {tmp_path}/out"):
         darkroom.convert(source, tmp_path / "out", columns=COLUMNS)

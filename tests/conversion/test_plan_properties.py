@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from darkroom.conversion.leaves import cut_leaves
 from darkroom.conversion.plan import plan_shards
 from darkroom.dataset.layout import index_file, shard_file
+from darkroom.dataset.manifest import MANIFEST_FILE, Manifest, ManifestRow, read_manifest_rows
 from darkroom.dataset.splits import SPLITS
-from darkroom.manifest.table import MANIFEST_FILE, Manifest, ManifestRow, read_manifest_rows
 from darkroom.options.conversion import RecordOptions
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ import pytest
 from darkroom import storage
 from darkroom.conversion.shards import encode
 from darkroom.conversion.shards.encode import ImageReaders, cut_batches
+from darkroom.dataset.manifest import ManifestRow
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
-from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.targets.kind import find_kind
 

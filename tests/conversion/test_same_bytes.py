@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums
 from darkroom.options.conversion import ConversionOptions
+from darkroom.proof.verify import verify
 
 pytestmark = pytest.mark.usefixtures("decoder_process")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.audit.verify import verify
 from darkroom.dataset.commit import Dataset, Shard, Split, format_dataset, read_dataset
 from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError
+from darkroom.proof.verify import verify
 
 _SHARD = Shard("Split-train/data_tfrecord-00000-of-00001", 2, 9, "0" * 64)
 _WHOLE = Dataset(

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.dataset.keys import make_key
+from darkroom.dataset.manifest import read_manifest
 from darkroom.dataset.schema import Schema
 from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.errors import DataError
 from darkroom.manifest.fingerprint import fingerprint_source
-from darkroom.manifest.table import read_manifest
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress

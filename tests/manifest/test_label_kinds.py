@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from darkroom.dataset.manifest import Manifest
 from darkroom.errors import DataError
 from darkroom.manifest.label_kinds import check_label_kind
-from darkroom.manifest.table import Manifest
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 

@@ -12,7 +12,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 from darkroom.manifest import rows as parsers
 from darkroom.manifest.rows import parse_rows
-from darkroom.manifest.sources import BadRow, Row
+from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow

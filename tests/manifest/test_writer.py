@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from darkroom import storage
 from darkroom.dataset.keys import make_key, make_order_hash
+from darkroom.dataset.manifest import (
+    MAX_ROW_GROUP_ROWS,
+    read_manifest,
+    read_manifest_rows,
+)
 from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest.fingerprint import fingerprint_source
-from darkroom.manifest.table import (
-    MAX_ROW_GROUP_ROWS,
-    read_manifest,
-    read_manifest_rows,
-)
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress

@@ -13,7 +13,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.conversion import job
+from darkroom.conversion.beam import run
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.shards.shard import write_shard
 from darkroom.conversion.shards.writing import WriteJob
@@ -72,7 +72,7 @@ def _interrupt(
     # The job reads the manifest where the client's runner has it.
     options = {**TABLE, "runner": "PrismRunner", **options}
     with monkeypatch.context() as patch:
-        patch.setattr(job, "run_job", run_job)
+        patch.setattr(run, "run_job", run_job)
         with pytest.raises(KeyboardInterrupt):
             darkroom.convert(source, OUTPUT, **options)
     return lambda: _write(begun[0])

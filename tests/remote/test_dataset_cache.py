@@ -11,12 +11,12 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.audit.verify import verify
 from darkroom.data import cache
 from darkroom.data.cache import stage_dataset
 from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
+from darkroom.proof.verify import verify
 from darkroom.storage import copies
 from darkroom.storage.user_cache import find_cache
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
+from darkroom.dataset.manifest import read_manifest_rows
 from darkroom.manifest import chunks
 from darkroom.manifest.chunks import list_states
 from darkroom.manifest.fingerprint import read_source_state
-from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 

@@ -14,12 +14,12 @@ from PIL import Image
 
 from darkroom.audit.contact_sheet import Inspection
 from darkroom.audit.duplicates import Duplicates
-from darkroom.audit.findings import EXTRA, FileFinding
-from darkroom.audit.verify import VerificationResult
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.input.loading import LoadedSplits
+from darkroom.proof.findings import EXTRA, FileFinding
+from darkroom.proof.verify import VerificationResult
 from darkroom.runtime.markup import element
 from darkroom.runtime.result import Fact, Outcome, format_rows
 from darkroom.runtime.table import Drawn, Table, make_bar

@@ -17,9 +17,9 @@ import darkroom
 from darkroom.conversion.shards.encode import encode_rows
 from darkroom.dataset.commit import Dataset, Target
 from darkroom.dataset.index import COLUMNS, IndexWriter, read_index
+from darkroom.dataset.manifest import ManifestRow
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.images.prepare import PreparedImage
-from darkroom.manifest.table import ManifestRow
 from darkroom.options.diff import DiffOptions
 from darkroom.targets.kind import find_kind
 from darkroom.validation.diff import LEFT_OUT, compare_datasets

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.manifest import Manifest, read_manifest, write_manifest_info
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.table import Manifest, read_manifest, write_manifest_info
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.targets.checks import list_all_checks
 from darkroom.validation.checks import COMMON_CHECKS, Check

@@ -25,6 +25,7 @@ from darkroom.dataset.index import (
     read_source_fingerprint,
 )
 from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_files, check_index_files
 from darkroom.dataset.pointer import find_data
@@ -34,7 +35,6 @@ from darkroom.errors import DataError, RejectError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.base import Base
-from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import RecordOptions, UpdateOptions
 from darkroom.options.image import NEVER_COPIES, ImageOptions
 from darkroom.options.manifest import ManifestOptions

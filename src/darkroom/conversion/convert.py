@@ -18,14 +18,14 @@ from darkroom.dataset.checksums import list_sidecars
 from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
+from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.manifest.label_map import resolve
-from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
-from darkroom.runtime import progress
+from darkroom.runtime import by_name, progress
 from darkroom.runtime.process import report_interrupts
 
 
@@ -119,9 +119,7 @@ def convert(
         had = FEATURES_FILE in list_sidecars(find_data(folder))
         if made.embed:
             # A step of its own: only who asks for features loads what computes them.
-            from darkroom.conversion.embed import follow_with_features
-
-            steps.enter_context(follow_with_features(job))
+            steps.enter_context(by_name.find("follow_with_features")(job))
         result = _start(
             replace(job, runner=name, beam_options=made.beam_options), project, region, made.wait
         )
@@ -167,6 +165,5 @@ def _start(
     """Runs a job in this process, by a runner of Beam, or as a Dataflow job."""
     if job.runner != DATAFLOW_RUNNER:
         return job.run()
-    from darkroom.conversion.beam.dataflow import DataflowJob
-
-    return job.submit(DataflowJob(job.output_dir, project, region, job.beam_options), wait)
+    dataflow = by_name.find("DataflowJob")(job.output_dir, project, region, job.beam_options)
+    return job.submit(dataflow, wait)

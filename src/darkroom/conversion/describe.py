@@ -32,12 +32,12 @@ from darkroom.dataset.opening import (
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.errors import ChangedError, OutputError, StorageError, UsageError
-from darkroom.options.sidecars import check_readers
+from darkroom.options.sidecars import READERS, check_readers
 from darkroom.runtime import progress
 from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.sidecars.described import Described
-from darkroom.sidecars.readers import FORMS, build_sidecars, list_sidecars, write_sidecars
+from darkroom.sidecars.readers import build_sidecars, list_sidecars, write_sidecars
 from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
 
@@ -103,7 +103,7 @@ def describe(
     """
     names, place = check_readers(readers), find_named(directory)
     if not names:
-        raise UsageError("No reader was named.", f"Known: {', '.join(FORMS)}.")
+        raise UsageError("No reader was named.", f"Known: {', '.join(READERS)}.")
     target = None if output is None else storage.absolute(output)
     if target is not None:
         check_outside(place, target, "The description")

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.base import find_base, find_known, open_base, open_old_dataset
-from darkroom.conversion.beam.job_server import check_job_server
-from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
@@ -24,6 +22,7 @@ from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.example import IMAGE_ENCODED
 from darkroom.dataset.index import find_index_files, read_code, read_index_batches
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.manifest import MANIFEST_FILE, Manifest, read_manifest_rows
 from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
@@ -36,6 +35,7 @@ from darkroom.dataset.rejects import (
     format_hint,
     read_rejects,
 )
+from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import (
     PROBED_IMAGES,
@@ -44,13 +44,11 @@ from darkroom.images.access import (
     is_readable_now,
 )
 from darkroom.manifest import writer
-from darkroom.manifest.sources import AnySource
-from darkroom.manifest.table import MANIFEST_FILE, Manifest, read_manifest_rows
 from darkroom.options.conversion import RecordOptions, UpdateOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
-from darkroom.runtime import progress
+from darkroom.runtime import by_name, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
@@ -112,7 +110,7 @@ class ConversionJob:
         """Converts and waits for the end."""
         if not self._runs_here:
             # Reports a wrong one before any work.
-            check_job_server(build_options(self.runner, self.beam_options))
+            by_name.find("check_job_server")(build_options(self.runner, self.beam_options))
         others: AbstractContextManager[WriterProcesses | None]
         others = WriterProcesses() if self._runs_here else nullcontext()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, others as processes:
@@ -262,7 +260,7 @@ class ConversionJob:
         with progress.step("Converting"):
             try:
                 job = replace(job, processes=processes)
-                run_job(job, self.runner, self.beam_options, attempt.record.job)
+                by_name.find("run_job")(job, self.runner, self.beam_options, attempt.record.job)
             except Exception as error:
                 # Where another run has replaced the dataset that images come from, that is why:
                 # this raises an error that says so.

@@ -23,14 +23,7 @@ from darkroom.conversion.shards.shard import ShardRange, ShardTask
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.dataset.commit import Shard, Split, read_dataset
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.opening import find_damaged
-from darkroom.dataset.read_as import explain_reading
-from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
-from darkroom.dataset.splits import TRAIN
-from darkroom.errors import DataError
-from darkroom.images.access import PROBED_IMAGES
-from darkroom.images.prepare import MAX_IMAGE_BYTES
-from darkroom.manifest.table import (
+from darkroom.dataset.manifest import (
     MANIFEST_FILE,
     Manifest,
     list_optional_columns,
@@ -40,6 +33,13 @@ from darkroom.manifest.table import (
     read_manifest_rows,
     read_old_places,
 )
+from darkroom.dataset.opening import find_damaged
+from darkroom.dataset.read_as import explain_reading
+from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.dataset.splits import TRAIN
+from darkroom.errors import DataError
+from darkroom.images.access import PROBED_IMAGES
+from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 from darkroom.runtime import progress

@@ -17,12 +17,12 @@ from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, list_read_as
 from darkroom.dataset.rejects import count_rejected_objects, count_rejects
 from darkroom.errors import DataError
 from darkroom.images.strip import show_records
-from darkroom.manifest.table import Manifest
 from darkroom.runtime.class_table import (
     describe_classes,
     format_missing_classes,

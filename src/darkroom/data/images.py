@@ -6,13 +6,13 @@ import os
 import tempfile
 
 from darkroom.data.splits import ImageSplit
+from darkroom.dataset.manifest import Manifest, read_manifest_rows
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources import AnySource
-from darkroom.manifest.table import read_manifest_rows
-from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.runtime import by_name
 from darkroom.targets.kind import find_kind
 
 
@@ -40,7 +40,7 @@ def list_images(
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
     name = place.rstrip("/").rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        manifest = write_manifest(source, folder, folder, options)
+        manifest: Manifest = by_name.find("write_manifest")(source, folder, folder, options)
         if not manifest.has_images or not manifest.has_labels:
             missing = "labels" if manifest.has_images else "images"
             raise DataError(

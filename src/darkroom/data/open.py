@@ -21,9 +21,9 @@ from darkroom.data.splits import (
 from darkroom.dataset.commit import find_dataset, read_output
 from darkroom.dataset.layout import DATASET_FILE, is_reserved, split_folder
 from darkroom.dataset.named import find_named, split_name
+from darkroom.dataset.sources import AnySource, find_sources
 from darkroom.dataset.splits import EVAL
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources import AnySource, find_sources
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.locks import LOCK_FILE
 

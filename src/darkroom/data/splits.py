@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
 
 from darkroom import storage
-from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
 from darkroom.dataset.commit import Dataset, Shard, Target
 from darkroom.dataset.index import check_index_rows
@@ -22,6 +21,7 @@ from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
 from darkroom.dataset.opening import check_files, check_unchanged
 from darkroom.errors import DataError, UsageError
 from darkroom.options.image import RAW_ENCODING
+from darkroom.proof.verify import check_hashes
 from darkroom.targets.kind import find_kind
 from darkroom.targets.learned import Learned
 

@@ -19,9 +19,9 @@ from darkroom.dataset.example import encode_example
 from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.evaluation.scores.serving import find_model, load_model
 from darkroom.images.decoders import ImagePreparer
+from darkroom.images.endings import IMAGE_ENDINGS
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.input.loading import load_tensorflow
-from darkroom.manifest.sources.listing import IMAGE_ENDINGS
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores

@@ -16,11 +16,11 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.data.images import list_images
 from darkroom.data.splits import ImageSplit, describe_target
+from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage, spread
 from darkroom.input.undecodable import find_undecodable
-from darkroom.manifest.sources import AnySource
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS

@@ -16,10 +16,10 @@ from darkroom.data.open import find_roots, open_data
 from darkroom.data.splits import fetch_records
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import read_unchanged
+from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
 from darkroom.images.strip import show_records
-from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import as_size, check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions

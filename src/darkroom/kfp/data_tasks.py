@@ -14,8 +14,6 @@ from typing import Any
 from darkroom import storage
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.duplicates import find_duplicates as list_duplicates
-from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
-from darkroom.audit.verify import verify
 from darkroom.conversion.base import find_base
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
@@ -31,6 +29,8 @@ from darkroom.kfp.interfaces import DIRECT
 from darkroom.kfp.places import name_place, name_uris
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
+from darkroom.proof.findings import HINTS, UNREADABLE, format_findings
+from darkroom.proof.verify import verify
 from darkroom.runtime import progress
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.diff import CHANGES, diff

@@ -17,6 +17,7 @@ import msgspec
 
 from darkroom import storage
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.sources import AnySource
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
@@ -25,7 +26,7 @@ from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import parse_parts
-from darkroom.manifest.sources import AnySource, Source
+from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
 

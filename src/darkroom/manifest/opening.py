@@ -9,20 +9,23 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Kind
+from darkroom.dataset.sources import SPAN_MARK, AnySource, find_sources, is_dataframe
 from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
+from darkroom.images.endings import find_ending
 from darkroom.manifest.formats import find_form, list_formats, load_format
-from darkroom.manifest.formats.form import Form, load_reader
-from darkroom.manifest.sources import SPAN_MARK, AnySource, Source, find_sources
-from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.formats.form import Form
+from darkroom.manifest.sources.base import Source
+from darkroom.manifest.sources.dataframe import DataFrameSource
 from darkroom.manifest.sources.evidence import read_evidence
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.layouts import doubt_splits
 from darkroom.manifest.sources.listing import Listing
-from darkroom.manifest.sources.lists import LIST_ENDINGS, find_ending, open_list
+from darkroom.manifest.sources.lists import LIST_ENDINGS, open_list
 from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.runtime import by_name
 from darkroom.storage.uris import relative_identity
 
 
@@ -134,7 +137,7 @@ def _open(path: str, options: ManifestOptions) -> list[Source]:
         return _open_folder(Listing(path), options)
     form = _find_form(path, ending, options)
     if form and form.of_file:
-        return [load_reader(form.of_file)(path, options)]
+        return [by_name.load(form.of_file)(path, options)]
     if form and options.format != AUTO_FORMAT:
         raise UsageError(
             f"{path} is a file, and a source of the format {options.format} is a folder.",
@@ -186,7 +189,7 @@ def _open_annotations(
 ) -> list[Source]:
     """Opens the annotations of a folder."""
     if form.of_folder:
-        return [load_reader(form.of_folder)(listing, options)]
+        return [by_name.load(form.of_folder)(listing, options)]
     if not files:
         raise DataError(
             f"Nothing below {listing.path} is {form.title}.",
@@ -195,7 +198,7 @@ def _open_annotations(
     listing.taken.update(files)
     roots = list_roots(listing.path, options)
     paths = [check_found(listing.join(file), roots) for file in files]
-    reader = load_reader(form.of_file)
+    reader = by_name.load(form.of_file)
     found: list[Source] = [reader(path, options, listing) for path in paths]
     if len(found) > 1:
         # Two files may have images of one name.

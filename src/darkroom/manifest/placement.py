@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom.dataset.keys import make_order_hash
+from darkroom.dataset.manifest import MAX_ROW_GROUP_ROWS
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import FOLD, SPLITS, TRAIN, assign_split
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.base import Base
 from darkroom.manifest.groups import Array, deal_units, join_groups
-from darkroom.manifest.table import MAX_ROW_GROUP_ROWS
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, suggest

@@ -18,6 +18,12 @@ from darkroom import storage
 from darkroom.dataset.commit import Target
 from darkroom.dataset.labels import is_pointed
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.manifest import (
+    MANIFEST_FILE,
+    MAX_ROW_GROUP_ROWS,
+    Manifest,
+    write_manifest_info,
+)
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
@@ -30,6 +36,7 @@ from darkroom.dataset.rejects import (
 )
 from darkroom.dataset.schema import Kind as ColumnKind
 from darkroom.dataset.schema import find_boxes
+from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
@@ -45,17 +52,11 @@ from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.source_ids import select_source_id
-from darkroom.manifest.sources import AnySource, Source
+from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.headers import OTHER_BOXES
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
-from darkroom.manifest.table import (
-    MANIFEST_FILE,
-    MAX_ROW_GROUP_ROWS,
-    Manifest,
-    write_manifest_info,
-)
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
 from darkroom.runtime import progress

@@ -1,42 +1,35 @@
-"""All forms of sidecars, by the name of their reader."""
+"""The forms of sidecars, found by the names of their readers, as `options.sidecars` has them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from importlib import import_module
+from typing import Protocol, cast
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.options.sidecars import check_readers
-from darkroom.sidecars import croissant, dali, huggingface, object_detection, tfds
 from darkroom.sidecars.described import Described
 
 
-class Form(NamedTuple):
-    """The sidecars of a reader.
+class Form(Protocol):
+    """The sidecars of a reader, which are in the module of its name."""
 
-    Attributes:
-        list_files: Returns their paths below the dataset, of the paths of its shards.
-        build: Returns their contents by path.
-    """
+    def list_files(self, shards: Sequence[str]) -> list[str]:
+        """Returns their paths below the dataset, of the paths of its shards."""
 
-    list_files: Callable[[Sequence[str]], list[str]]
-    build: Callable[[Described], dict[str, bytes]]
+    def build(self, described: Described) -> dict[str, bytes]:
+        """Returns their contents by path."""
 
 
-FORMS: Mapping[str, Form] = {
-    "tfds": Form(tfds.list_files, tfds.build),
-    "dali": Form(dali.list_files, dali.build),
-    "object_detection": Form(object_detection.list_files, object_detection.build),
-    "croissant": Form(croissant.list_files, croissant.build),
-    "huggingface": Form(huggingface.list_files, huggingface.build),
-}
+def _load_form(name: str) -> Form:
+    return cast("Form", import_module(f"darkroom.sidecars.{name}"))
 
 
 def list_sidecars(readers: Iterable[str], shards: Sequence[str]) -> list[str]:
     """Returns the paths, below a dataset, of all sidecars that readers may get."""
-    return [file for name in readers for file in FORMS[name].list_files(shards)]
+    return [file for name in readers for file in _load_form(name).list_files(shards)]
 
 
 def build_sidecars(readers: Sequence[str], described: Described) -> dict[str, bytes]:
@@ -49,7 +42,8 @@ def build_sidecars(readers: Sequence[str], described: Described) -> dict[str, by
     """
     shards = described.dataset.shards
     check_readers(readers, compressed=any(each.file.endswith(GZIP_SUFFIX) for each in shards))
-    return {path: data for name in readers for path, data in FORMS[name].build(described).items()}
+    forms = map(_load_form, readers)
+    return {path: data for form in forms for path, data in form.build(described).items()}
 
 
 def write_sidecars(

@@ -15,7 +15,7 @@ from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
-from darkroom.validation.gallery.predictions import open_predictions
+from darkroom.validation.gallery.predictions import find_predictions
 from darkroom.validation.gallery.serve import GalleryServer
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import GALLERY_FILE
@@ -91,7 +91,7 @@ def write_gallery(
     path = storage.absolute(output)
     ledger.check_output_file(path, overwrite=overwrite)
     if predictions is not None:
-        open_predictions(predictions)  # The checks take a while.
+        find_predictions(predictions)  # The checks take a while.
     result = validate(directory)
     check_outside(result.directory, path, "The gallery")
     with progress.step("Gallery"):
@@ -120,7 +120,7 @@ def open_gallery(
         OSError: Something cannot be read, or no port can be opened.
     """
     if predictions is not None:
-        open_predictions(predictions)
+        find_predictions(predictions)
     result = validate(directory)
     server = GalleryServer(read_dataset(result.directory).fingerprint)
     with progress.step("Gallery"):

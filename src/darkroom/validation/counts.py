@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import duckdb
 
 from darkroom.dataset.commit import Dataset
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.splits import SPLITS
-from darkroom.manifest.table import Manifest
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetCounts, Histogram

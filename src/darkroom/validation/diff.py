@@ -18,10 +18,10 @@ from darkroom.dataset.commit import Dataset, read_dataset
 from darkroom.dataset.index import COLUMNS, IMAGE_COLUMNS, check_index_rows
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import REJECTS_FILE, Folders
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.pointer import find_data
-from darkroom.manifest.table import Manifest
 from darkroom.options.diff import DiffOptions
 from darkroom.options.fields import merge_options
 from darkroom.options.validation import INFO, OFF

@@ -20,9 +20,9 @@ from darkroom.dataset.index_queries import (
     create_index_view,
     match_decoded_copies,
 )
+from darkroom.dataset.manifest import MANIFEST_FILE, Manifest, read_manifest
 from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.dataset.rejects import OBJECT_STAGE
-from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, name_damage, open_database
 from darkroom.targets.kind import Kind, find_kind
@@ -69,13 +69,13 @@ class JudgedFiles:
     records: Records | None = None
     uses_cache: bool = False
 
-    def read_source(self) -> table.Manifest | Dataset:
+    def read_source(self) -> Manifest | Dataset:
         """Returns the facts of the manifest, or the commit."""
-        return table.read_manifest(self.source) if isinstance(self.source, str) else self.source
+        return read_manifest(self.source) if isinstance(self.source, str) else self.source
 
-    def find_read_as(self, source: table.Manifest | Dataset) -> ReadAs | None:
+    def find_read_as(self, source: Manifest | Dataset) -> ReadAs | None:
         """Returns how the source of these facts was read; None where nobody knows."""
-        if isinstance(source, table.Manifest):
+        if isinstance(source, Manifest):
             return source.read_as
         return read_read_as(self.records.examples) if self.records else None
 
@@ -132,7 +132,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             num_unlike=count_unlike(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
-            excluded=source.excluded if isinstance(source, table.Manifest) else 0,
+            excluded=source.excluded if isinstance(source, Manifest) else 0,
             ignored=count_ignored(connection),
             has_features=features is not None,
             num_kept=len(features.rows) if features is not None and features.is_kept else 0,
@@ -184,7 +184,7 @@ def _create_manifest(
     """Makes the view `manifest`, which has labels where the index has the same ones."""
     has_labels = kind.listed is None
     columns = {n: c for n, c in _MANIFEST_COLUMNS.items() if has_labels or n != "label"}
-    paths = [storage.join(folder, table.MANIFEST_FILE)]
+    paths = [storage.join(folder, MANIFEST_FILE)]
     create_view(connection, "manifest", paths, scratch, columns)
     if not has_labels:
         connection.execute(_WITHOUT_LABELS)

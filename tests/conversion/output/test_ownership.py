@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.audit.verify import verify
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.conversion.job import ConversionJob
@@ -23,6 +22,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
 from darkroom.options.conversion import ConversionOptions
+from darkroom.proof.verify import verify
 
 pytestmark = pytest.mark.heavy
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 from darkroom.manifest.formats import list_formats, load_format
-from darkroom.manifest.formats.form import load_reader
 from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.runtime import by_name
 
 KNOWS = """
 import sys
@@ -23,7 +23,7 @@ def test_each_name_has_a_format_whose_readers_exist():
             form = load_format(name)
             places = [*filter(None, (form.of_file, form.of_folder))]
             assert places
-            assert all(map(callable, map(load_reader, places)))
+            assert all(map(callable, map(by_name.load, places)))
     assert len({form.title for form in list_formats()}) == len(FORMATS) - 1
 
 

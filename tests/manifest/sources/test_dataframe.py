@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from darkroom.dataset.schema import Columns, Kind, Schema
+from darkroom.dataset.sources import is_dataframe
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Row
-from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.dataframe import DataFrameSource
 
 pd = pytest.importorskip("pandas")
 

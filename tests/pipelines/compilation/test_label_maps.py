@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from darkroom.dataset.manifest import read_manifest
 from darkroom.errors import UsageError
-from darkroom.manifest.table import read_manifest
 from darkroom.pipelines.config import PipelineConfig, make_config
 
 from ..compiled import compile_pipeline

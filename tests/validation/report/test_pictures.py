@@ -10,9 +10,9 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError, TransientStorageError
+from darkroom.images import source_images as sources
+from darkroom.images.source_images import SourceImages
 from darkroom.options.conversion import ConversionOptions
-from darkroom.validation.report import sources
-from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.write import write_report
 
 from ...image_set import ImageSet

@@ -7,6 +7,7 @@ import pytest
 
 from darkroom.errors import OutputError
 from darkroom.images.shapes import make_picture
+from darkroom.images.source_images import SourceImages
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
@@ -19,7 +20,6 @@ from darkroom.validation.report.dataset_report import (
 )
 from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.page import make_report_page
-from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.write import write_report
 from darkroom.validation.validate import ValidationResult
 

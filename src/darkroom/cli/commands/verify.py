@@ -26,9 +26,9 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
-    from darkroom.audit.verify import verify
     from darkroom.errors import StorageError
+    from darkroom.proof.findings import HINTS, UNREADABLE, format_findings
+    from darkroom.proof.verify import verify
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):

@@ -23,11 +23,11 @@ from darkroom.dataset.checksums import FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
+from darkroom.dataset.manifest import Manifest, read_manifest
 from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.pointer import format_pointer
 from darkroom.dataset.schema import Kind
 from darkroom.errors import ChangedError, DataError, OutputError, StorageError
-from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.sidecars.described import Described

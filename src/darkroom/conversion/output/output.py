@@ -27,11 +27,11 @@ from darkroom.dataset.checksums import list_sidecars as list_written_sidecars
 from darkroom.dataset.commit import Dataset, read_dataset, read_output
 from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.opening import check_files, check_listed
 from darkroom.dataset.pointer import data_folder, find_data
+from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.manifest.sources import AnySource
-from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import RecordOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, list_first

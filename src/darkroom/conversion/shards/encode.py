@@ -19,6 +19,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
+from darkroom.dataset.manifest import ManifestRow
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import CONVERT_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.dataset.tfrecord import frame_record
@@ -28,7 +29,6 @@ from darkroom.images.decoders import ImagePreparer
 from darkroom.images.memory import BUDGET, Budget, count_images_at_once
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
 from darkroom.images.sandbox import DecoderProcessError
-from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
 from darkroom.targets.geometry import Placement

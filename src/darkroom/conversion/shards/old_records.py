@@ -25,10 +25,10 @@ from darkroom.dataset.example import (
 )
 from darkroom.dataset.index import IMAGE_COLUMNS, index_schema, read_index_batches
 from darkroom.dataset.layout import Folders, index_file, shard_file
+from darkroom.dataset.manifest import ManifestRow, flatten_old, list_rows, list_values
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage
-from darkroom.manifest.table import ManifestRow, flatten_old, list_rows, list_values
 from darkroom.runtime import progress
 from darkroom.storage.parquet import BATCH_ROWS, KeptTables
 from darkroom.targets.kind import Kind

@@ -33,10 +33,10 @@ from darkroom.dataset.checksums import FileSum
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
+from darkroom.dataset.manifest import list_rows, list_values, read_manifest_tables
 from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
-from darkroom.manifest.table import list_rows, list_values, read_manifest_tables
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
 from darkroom.storage.parquet import KeptTables

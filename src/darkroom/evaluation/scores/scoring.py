@@ -11,11 +11,11 @@ import numpy as np
 from darkroom.dataset import example
 from darkroom.evaluation.scores.serving import ServedModel
 from darkroom.images.pixels import encode_stored
+from darkroom.images.source_images import SourceImages
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
 from darkroom.targets.learned import Learned
 from darkroom.targets.scoring import Floats, match_names
-from darkroom.validation.report.sources import SourceImages
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
@@ -19,9 +18,9 @@ class Form(NamedTuple):
         advice: What to do where it is not read; `{path}` is the path of the source.
         find: Returns the files of a folder by which it is known. Without it, they are those that
             `is_it` tells.
-        of_file: Where the reader of a file is, as `module:name`: it takes the path, the options,
-            and what is below the folder that the user named, if it is not the file. Empty for a
-            form that is not read, or not by single files.
+        of_file: Where the reader of a file is, as `package.module:name`: it takes the path, the
+            options, and what is below the folder that the user named, if it is not the file. Empty
+            for a form that is not read, or not by single files.
         of_folder: Likewise for a folder whose files belong together: it takes what is below it, and
             the options. Without it, each file that was found has a reader.
     """
@@ -44,10 +43,3 @@ class Form(NamedTuple):
             OSError: One cannot be read.
         """
         return [*(self.find(listing) if self.find else listing.find(self.is_it))]
-
-
-def load_reader(place: str) -> Callable[..., Any]:
-    """Returns the reader at a place, as `Form` has it: only what is opened is loaded."""
-    module, _, name = place.partition(":")
-    reader: Callable[..., Any] = getattr(import_module(f"darkroom.manifest.{module}"), name)
-    return reader

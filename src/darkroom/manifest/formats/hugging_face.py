@@ -39,5 +39,8 @@ def open_metadata(path: str, options: ManifestOptions, _: Listing | None = None)
 
 
 FORMAT = Form(
-    "a list of Hugging Face", is_never, find=_find, of_file="formats.hugging_face:open_metadata"
+    "a list of Hugging Face",
+    is_never,
+    find=_find,
+    of_file=f"{__name__}:open_metadata",
 )

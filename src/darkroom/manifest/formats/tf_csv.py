@@ -19,5 +19,5 @@ FORMAT = Form(
     "a list with a row for each object",
     is_never,
     find=_find,
-    of_file="formats.object_rows:open_object_rows",
+    of_file="darkroom.manifest.formats.object_rows:open_object_rows",
 )

@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
+from darkroom.dataset.sources import DataFrame
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_cells, list_looked_at
 from darkroom.manifest.sources.objects import as_plain
 from darkroom.manifest.sources.parquet import make_row
 from darkroom.runtime.text import MAX_LISTED_ROWS
-
-
-class DataFrame(Protocol):
-    """The used part of a pandas DataFrame; the name for it where pandas is not installed."""
-
-    @property
-    def columns(self) -> Any:
-        """The names of the columns."""
-
-    @property
-    def dtypes(self) -> Any:
-        """The type of each column by name."""
-
-    @property
-    def index(self) -> Any:
-        """The names of the rows."""
-
-    @property
-    def iloc(self) -> Any:
-        """The cells by their places."""
-
-    def __len__(self) -> int: ...
-
-
-def is_dataframe(source: object) -> TypeGuard[DataFrame]:
-    """Tells whether `source` is a pandas DataFrame."""
-    # Another thread may be loading pandas at this moment.
-    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
-    return frame is not None and isinstance(source, frame)
 
 
 class DataFrameSource(Source):

@@ -13,10 +13,11 @@ from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError, UsageError
+from darkroom.images.endings import IMAGE_ENDINGS
 from darkroom.manifest.formats import find_known
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.layouts import check_parts, check_splits, doubt_labels
-from darkroom.manifest.sources.listing import IMAGE_ENDINGS, Listing
+from darkroom.manifest.sources.listing import Listing
 from darkroom.options.source import (
     JOIN_SUBFOLDERS,
     REJECT_SUBFOLDERS,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
-from darkroom.manifest.sources.listing import IMAGE_ENDINGS
+from darkroom.images.endings import IMAGE_ENDINGS
 from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -10,27 +9,14 @@ from functools import cached_property
 
 from darkroom import storage
 from darkroom.dataset.journal import find_outputs
+from darkroom.images.endings import find_ending, is_image_name
 from darkroom.manifest.sources.evidence import Evidence, read_evidence
 
-# Files with other endings (licences, notes, thumbnail databases) are not rows.
-IMAGE_ENDINGS = frozenset(
-    f".{name}"
-    for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
-)
 # Of files that may have annotations.
 _TEXTS = (".json", ".xml", ".yaml", ".yml", ".txt", ".csv", ".jsonl", ".ndjson")
 # So many files of an ending are looked into, to know whether there are any of a form; and what is
 # known of so many is kept.
 _MOST_FILES, _MOST_KEPT = 64, 512
-
-
-def is_image_name(name: str) -> bool:
-    """Tells whether the name, or the path, of a file has the ending of an image."""
-    return _find_ending(name) in IMAGE_ENDINGS
-
-
-def _find_ending(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
 
 
 class Listing:
@@ -71,7 +57,7 @@ class Listing:
         places: Counter[str] = Counter()
         found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         for file in self.others:
-            ending = _find_ending(file)
+            ending = find_ending(file)
             group = f"{posixpath.dirname(file)}/{ending}"
             found[ending].append((places[group], file))
             places[group] += 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
+from darkroom.images.endings import find_ending
 from darkroom.manifest.formats import name_form
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.csv import CsvSource
@@ -18,11 +18,6 @@ from darkroom.options.manifest import ManifestOptions, parse_source_encoding
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
 LIST_ENDINGS = (".csv", *_JSON_LINES_ENDINGS, ".parquet")
-
-
-def find_ending(path: str) -> str:
-    """Returns the ending of a path, in lower case."""
-    return os.path.splitext(path)[1].lower()
 
 
 def open_list(path: str, options: ManifestOptions) -> Source:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import read_index
-from darkroom.dataset.rejects import Reject
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.sources import find_sources
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
-from darkroom.manifest.sources import Source
-from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.text import format_count, make_visible
+from darkroom.storage.uris import has_scheme, resolve_uri
 from darkroom.validation.gallery.rows import Numbers, Rows
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
-_COLUMNS = {"image_uri": "image", "label": "string_label", "score": "float"}
-_OPTIONS = ManifestOptions(schema=Schema.parse(_COLUMNS))
+_COLUMNS = ("image_uri", "label", "score")
 _HINT = (
     "Predict the files of the dataset by a model of one label an image: darkroom predict MODEL "
     "IMAGES --output FILE."
@@ -82,7 +82,7 @@ def read_predictions(
             "Make it without predictions.",
         )
     labels = dataset.labels
-    lines, faults = _read_lines(open_predictions(path))
+    lines, faults = _read_lines(find_predictions(path))
     uris = pa.array([line.uri for line in lines], pa.string())
     listed = read_index(index_dir, ["uri"])["uri"]
     names = pa.array([line.label for line in lines], pa.string())
@@ -121,31 +121,63 @@ def _find_mistakes(label: Numbers, score: Numbers, rows: Rows, labels: Sequence[
     return ranked
 
 
-def open_predictions(path: str | os.PathLike[str]) -> list[Source]:
-    """Opens a file of predictions, or a pattern of them.
+def find_predictions(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the files of predictions that a path or a pattern names.
 
     Raises:
-        DataError: It lacks a column.
-        OSError: It cannot be read.
+        DataError: No file matches the pattern.
+        OSError: There is none.
     """
-    try:
-        return open_sources(path, _OPTIONS)
-    except DataError as error:
-        raise DataError(error.message, _HINT) from error
+    return find_sources(path)
 
 
-def _read_lines(sources: Sequence[Source]) -> tuple[list[_Line], list[str]]:
+def _read_lines(paths: Sequence[str]) -> tuple[list[_Line], list[str]]:
     """Returns the lines of files, and what is wrong with the damaged ones."""
     lines, faults = [], []
-    for each in parse_rows(sources, _OPTIONS):
-        score = each.extra.get("score")
-        if isinstance(each, Reject):
-            faults.append(f"row {each.row}: {each.detail}")
-        elif score is None or not 0 <= score <= 1:
-            faults.append(f"row {each.row}: the score is {score}")
-        else:
-            lines.append(_Line(each.uri, each.label, score))
+    for path in paths:
+        for row, cells in enumerate(_read_cells(path), start=1):
+            try:
+                lines.append(_parse_line(cells, posixpath.dirname(path)))
+            except (ValueError, TypeError) as error:  # noqa: PERF203  which one it is
+                faults.append(f"row {row}: {error}")
     return lines, faults
+
+
+def _read_cells(path: str) -> Iterator[Mapping[str, Any]]:
+    """Yields the cells of each line by their columns.
+
+    Raises:
+        DataError: It is not such a file, or lacks a column.
+    """
+    try:
+        text = storage.read_bytes(path).decode("utf-8-sig")
+        if path.lower().endswith(".csv"):
+            rows: list[Mapping[str, Any]] = [*csv.DictReader(io.StringIO(text, newline=""))]
+        else:
+            rows = [dict(json.loads(line)) for line in text.splitlines() if line.strip()]
+    except (ValueError, TypeError, csv.Error) as error:
+        raise DataError(f"{path} is neither CSV nor JSON Lines: {error!s:.200}.", _HINT) from error
+    if not rows:
+        raise DataError(f"{path} is empty.", _HINT)
+    if missing := [name for name in _COLUMNS if name not in rows[0]]:
+        raise DataError(f"{path}: Columns {missing} are missing, there are {[*rows[0]]}.", _HINT)
+    yield from rows
+
+
+def _parse_line(cells: Mapping[str, Any], folder: str) -> _Line:
+    """Returns a line; a relative path is below the folder of the file.
+
+    Raises:
+        ValueError: A cell is empty, or the score is not one.
+    """
+    uri, label, score = (cells.get(name) for name in _COLUMNS)
+    if not uri or not label:
+        raise ValueError(f"the {'label' if uri else 'image'} cell is empty")
+    number = float(score or "nan")
+    if not 0 <= number <= 1:
+        raise ValueError(f"the score is {score}")
+    path = f"{uri}" if has_scheme(f"{uri}") else storage.join(folder, f"{uri}")
+    return _Line(resolve_uri(path), f"{label}", number)
 
 
 def _list_left_out(faults: Sequence[str], missing: Sequence[str], strange: Sequence[str]) -> str:

@@ -12,13 +12,13 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DarkroomError
 from darkroom.images.records import find_records, read_record_images
 from darkroom.images.shapes import make_picture
+from darkroom.images.source_images import SourceImages
 from darkroom.images.strip import MAX_SHOWN, show_records
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import Html
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.sources import SourceImages
 
 MAX_THUMBNAILS = 160
 

@@ -6,6 +6,7 @@ The files contain no time, host or path of this machine, so equal datasets give 
 from __future__ import annotations
 
 from darkroom import storage
+from darkroom.images.source_images import SourceImages
 from darkroom.runtime import progress
 from darkroom.runtime.markup import element
 from darkroom.storage import ledger
@@ -13,7 +14,6 @@ from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.page import make_report_page
 from darkroom.validation.report.pictures import Records, make_pictures
-from darkroom.validation.report.sources import SourceImages
 
 REPORT_JSON = "report.json"
 REPORT_MARKDOWN = "report.md"

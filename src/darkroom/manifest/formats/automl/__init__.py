@@ -18,5 +18,7 @@ def _is_automl(found: Evidence) -> bool:
 
 
 FORMAT = Form(
-    "an import file of AutoML with boxes", _is_automl, of_file="formats.automl.source:AutoMLSource"
+    "an import file of AutoML with boxes",
+    _is_automl,
+    of_file=f"{__name__}.source:AutoMLSource",
 )

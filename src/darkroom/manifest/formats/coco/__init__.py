@@ -41,5 +41,8 @@ def _find(listing: Listing) -> list[str]:
 
 
 FORMAT = Form(
-    "a file of annotations of COCO", _is_coco, find=_find, of_file="formats.coco.source:CocoSource"
+    "a file of annotations of COCO",
+    _is_coco,
+    find=_find,
+    of_file=f"{__name__}.source:CocoSource",
 )

@@ -14,5 +14,5 @@ def _is_label_studio(found: Evidence) -> bool:
 FORMAT = Form(
     "an export of Label Studio",
     _is_label_studio,
-    of_file="formats.label_studio.source:LabelStudioSource",
+    of_file=f"{__name__}.source:LabelStudioSource",
 )

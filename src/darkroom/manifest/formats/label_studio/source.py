@@ -12,11 +12,12 @@ from urllib.parse import parse_qs, unquote
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
+from darkroom.images.endings import is_image_name
 from darkroom.manifest.formats.base import Annotated, AnnotationSource
 from darkroom.manifest.formats.json_file import JsonFile
 from darkroom.manifest.formats.label_studio.regions import is_region, read_results
 from darkroom.manifest.formats.places import Spelling, drop_bucket, find_images, list_spellings
-from darkroom.manifest.sources.listing import Listing, is_image_name
+from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
 
 _SAMPLE_TASKS = 100

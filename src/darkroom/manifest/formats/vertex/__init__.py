@@ -15,5 +15,7 @@ def _is_vertex(found: Evidence) -> bool:
 
 
 FORMAT = Form(
-    "an import file of Vertex AI", _is_vertex, of_file="formats.vertex.source:VertexSource"
+    "an import file of Vertex AI",
+    _is_vertex,
+    of_file=f"{__name__}.source:VertexSource",
 )

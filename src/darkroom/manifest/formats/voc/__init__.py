@@ -25,5 +25,5 @@ FORMAT = Form(
     _is_voc,
     "Convert the folder that has it and the images: darkroom convert FOLDER --format voc",
     find=_find,
-    of_folder="formats.voc.source:VocSource",
+    of_folder=f"{__name__}.source:VocSource",
 )

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, compare_lists, parse_split
+from darkroom.images.endings import is_image_name
 from darkroom.manifest.formats.places import are_of_one_split
-from darkroom.manifest.sources.listing import Listing, is_image_name
+from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 

@@ -37,6 +37,6 @@ FORMAT = Form(
     "Put data.yaml, or classes.txt with a name of a class in each line, into the folder of the "
     "dataset, and convert that with --format yolo.",
     find=_find,
-    of_file="formats.yolo.source:YoloSource",
-    of_folder="formats.yolo.source:YoloSource",
+    of_file=f"{__name__}.source:YoloSource",
+    of_folder=f"{__name__}.source:YoloSource",
 )

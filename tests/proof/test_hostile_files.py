@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.audit.verify import verify
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.index import read_index
+from darkroom.proof.verify import verify
 
 SIDE_FILES = (
     "SHA256SUMS",
@@ -31,7 +31,7 @@ SIDE_FILES = (
 _MEMORY = 1 << 30
 _VERIFY = """
 import json, resource, sys
-from darkroom.audit.verify import verify
+from darkroom.proof.verify import verify
 import pyarrow.parquet
 with open("/proc/self/status") as status:
     [size] = [int(line.split()[1]) << 10 for line in status if line.startswith("VmSize")]

@@ -16,7 +16,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom import storage
-from darkroom.audit.findings import (
+from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
+from darkroom.dataset.layout import DATASET_FILE, split_folder
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import list_split_folders, read_unchanged
+from darkroom.errors import DataError
+from darkroom.options.checks import check_count
+from darkroom.options.input import MOST_THREADS
+from darkroom.proof.findings import (
     COMMIT,
     EXTRA,
     HINTS,
@@ -27,17 +34,10 @@ from darkroom.audit.findings import (
     format_findings,
     is_missing_commit,
 )
-from darkroom.audit.index import IndexCheck
-from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
-from darkroom.audit.sums import check_sums
-from darkroom.audit.tables import check_labels, check_tables, has_rejects
-from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
-from darkroom.dataset.layout import DATASET_FILE, split_folder
-from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import list_split_folders, read_unchanged
-from darkroom.errors import DataError
-from darkroom.options.checks import check_count
-from darkroom.options.input import MOST_THREADS
+from darkroom.proof.index import IndexCheck
+from darkroom.proof.shards import IndexEntry, ShardDigest, digest_shard
+from darkroom.proof.sums import check_sums
+from darkroom.proof.tables import check_labels, check_tables, has_rejects
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
 from darkroom.runtime.result import BAD, GOOD, Fact, Outcome, Result, list_facts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from darkroom.audit.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
 from darkroom.dataset.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, format_dataset
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, is_sidecar
 from darkroom.errors import DataError
+from darkroom.proof.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
 from darkroom.runtime.text import list_first
 
 Sums = Mapping[str, FileSum]

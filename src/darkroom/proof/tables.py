@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darkroom.audit.findings import FileFinding, explain_change, explain_error
-from darkroom.audit.sums import Sums
 from darkroom.dataset import layout
 from darkroom.dataset.checksums import find_changed
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.opening import compare_labels
+from darkroom.proof.findings import FileFinding, explain_change, explain_error
+from darkroom.proof.sums import Sums
 
 _REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
 _DESCRIBE = "Delete it if it is there, then write it again with darkroom describe."

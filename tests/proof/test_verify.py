@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.audit import shards
 from darkroom.audit.contact_sheet import inspect
-from darkroom.audit.verify import VerificationResult, verify
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums, sum_file, write_sums
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
 from darkroom.options.conversion import ConversionOptions
+from darkroom.proof import shards
+from darkroom.proof.verify import VerificationResult, verify
 
 # Damages a dataset: takes its folder, random numbers, and another run over the same images; yields
 # files of which at least one has to be named.

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from darkroom import storage
-from darkroom.audit.shards import DAMAGED, ShardDigest, diagnose_shard
 from darkroom.dataset.checksums import IS_MISSING
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DamagedFileError, DataError
+from darkroom.proof.shards import DAMAGED, ShardDigest, diagnose_shard
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "renamed", "doubled"

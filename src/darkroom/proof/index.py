@@ -8,18 +8,6 @@ from itertools import repeat
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.audit.findings import (
-    EXTRA,
-    MISSING,
-    RESTORE,
-    REWRITE,
-    TABLE,
-    FileFinding,
-    explain_change,
-    explain_error,
-)
-from darkroom.audit.shards import IndexEntry, ShardDigest
-from darkroom.audit.sums import Sums
 from darkroom.dataset.checksums import find_changed
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import (
@@ -32,6 +20,18 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
+from darkroom.proof.findings import (
+    EXTRA,
+    MISSING,
+    RESTORE,
+    REWRITE,
+    TABLE,
+    FileFinding,
+    explain_change,
+    explain_error,
+)
+from darkroom.proof.shards import IndexEntry, ShardDigest
+from darkroom.proof.sums import Sums
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import find_kind
 

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.errors import DataError
-from darkroom.manifest.table import (
+from darkroom.dataset.manifest import (
     Manifest,
     list_values,
     names_only_jpegs,
@@ -14,6 +13,7 @@ from darkroom.manifest.table import (
     read_manifest_tables,
     write_manifest_info,
 )
+from darkroom.errors import DataError
 from darkroom.storage.parquet import KeptTables
 
 MANIFEST = Manifest(
