@@ -11,7 +11,7 @@ def find(write, tmp_path):
     def find(annotations, *files, names=("a.jpg", "b.jpg"), image_dir=None):
         write(dict.fromkeys((annotations, *files), ""))
         image_dir = image_dir and f"{tmp_path}/{image_dir}"
-        place = find_images(f"{tmp_path}/{annotations}", names, image_dir)
+        place = find_images(f"{tmp_path}/{annotations}", lambda: names, image_dir)
         folder = place.folder.removeprefix(f"{tmp_path}").lstrip("/")
         return folder, *map(place.spell, names)
 
@@ -94,7 +94,7 @@ def test_the_place_is_that_of_most_names(find):
 )
 def test_what_is_missing_is_looked_for_once_more_by_name(write, tmp_path, files, name, path):
     write(dict.fromkeys(("valid/list.json", *files), ""))
-    place = find_images(f"{tmp_path}/valid/list.json", ["a.jpg", name], None)
+    place = find_images(f"{tmp_path}/valid/list.json", lambda: ["a.jpg", name], None)
     assert place.resolve(name) == f"{tmp_path}/{path}"
 
 
@@ -102,3 +102,8 @@ def test_no_store_is_asked(find):
     names = ["gs://bucket/a.jpg", "http://example.com/b.jpg"]
     assert find("a.json", names=names) == ("", *names)
     assert find("a.json", names=[" "])[0] == ""
+
+
+def test_first_folders_stay_where_they_tell_images_apart(find):
+    with pytest.raises(DataError, match="not found"):
+        find("a.json", "a.jpg", names=["day1/a.jpg", "day2/a.jpg"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from darkroom.dataset.schema import ObjectColumns
@@ -19,7 +18,6 @@ from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.lists import open_list
 from darkroom.options.manifest import ManifestOptions
 
-_SAMPLE_ROWS = 100
 # Of cells in the one text that an object is until its image is complete: it takes a fifth of the
 # memory of its cells. No cell has this character.
 _SEPARATOR = "\0"
@@ -55,14 +53,15 @@ class ObjectRows(AnnotationSource):
         self._table, self._layout = table, layout
         # The split, if there is one, is before the image, and the size of the image after it.
         self._image = int(bool(layout.split))
-        first = islice(self._table.rows(), _SAMPLE_ROWS)
-        names = [str(row.values[self._image]) for row in first if row.values]
         # A DataFrame is in no folder.
         path = table.name if table.identity_base else table.base
-        self._place = find_images(path, names, options.image_dir, listing)
+        self._place = find_images(path, self._read_names, options.image_dir, listing)
         form = f"{table.read_as.form} with a row for each object"
         read_as = replace(table.read_as, form=form)
         super().__init__(table.name, self._place.folder, read_as, has_splits=bool(layout.split))
+
+    def _read_names(self) -> Iterator[str]:
+        return (str(row.values[self._image]) for row in self._table.rows() if row.values)
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image, in the order of their first rows, and then rows without an image."""

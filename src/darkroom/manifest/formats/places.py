@@ -7,22 +7,26 @@ tried in each folder where it may be: first as it is written, then without its f
 from __future__ import annotations
 
 import posixpath
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import partial
+from itertools import islice
 
 from darkroom import storage
-from darkroom.dataset.splits import UNASSIGNED, find_split, mention_split
+from darkroom.dataset.splits import mention_split
 from darkroom.errors import DataError
-from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.listing import Listing, are_of_one_split
 from darkroom.runtime.text import list_first
 from darkroom.storage.uris import has_scheme, relative_identity, resolve_uri
 
 Spelling = Callable[[str], str]
+# Yields the names of all images of a list, as they are written; it may be called again.
+Names = Callable[[], Iterable[str]]
 
 # So many of the first names are looked for; some images of a dataset may be missing.
 SAMPLE_NAMES = 8
-_SHOWN_FOLDERS = 4
+# A list may have a row for each object.
+_SAMPLE_ROWS = 100
+_SHOWN = 4
 _USUAL = ("images", "data", "JPEGImages")
 
 
@@ -32,6 +36,7 @@ class Place:
     Args:
         folder: A folder.
         spell: Returns what a name is there: a path below the folder, or a URI.
+        names: All names; see `Listing.moved`.
         listing: What is below the folder that the user named; without it, what is below `folder`
             is listed where a file is missing.
 
@@ -40,27 +45,40 @@ class Place:
         spell: The same.
     """
 
-    def __init__(self, folder: str, spell: Spelling, listing: Listing | None = None) -> None:
+    def __init__(
+        self, folder: str, spell: Spelling, names: Names = tuple, listing: Listing | None = None
+    ) -> None:
         self.folder, self.spell = folder, spell
         self._inside = f"{folder.rstrip('/')}/"
+        self._all_names = names
         self._listing = listing
         self._names: dict[str, frozenset[str]] = {}
+        if listing:
+            listing.claims.append(self._list_named)
 
-    @cached_property
-    def _by_name(self) -> ByName:
-        listing = self._listing or Listing(self.folder)
-        return ByName(map(listing.join, listing.images))
+    def _list_named(self) -> Iterable[str]:
+        return map(self.join, self._all_names())
+
+    def join(self, name: str) -> str:
+        """Returns the absolute path, or the URI, where a name should be."""
+        path = self.spell(name)
+        return resolve_uri(path if has_scheme(path) else storage.join(self.folder, path))
 
     def resolve(self, name: str) -> str:
         """Returns the absolute path, or the URI, that a name means.
 
-        A file below the folder that is not there is looked for once more, by its name.
+        A file below the folder that is not there is looked for once more, by its name. It is
+        missing if its name has a folder that is there, with others.
         """
-        path = self.spell(name)
-        path = resolve_uri(path if has_scheme(path) else storage.join(self.folder, path))
-        if path.startswith(self._inside) and not self._is_there(path):
-            return self._by_name.find(path) or path
-        return path
+        path = self.join(name)
+        if not path.startswith(self._inside) or self._is_there(path):
+            return path
+        if self._listing is None:
+            self._listing = Listing(self.folder)
+            self._listing.claims.append(self._list_named)
+        found, folder = self._listing.moved.get(path, path), posixpath.dirname(path)
+        is_there = self._inside != f"{folder}/" and self._names[folder]
+        return path if is_there and posixpath.dirname(found) != folder else found
 
     def _is_there(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
@@ -69,57 +87,25 @@ class Place:
         return name in self._names[folder]
 
 
-class ByName:
-    """Files by their names, which say less than their paths.
-
-    Args:
-        paths: Them.
-        has_ending: Whether the ending, in any case, is a part of the name.
-    """
-
-    def __init__(self, paths: Iterable[str], *, has_ending: bool = True) -> None:
-        self._has_ending = has_ending
-        self._paths: defaultdict[str, list[str]] = defaultdict(list)
-        for path in paths:
-            self._paths[self._name(path)].append(path)
-
-    def _name(self, path: str) -> str:
-        name, ending = posixpath.splitext(posixpath.basename(path))
-        return name + ending.lower() if self._has_ending else name
-
-    def find(self, path: str) -> str | None:
-        """Returns the only file with the name of a path, and of no other split; None without."""
-        found = [
-            each for each in self._paths.get(self._name(path), ()) if are_of_one_split(path, each)
-        ]
-        return found[0] if len(found) == 1 else None
-
-
-def are_of_one_split(first: str, second: str) -> bool:
-    """Tells whether the folders of two files name no two splits."""
-    splits = {find_split(posixpath.dirname(path)) for path in (first, second)}
-    return len(splits - {UNASSIGNED, None}) < 2
-
-
 def find_images(
     path: str,
-    names: Sequence[str],
+    names: Names,
     image_dir: str | None,
     listing: Listing | None = None,
-    spellings: Sequence[Spelling] = (),
+    list_spelled: Callable[[Sequence[str]], list[Spelling]] | None = None,
 ) -> Place:
     """Returns where the images of a file of annotations are.
 
     Args:
         path: The file, or a folder of files.
-        names: Its first images as it names them.
+        names: Its images as it names them.
         image_dir: The folder that the user says; the images may be in a folder of it.
         listing: What is below the folder that the user named, if it is not the file.
-        spellings: As for `find_place`. Without any, names are as they are written, and in the
-            folder of a user without bucket and first folders.
+        list_spelled: As for `find_place`. Without it, names are paths; in the folder of a user
+            also those in URIs.
 
     Raises:
-        DataError: None of these images is found.
+        DataError: None of the first images is found.
         OSError: A store cannot be asked.
     """
     folder = path if storage.is_folder(path) else posixpath.dirname(path)
@@ -132,56 +118,78 @@ def find_images(
         inside = [f"{split}/{name}" for name in _USUAL] + [f"{name}/{split}" for name in _USUAL]
         below = ["", split, *inside, *_USUAL]
     folders = [storage.join(start, name).rstrip("/") for name in below for start in starts]
+    others = []
     if listing and not image_dir:
         found = dict.fromkeys(map(posixpath.dirname, listing.images))
-        folders += [
-            listing.join(each) for each in found if are_of_one_split(f"{split}/", f"{each}/")
-        ]
-    usual = list_spellings(names, drop_bucket) if image_dir else [str]
-    return find_place(f"The images of {path}", names, folders, spellings or usual, listing)
+        others = [listing.join(each) for each in found if are_of_one_split(f"{split}/", f"{each}/")]
+    usual = partial(list_spellings, read=drop_bucket) if image_dir else list_spellings
+    what = f"The images of {path}"
+    return find_place(what, names, folders, list_spelled or usual, others, image_dir or listing)
 
 
 def find_place(
     what: str,
-    names: Sequence[str],
+    names: Names,
     folders: Sequence[str],
-    spellings: Sequence[Spelling],
-    listing: Listing | None = None,
+    list_spelled: Callable[[Sequence[str]], list[Spelling]],
+    others: Sequence[str] = (),
+    below: Listing | str | None = None,
 ) -> Place:
-    """Returns the place that has most of some names; of several, the first one.
+    """Returns the place that has most of the first names; of several, the first one.
 
     Args:
         what: The beginning of the error, as "The images of a.json".
-        names: Them, as they are written; `SAMPLE_NAMES` are looked for. Of URIs no store or host
-            is asked: if all are URIs, the place is the first one.
+        names: All names, as they are written; the first `SAMPLE_NAMES` are looked for. Of URIs no
+            store or host is asked: if all are URIs, the place is the first one.
         folders: Where they may be, the most likely first.
-        spellings: What they may be there, the most likely first.
-        listing: What is below the folder that the user named.
+        list_spelled: Returns what names may be there, the most likely first.
+        others: Where else, if none is there: they may have the images of other lists.
+        below: What is below the folder that has the files, or that folder, if it is known: files
+            with these names may be anywhere in it.
 
     Raises:
         DataError: None of the names is found.
         OSError: A store cannot be asked.
     """
-    sample = [name for name in dict.fromkeys(names) if name.strip()][:SAMPLE_NAMES]
-    folders = [*dict.fromkeys(folders)]
+    first = dict.fromkeys(name for name in islice(names(), _SAMPLE_ROWS) if name.strip())
+    sample = [*first][:SAMPLE_NAMES]
+    listing = below if isinstance(below, Listing) else None
+    spellings = list_spelled(sample)
     for spell in spellings:
         paths = [path for path in map(spell, sample) if not has_scheme(path)]
         if not paths:
-            return Place(folders[0], spell, listing)
-        most, found = 0, ""
-        for folder in folders:
-            count = sum(storage.exists(storage.join(folder, path)) for path in paths)
-            if count > most:
-                most, found = count, folder
-            if most == len(paths):
-                break
-        if most:
-            return Place(found, spell, listing)
+            return Place(folders[0], spell, names, listing)
+        found = _find_most(paths, folders) or _find_most(paths, others)
+        if found and (spell in spellings[:2] or _keeps_apart(spell, names())):
+            return Place(found, spell, names, listing)
+    if below:
+        listing = listing or Listing(f"{below}")
+        # The whole path, as its folders may say the split.
+        if listing.has_any(map(spellings[1], sample)):
+            return Place(listing.path, spellings[1], names, listing)
     raise DataError(
-        f"{what} are not found, as {list_first(sample)}. Tried: "
-        f"{list_first(folders, most=_SHOWN_FOLDERS)}.",
+        f"{what} are not found, as {list_first(sample, most=_SHOWN)}. Tried: "
+        f"{list_first([*dict.fromkeys((*folders, *others))], most=_SHOWN)}.",
         "Name the folder that has the images: --image-dir DIR (image_dir= in Python).",
     )
+
+
+def _find_most(paths: Sequence[str], folders: Iterable[str]) -> str:
+    """Returns the first folder that has most of some paths; empty where none has any."""
+    most, found = 0, ""
+    for folder in dict.fromkeys(folders):
+        count = sum(storage.exists(storage.join(folder, path)) for path in paths)
+        if count > most:
+            most, found = count, folder
+        if most == len(paths):
+            break
+    return found
+
+
+def _keeps_apart(spell: Spelling, names: Iterable[str]) -> bool:
+    """Tells whether a spelling gives no two names one path, as of day1/1.jpg and day2/1.jpg."""
+    found: dict[str, str] = {}
+    return all(found.setdefault(spell(name), name) == name for name in names)
 
 
 def list_spellings(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from darkroom import storage
 from darkroom.dataset.journal import find_outputs
+from darkroom.dataset.splits import SPLITS, UNASSIGNED, find_split
 from darkroom.images.endings import find_ending, is_image_name
 from darkroom.manifest.sources.evidence import Evidence, read_evidence
 
@@ -17,6 +19,52 @@ _TEXTS = (".json", ".xml", ".yaml", ".yml", ".txt", ".csv", ".jsonl", ".ndjson")
 # So many files of an ending are looked into, to know whether there are any of a form; and what is
 # known of so many is kept.
 _MOST_FILES, _MOST_KEPT = 64, 512
+
+
+def find_stem(path: str) -> str:
+    """Returns the name of a file without folders and ending; some systems write accents apart."""
+    return unicodedata.normalize("NFC", posixpath.splitext(posixpath.basename(path))[0])
+
+
+def find_name(path: str) -> str:
+    """Returns the name of a file without folders, with its ending in lower case."""
+    return find_stem(path) + find_ending(path)
+
+
+def _find_split(path: str) -> str:
+    """Returns the split that the folders of a file name, below that of the user; empty for none."""
+    return find_split(posixpath.dirname(path)) or UNASSIGNED
+
+
+def are_of_one_split(first: str, second: str) -> bool:
+    """Tells whether the folders of two files, below that of the user, name no two splits."""
+    return len({_find_split(first), _find_split(second)} - {UNASSIGNED}) < 2
+
+
+def pair_names(
+    missing: Iterable[str], spare: Iterable[str], name: Callable[[str], str] = find_name
+) -> dict[str, str]:
+    """Pairs files that are named, and not where they should be, with files that nobody names.
+
+    Names say less than paths. So a pair is the only one of its name, and of no two splits.
+
+    Args:
+        missing: Paths below the folder of the user.
+        spare: The same.
+        name: Returns the name in a path.
+    """
+    groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in spare:
+        groups[name(path), _find_split(path)].append(path)
+    found = {}
+    for path in missing:
+        split = _find_split(path)
+        splits = (split, UNASSIGNED) if split else (UNASSIGNED, *SPLITS)
+        likely = [each for one in splits for each in groups.get((name(path), one), ())[:2]]
+        if len(likely) == 1:
+            found[path] = likely[0]
+    uses = Counter(found.values())
+    return {path: each for path, each in found.items() if uses[each] == 1}
 
 
 class Listing:
@@ -33,6 +81,7 @@ class Listing:
         images: Those of `files` that have the ending of an image.
         others: All others of them.
         taken: Those of `others` that a reader has taken.
+        claims: Each returns the paths of all images of a list, where they should be.
 
     Raises:
         OSError: A folder cannot be read.
@@ -45,11 +94,29 @@ class Listing:
         self.images = [*filter(is_image_name, self.files)]
         self.others = [file for file in self.files if not is_image_name(file)]
         self.taken: set[str] = set()
+        self.claims: list[Callable[[], Iterable[str]]] = []
         self._known: dict[str, Evidence] = {}
 
     def join(self, file: str) -> str:
         """Returns the path of one of the files."""
         return storage.join(self.path, file)
+
+    @cached_property
+    def moved(self) -> dict[str, str]:
+        """Where images are that are not where lists say, by the paths there.
+
+        It is asked when all lists are opened: an image that one of them names is that of no other.
+        """
+        inside = f"{self.path.rstrip('/')}/"
+        paths = (path for claim in self.claims for path in claim() if path.startswith(inside))
+        named = dict.fromkeys(path.removeprefix(inside) for path in paths)
+        spare = [image for image in self.images if image not in named]
+        found = pair_names(named.keys() - {*self.files}, spare)
+        return {self.join(path): self.join(image) for path, image in found.items()}
+
+    def has_any(self, paths: Iterable[str]) -> bool:
+        """Tells whether there is an image with the name of one of some paths."""
+        return not {*map(find_name, self.images)}.isdisjoint(map(find_name, paths))
 
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:

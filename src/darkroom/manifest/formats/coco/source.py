@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from darkroom.manifest.formats.coco.objects import (
     turn_boxes,
 )
 from darkroom.manifest.formats.json_file import Elements, JsonFile
-from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
+from darkroom.manifest.formats.places import find_images
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
 from darkroom.targets.form import UPRIGHT
@@ -103,8 +102,7 @@ class CocoSource(AnnotationSource):
         if "images" not in self._json.parts:
             raise DataError(f"{path} has no list of images.", "Name a file of annotations of COCO.")
         self.classes = read_categories(self._json, path)
-        names = (each.file_name for found in self._read_images() for each in found.good)
-        self._place = find_images(path, [*islice(names, SAMPLE_NAMES)], options.image_dir, listing)
+        self._place = find_images(path, self._read_names, options.image_dir, listing)
         # It shows images upright, and has Pillow say the sizes of the files.
         is_upright = self._json.find_text("info", "contributor") == _LABEL_STUDIO
         self._orientation = (options.box_orientation or UPRIGHT) if is_upright else None
@@ -170,6 +168,9 @@ class CocoSource(AnnotationSource):
                     )
                 num_images += 1
         return places, num_images
+
+    def _read_names(self) -> Iterator[str]:
+        return (each.file_name for found in self._read_images() for each in found.good)
 
     def _read_images(self) -> Iterator[Elements[_Image]]:
         return self._json.read_array("images", _Image)

@@ -41,12 +41,20 @@ class LabelStudioSource(AnnotationSource):
         sample = islice(self._file.read_values(), _SAMPLE_TASKS)
         tasks = [each for each in sample if isinstance(each, dict)]
         _check_regions(path, tasks)
-        names = [*filter(None, map(_find_image, tasks))]
         read = _read_path if options.image_dir else _keep_stores(_read_path)
         read_upload = _read_upload if options.image_dir else _keep_stores(_read_upload)
-        spellings = [*list_spellings(names, read), read_upload]
-        self._place = find_images(path, names, options.image_dir, listing, spellings)
+        self._place = find_images(
+            path,
+            self._read_names,
+            options.image_dir,
+            listing,
+            lambda names: [*list_spellings(names, read), read_upload],
+        )
         super().__init__(path, self._place.folder, ReadAs("an export of Label Studio"))
+
+    def _read_names(self) -> Iterator[str]:
+        tasks = (each for each in self._file.read_values() if isinstance(each, dict))
+        return filter(None, map(_find_image, tasks))
 
     def images(self) -> Iterator[Annotated]:
         """Yields the image of each task."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from darkroom.dataset.read_as import ReadAs
@@ -29,7 +28,6 @@ _UNREAD = frozenset(
 )
 _CORNERS = ("xMin", "yMin", "xMax", "yMax")
 _TYPES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
-_SAMPLE_LINES = 100
 
 
 class VertexSource(AnnotationSource):
@@ -44,9 +42,7 @@ class VertexSource(AnnotationSource):
     def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         self._file = TextFile(path, parse_source_encoding(options.source_encoding), newline="\n")
         self.name = path
-        first = islice((found for _, found in self._lines()), _SAMPLE_LINES)
-        names = [found[_IMAGE] for found in first if isinstance(found.get(_IMAGE), str)]
-        self._place = find_images(path, names, options.image_dir, listing)
+        self._place = find_images(path, self._read_names, options.image_dir, listing)
         keys = (key for _, found in self._lines() for key in _KINDS if key in found)
         self._key = next(keys, _BOXES)
         read_as = ReadAs("an import file of Vertex AI", encoding=options.source_encoding)
@@ -54,6 +50,10 @@ class VertexSource(AnnotationSource):
         if (kind := _KINDS[self._key]) is not Kind.OBJECTS:
             image, split, _ = self.schema.columns
             self.schema = Schema((image, split, ("label", kind)))
+
+    def _read_names(self) -> Iterator[str]:
+        found = (found.get(_IMAGE) for _, found in self._lines())
+        return (name for name in found if isinstance(name, str))
 
     def images(self) -> Iterator[Annotated]:
         """Yields the image of each line."""

@@ -9,8 +9,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, compare_lists, parse_split
 from darkroom.images.endings import is_image_name
-from darkroom.manifest.formats.places import are_of_one_split
-from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.listing import (
+    Listing,
+    are_of_one_split,
+    find_name,
+    find_stem,
+)
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 
@@ -50,7 +54,7 @@ class Images:
             else:
                 self.spare[image] = None
                 self._named[find_stem(image)].append(image)
-                self._named[posixpath.basename(image)].append(image)
+                self._named[find_name(image)].append(image)
 
     def has_any(self, names: Iterable[str]) -> bool:
         """Tells whether an image has one of some names, or is that of an annotation."""
@@ -67,11 +71,11 @@ class Images:
             annotation: Its relative path.
             name: What it calls its image, which may be an older name.
         """
+        stem, name = find_stem(annotation), find_name(name)
         if own := self._own.pop(name_listed(annotation), None):
-            image = next((each for each in own if posixpath.basename(each) == name), own[0])
+            image = next((each for each in own if find_name(each) == name), own[0])
             self.spare |= dict.fromkeys(each for each in own if each != image)
             return image
-        stem = find_stem(annotation)
         names = (name, stem) if self._stems[stem] == 1 else (name,)
         found = {
             image
@@ -87,21 +91,12 @@ class Images:
 
 def name_listed(path: str) -> str:
     """Returns the path of a file without its ending and usual folders, as lists of splits do."""
-    return _remove_usual(_strip_ending(path))
+    return _remove_usual(posixpath.join(posixpath.dirname(path), find_stem(path)))
 
 
 def _remove_usual(path: str) -> str:
     *folders, name = path.split("/")
     return "/".join([*(folder for folder in folders if folder.lower() not in _USUAL), name])
-
-
-def find_stem(path: str) -> str:
-    """Returns the name of a file without its folders and its ending."""
-    return _strip_ending(posixpath.basename(path))
-
-
-def _strip_ending(path: str) -> str:
-    return posixpath.splitext(path)[0]
 
 
 def read_splits(listing: Listing, roots: Collection[str]) -> tuple[dict[str, list[str]], list[str]]:
@@ -147,5 +142,5 @@ def _read_list(path: str, root: str) -> Iterator[str]:
     """Yields the images that a list names, by `name_listed`."""
     for line in TextFile(path).lines():
         if image := line.strip().strip('"'):
-            image = _strip_ending(image) if is_image_name(image) else image
-            yield _remove_usual(posixpath.join(root, image))
+            listed = posixpath.join(root, image)
+            yield name_listed(listed if is_image_name(image) else f"{listed}.xml")

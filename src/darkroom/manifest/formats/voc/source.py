@@ -21,11 +21,10 @@ from darkroom.manifest.formats.voc.files import (
     ANNOTATIONS,
     IMAGES,
     Images,
-    find_stem,
     name_listed,
     read_splits,
 )
-from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.listing import Listing, find_name, find_stem
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
@@ -59,7 +58,7 @@ class VocSource(AnnotationSource):
         images = _list_images(listing if base == path else Listing(base))
         self._images = Images(images, self._files)
         if not self._images.has_any(names := self._read_names()):
-            base = find_images(path, names, options.image_dir).folder
+            base = find_images(path, lambda: names, options.image_dir).folder
             images = _list_images(Listing(base))
             self._images = Images(images, self._files)
         num_unlisted = len(annotations) - len(self._files)
@@ -80,7 +79,7 @@ class VocSource(AnnotationSource):
     def _read_names(self) -> list[str]:
         """Returns what the first annotations call their images."""
         read = self._read(self._files[:SAMPLE_NAMES])
-        return [posixpath.basename(_name_image(file, found)) for file, found in read]
+        return [find_name(_name_image(file, found)) for file, found in read]
 
     def _read(self, files: Sequence[str]) -> Iterator[tuple[str, Annotation | Fault]]:
         """Yields each file with what it says."""

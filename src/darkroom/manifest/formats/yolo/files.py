@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.splits import TEST, compare_lists, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated
-from darkroom.manifest.formats.places import ByName, Place, find_place, list_spellings
+from darkroom.manifest.formats.places import Place, find_place, list_spellings
 from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
-from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.listing import Listing, find_stem, pair_names
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 from darkroom.storage.uris import has_scheme
@@ -71,7 +72,7 @@ def find_named_images(
     folder = posixpath.dirname(file)
     starts = [folder] if storage.is_remote(file) else [folder, os.getcwd()]
     bases = [image_dir] if image_dir else []
-    bases += [Place(start, _use_slashes).resolve(settings.path).rstrip("/") for start in starts]
+    bases += [Place(start, _use_slashes).join(settings.path).rstrip("/") for start in starts]
     bases += [folder]
     base, remarks = "", []
     uris: dict[str, list[str]] = {}
@@ -80,9 +81,9 @@ def find_named_images(
         is_list = text.endswith(LIST_ENDING)
         # What is in the folder that the user names may be there under its last name alone.
         least_parts = 1 if is_list or image_dir else 2
-        spellings = list_spellings([text], _use_slashes, least_parts)
+        spell = partial(list_spellings, read=_use_slashes, least_parts=least_parts)
         try:
-            place = find_place(f"The images of {file} ({split})", [text], bases, spellings)
+            place = find_place(f"The images of {file} ({split})", [text].copy, bases, spell)
         except DataError as error:
             if parse_split(split) != TEST:
                 raise DataError(
@@ -94,7 +95,7 @@ def find_named_images(
             remarks.append(f"no {split}: {text} is not found")
             continue
         base = base or place.folder
-        path = check_found(place.resolve(text), roots)
+        path = check_found(place.join(text), roots)
         name = split if split not in uris else f"{text} of {split}"
         splits[name] = split
         uris[name] = _read_list(path, bases) if is_list else _list_images(path)
@@ -121,7 +122,8 @@ def _read_list(file: str, bases: list[str]) -> list[str]:
     names = [*filter(None, map(str.strip, TextFile(file).lines()))]
     folder = posixpath.dirname(file)
     folders = [*bases, folder, posixpath.dirname(folder)]
-    place = find_place(f"The images of {file}", names, folders, list_spellings(names, _use_slashes))
+    spell = partial(list_spellings, read=_use_slashes)
+    place = find_place(f"The images of {file}", lambda: names, folders, spell)
     return [*map(place.resolve, names)]
 
 
@@ -145,7 +147,7 @@ def pair_labels(
     labels: dict[str, str] = {}
     missing: list[str] = []
     for image in images:
-        folder, stem = posixpath.split(posixpath.splitext(image)[0])
+        folder, stem = posixpath.dirname(image), find_stem(image)
         if folder not in folders:
             folders[folder] = _list_labels(folder)
         if stem in folders[folder]:
@@ -153,10 +155,13 @@ def pair_labels(
         else:
             missing.append(image)
     if listing and missing:
-        spare = {listing.join(name) for name in list_label_names(listing.others)}
-        by_name = ByName(sorted(spare.difference(labels.values())), has_ending=False)
-        found = ((image, by_name.find(image)) for image in missing)
-        labels |= {image: path for image, path in found if path}
+        used = {*labels.values()}
+        spare = [
+            name for name in list_label_names(listing.others) if listing.join(name) not in used
+        ]
+        inside = {image.removeprefix(listing.join("")): image for image in missing}
+        found = pair_names(inside, spare, find_stem)
+        labels |= {inside[image]: listing.join(path) for image, path in found.items()}
     used = {*labels.values()}
     lost = {
         storage.join(folder, f"{stem}.jpg"): path
@@ -180,7 +185,7 @@ def _list_labels(images: str) -> dict[str, str]:
     if has_scheme(images) and images.partition("://")[0] not in ALLOWED_SCHEMES:
         return {}
     return {
-        posixpath.splitext(name)[0]: storage.join(folder, name)
+        find_stem(name): storage.join(folder, name)
         for folder in reversed(list_label_folders(images))
         for name in list_label_names(storage.list_folder(folder))
     }
@@ -196,6 +201,6 @@ def list_label_names(names: Iterable[str]) -> list[str]:
 def has_labels(listing: Listing) -> bool:
     """Tells whether a folder has label files: in a folder labels, or with the names of images."""
     labels = list_label_names(listing.others)
-    stems = {posixpath.splitext(posixpath.basename(name))[0] for name in labels}
-    images = (posixpath.splitext(posixpath.basename(name))[0] for name in listing.images)
+    stems = {*map(find_stem, labels)}
+    images = map(find_stem, listing.images)
     return any("labels" in name.split("/")[:-1] for name in labels) or not stems.isdisjoint(images)

@@ -206,10 +206,10 @@ def _parse_names(found: Mapping[Any, Any], file: str) -> dict[int, str]:
 
 def _find_classes(found: Mapping[str, str], file: str, roots: Collection[str]) -> dict[int, str]:
     """Returns the names of the classes in the file that a file of darknet names."""
-    names, folder = [found.get("names", "obj.names")], posixpath.dirname(file)
-    folders = [folder, posixpath.dirname(folder)]
-    place = find_place(f"The names of the classes of {file}", names, folders, list_spellings(names))
-    return _read_classes(check_found(place.resolve(names[0]), roots))
+    name, folder = found.get("names", "obj.names"), posixpath.dirname(file)
+    folders, what = [folder, posixpath.dirname(folder)], f"The names of the classes of {file}"
+    place = find_place(what, lambda: [name], folders, list_spellings)
+    return _read_classes(check_found(place.join(name), roots))
 
 
 def _read_classes(file: str) -> dict[int, str]:
