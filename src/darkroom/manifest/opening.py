@@ -24,7 +24,7 @@ from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.lists import LIST_ENDINGS, open_list
 from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.options.source import AUTO_FORMAT, FORMATS, TASK_CLASS
 from darkroom.runtime import by_name
 from darkroom.storage.uris import relative_identity
 
@@ -172,9 +172,13 @@ def _find_form(path: str, ending: str, options: ManifestOptions) -> Form | None:
 
 
 def _open_folder(listing: Listing, options: ManifestOptions) -> list[Source]:
-    """Opens a folder: as the first form of which there are annotations below it, else of images."""
+    """Opens a folder: as the first form of which there are annotations below it, else of images.
+
+    The user may say that its folders are classes.
+    """
     is_named = options.format != AUTO_FORMAT
-    for form in [load_format(options.format)] if is_named else list_formats():
+    likely = () if TASK_CLASS in options.accept else list_formats()
+    for form in [load_format(options.format)] if is_named else likely:
         files = form.find_files(listing)
         if files or is_named:
             found = _open_annotations(form, files, listing, options)

@@ -28,10 +28,11 @@ from darkroom.dataset.splits import mention_split, parse_split
 from darkroom.manifest.classes import WHOLE_NUMBER, LabelMap
 from darkroom.manifest.formats import count_untaken
 from darkroom.manifest.sources.base import Source
-from darkroom.manifest.sources.layouts import list_parts
+from darkroom.manifest.sources.layouts import doubt_classes, list_parts
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import (
+    AUTO_FORMAT,
     BOX_COLUMNS,
     NO_OBJECTS,
     NUMBER_ORDER,
@@ -72,6 +73,7 @@ FROM staged
 """
 _MOST_SHOWN = 3
 _ORIENTED = "boxes in the {} image by --box-orientation, whatever size is declared"
+_ANNOTATED = "SELECT count(*) FROM staged WHERE {objects} IS NOT NULL"
 _UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
@@ -118,6 +120,9 @@ def complete(
     if kind.objects is not None:
         doubts += _doubt_empty(connection, kind.objects)
         doubts += _doubt_boxes(connection, sources)
+        if (listing := sources[0].listing) and options.format == AUTO_FORMAT:
+            query = _ANNOTATED.format(objects=kind.objects.format(column="label"))
+            doubts += doubt_classes(listing, connection.execute(query).fetchall()[0][0])
     return replace(
         found,
         remarks=remarks,
@@ -173,8 +178,9 @@ def _doubt_columns(
         yield Doubt(
             BOX_COLUMNS,
             f"Columns that seem to have boxes are features: {', '.join(boxes)}.",
-            "To read boxes, write the columns xmin, ymin, xmax and ymax in pixels, or a column "
-            f"objects. If they are features: --accept {BOX_COLUMNS} (accept= in Python).",
+            "To read boxes, write the columns xmin, ymin, xmax and ymax in pixels, beside filename "
+            "and class, or a column objects. If they are features: "
+            f"--accept {BOX_COLUMNS} (accept= in Python).",
         )
     if SPLIT_COLUMN in options.accept:
         return

@@ -25,9 +25,11 @@ def test_what_nobody_took_is_counted(write, tmp_path):
     write(dict.fromkeys(("a.jpg", "b.jpg", "c.jpg", "more/d.jpg", "README.md"), ""))
     write({"list.json": json.dumps(COCO), "xml/a.xml": VOC, "xml/b.xml": VOC})
     write({"results.json": json.dumps(RESULTS), "package.json": '{"name": "x"}'})
+    write({"boxes.csv": BOXES, "labels.csv": "image,label\na.jpg,cat"})
     found = write_manifest(tmp_path, str(tmp_path / "m"), str(tmp_path / "m")).read_as
     assert found.left_out == {
         "files like a file of annotations of COCO": 1,
+        "files like a list with a row for each object": 1,
         "files like an annotation of Pascal VOC": 2,
         "images that no annotation names": 2,
     }
@@ -133,3 +135,83 @@ def test_a_folder_above_that_of_the_user_names_no_split(write, tmp_path):
     write({f"test/set/{file}": "" for file in files})
     write({"test/set/list.json": list_images("a.jpg", "train/1.jpg", "val/1.jpg")})
     assert name_rows(folder) == files
+
+
+CLASSES = tuple(f"{name}/{number}.jpg" for name in ("cat", "dog") for number in range(3))
+
+
+@pytest.mark.parametrize("text", ["a photo of a cat\n", "684,8,273,116,1,4,0,0", "Cat 1 2 30 40"])
+def test_other_texts_beside_images_leave_folders_classes(write, tmp_path, text):
+    write(dict.fromkeys(CLASSES, ""))
+    write({name.replace("jpg", "txt"): text for name in CLASSES})
+    write({"classes.txt": "cat\ndog"})
+    (source,) = open_sources(tmp_path)
+    assert source.schema.target_kind == "label"
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "text"),
+    [
+        ("coco", "dog/old.json", json.dumps(COCO).replace("a.jpg", "0.jpg")),
+        ("voc", "cat/1.xml", VOC),
+        ("tf_csv", "boxes.csv", BOXES.replace("a.jpg", "cat/1.jpg")),
+    ],
+)
+def test_few_annotations_in_folders_that_may_be_classes_are_a_doubt(
+    write, tmp_path, form, name, text
+):
+    write({**dict.fromkeys(CLASSES, ""), name: text})
+
+    def read(**options):
+        place = str(tmp_path / "m")
+        made = write_manifest(tmp_path, place, place, ManifestOptions(**options)).read_as
+        return made.form == "folder", [doubt.name for doubt in made.doubts]
+
+    assert read() == (False, ["task_class"])
+    assert read(accept=("task_class",)) == (True, [])
+    assert read(format=form) == (False, [])
+
+
+@pytest.mark.parametrize(
+    "labels", [{"xml/a.xml": VOC}, {"labels/a.txt": "0 .5 .5 .1 .1", "classes.txt": "cat"}]
+)
+@pytest.mark.parametrize("mask", ["masks/a_mask.png", "SegmentationClass/a.png", "gt/tri/a.png"])
+def test_masks_are_not_images(write, tmp_path, labels, mask):
+    write({"images/a.jpg": "", mask: "", **labels})
+    assert name_rows(tmp_path) == ["images/a.jpg"]
+
+
+def test_images_in_a_folder_of_annotations_are_not_masks_of_others(write, tmp_path):
+    write({"annotations/a.jpg": "", "annotations/a.xml": VOC, "more/b.jpg": ""})
+    assert name_rows(tmp_path) == ["annotations/a.jpg", "more/b.jpg"]
+
+
+def test_settings_of_yolo_are_found_below_the_folder(write, tmp_path):
+    images = {f"x/set/{split}/images/{split}.jpg": "" for split in ("train", "val")}
+    write(images)
+    write({"x/set/obj.names": "cat\n", "x/set/train/labels/train.txt": "0 .5 .5 .1 .1"})
+    write(
+        {"x/set/val/labels/val.txt": "", "x/set/data.yaml": "names: [cat]\ntrain: train\nval: val"}
+    )
+    (source,) = open_sources(tmp_path)
+    assert [row.values[1] for row in source.rows()] == ["train", "val"]
+    write({"y/set/data.yaml": "names: [cat]\ntrain: train\nval: val"})
+    with pytest.raises(DataError, match=r"x/set/data\.yaml, y/set/data\.yaml"):
+        open_sources(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        (("train/metadata.jsonl", "test/metadata.jsonl"), "convert '{}/my set/*/metadata.jsonl'"),
+        (("metadata.jsonl",), "convert '{}/my set/metadata.jsonl'"),
+        (("a.json", "b.json"), "-i '{}/my set' -o"),
+    ],
+)
+def test_advice_can_be_followed(write, tmp_path, files, advice):
+    text = {"jsonl": '{"file_name": "a.jpg"}', "json": '{"shapes": [], "imagePath": "a.jpg"}'}
+    write({f"my set/{name}": text[name.rpartition(".")[2]] for name in files})
+    write({"my set/train/a.jpg": "", "my set/test/a.jpg": ""})
+    with pytest.raises(DataError) as caught:
+        open_sources(tmp_path / "my set")
+    assert advice.format(tmp_path) in caught.value.hint

@@ -6,6 +6,7 @@ is opened.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from darkroom.errors import DataError
 from darkroom.manifest.formats.form import Form
 from darkroom.manifest.formats.others import JSON_ARRAY, JSON_LINES, OTHERS
-from darkroom.manifest.sources.evidence import METADATA_FILES, Evidence, read_evidence
+from darkroom.manifest.sources.evidence import METADATA_FILES, Evidence, is_never, read_evidence
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.source import AUTO_FORMAT, FORMATS
 
@@ -51,7 +52,9 @@ def find_known(listing: Listing) -> tuple[Form, str] | None:
         OSError: One cannot be read.
     """
     if lists := [file for file in listing.others if file.rpartition("/")[2] in METADATA_FILES]:
-        return load_format("hugging_face"), listing.join(lists[0])
+        is_one_level = {file.count("/") for file in lists} == {1} and len(lists) > 1
+        name = f"*/{posixpath.basename(lists[0])}" if is_one_level else lists[0]
+        return load_format("hugging_face"), listing.join(name)
     found = ((find_form(listing.read_evidence(file)), file) for file in listing.list_texts())
     return next(((form, listing.join(file)) for form, file in found if _is_of_images(form)), None)
 
@@ -63,6 +66,10 @@ def count_untaken(listing: Listing) -> Counter[str]:
         OSError: One cannot be read.
     """
     counts: Counter[str] = Counter()
+    # Those that no text tells are known by their columns.
+    for form in [form for form in list_formats() if form.is_it is is_never]:
+        tables = {*form.find_files(listing)} - listing.taken
+        counts[f"files like {form.title}"] += len(tables)
     for files in listing.group_untaken():
         forms = [find_form(listing.read_evidence(file)) for file in files[:_LOOKED_AT]]
         known = Counter(f"files like {form.title}" for form in forms if _is_of_images(form))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable
+from shlex import quote
 from typing import NamedTuple
 
 from darkroom.manifest.sources.evidence import Evidence
@@ -15,7 +17,8 @@ class Form(NamedTuple):
     Attributes:
         title: Its name in sentences, as in "a file of annotations of COCO".
         is_it: Tells whether a file has it, by its text.
-        advice: What to do where it is not read; `{path}` is the path of the source.
+        advice: What to do where it is not read; `{path}` is the path of the source, `{argument}`
+            the same in a command, and `{folder}` its folder in one.
         find: Returns the files of a folder by which it is known. Without it, they are those that
             `is_it` tells.
         of_file: Where the reader of a file is, as `package.module:name`: it takes the path, the
@@ -27,14 +30,18 @@ class Form(NamedTuple):
 
     title: str
     is_it: Callable[[Evidence], bool]
-    advice: str = "Convert these annotations: darkroom convert {path}"
+    advice: str = "Convert these annotations: darkroom convert {argument}"
     find: Callable[[Listing], Iterable[str]] | None = None
     of_file: str = ""
     of_folder: str = ""
 
     def format_advice(self, path: str) -> str:
         """Returns what to do with a source."""
-        return self.advice.replace("{path}", path)
+        parts = {"path": path, "argument": quote(path), "folder": quote(posixpath.dirname(path))}
+        advice = self.advice
+        for name, part in parts.items():
+            advice = advice.replace(f"{{{name}}}", part)
+        return advice
 
     def find_files(self, listing: Listing) -> list[str]:
         """Returns the files of a folder by which the form is known, relative to it.

@@ -6,11 +6,11 @@ from darkroom.manifest.formats.form import Form
 from darkroom.manifest.sources.evidence import has_keys
 
 
-def _write_coco(name: str) -> str:
+def _write_coco(name: str, source: str = "{argument}") -> str:
     """Returns how to write a form as COCO, by its name in panlabel, which knows dozens."""
     return (
         "Write it as COCO, and convert coco.json:\n  pip install panlabel\n"
-        f"  panlabel convert -f {name} -t coco -i {{path}} -o coco.json"
+        f"  panlabel convert -f {name} -t coco -i {source} -o coco.json"
     )
 
 
@@ -21,7 +21,9 @@ _CVAT = Form(
     lambda found: "<annotations>" in found.text,
     "Export the task from CVAT again, as COCO 1.0 with its images, and convert that.",
 )
-_LABELME = Form("an annotation of Labelme", has_keys("shapes", "imagePath"), _write_coco("labelme"))
+_LABELME = Form(
+    "an annotation of Labelme", has_keys("shapes", "imagePath"), _write_coco("labelme", "{folder}")
+)
 _VIA = Form(
     "a file of annotations of VGG Image Annotator",
     has_keys("filename", "regions"),

@@ -11,7 +11,7 @@ from darkroom.dataset.read_as import Doubt
 from darkroom.dataset.splits import find_split, mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats import find_known
-from darkroom.manifest.sources.listing import Listing
+from darkroom.manifest.sources.listing import Listing, find_stem
 from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, SPLIT_NAMES, TASK_CLASS
 from darkroom.runtime.text import list_first
 
@@ -59,6 +59,44 @@ def _is_part(name: str, words: frozenset[str]) -> bool:
     if not words.isdisjoint((name.lower(), "".join(found))):
         return True
     return not words.isdisjoint(found) and _IMAGES.union(_ANNOTATIONS).issuperset(found)
+
+
+def drop_masks(images: Sequence[str]) -> list[str]:
+    """Returns the images of a dataset without masks: those in a folder that is named so.
+
+    Most of its names are those of images elsewhere, apart from a mark; else these are the images.
+    """
+    folders: defaultdict[str, list[str]] = defaultdict(list)
+    for image in images:
+        folders[posixpath.dirname(image)].append(find_stem(image))
+    named = [each for each in folders if any(_is_part(n, _ANNOTATIONS) for n in each.split("/"))]
+    stems = {stem for folder in folders.keys() - named for stem in folders[folder]}
+    masks = set()
+    for folder in named:
+        pairs = sum(_MARK.sub("", stem) in stems for stem in folders[folder])
+        if 2 * pairs >= len(folders[folder]):
+            masks.add(folder)
+    return [image for image in images if posixpath.dirname(image) not in masks]
+
+
+def doubt_classes(listing: Listing, num_annotated: int) -> Iterator[Doubt]:
+    """Yields the doubt about annotations in folders that may be classes, if most images have none.
+
+    Args:
+        listing: What is below the source.
+        num_annotated: Number of images at which somebody looked.
+    """
+    folders = {posixpath.basename(posixpath.dirname(image)) for image in listing.images}
+    classes = sorted(folders)
+    may_be = len(classes) > 1 and not any(map(mention_split, classes)) and not list_parts(classes)
+    if may_be and all(classes) and 2 * num_annotated <= len(listing.images):
+        yield Doubt(
+            TASK_CLASS,
+            f"Of {len(listing.images):,} images, {num_annotated:,} are annotated, and their "
+            f"folders may be classes: {list_first(classes)}.",
+            f"If they are classes: --accept {TASK_CLASS} (accept= in Python). If boxes are meant, "
+            "name their form with --format (format=).",
+        )
 
 
 def check_splits(folder: str, classes: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ def _find(listing: Listing) -> list[str]:
 FORMAT = Form(
     "an annotation of Pascal VOC",
     _is_voc,
-    "Convert the folder that has it and the images: darkroom convert FOLDER --format voc",
+    "Convert the folder that has it and the images: darkroom convert {folder} --format voc",
     find=_find,
     of_folder=f"{__name__}.source:VocSource",
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,12 +23,12 @@ from darkroom.manifest.formats.voc.files import (
     name_listed,
     read_splits,
 )
+from darkroom.manifest.sources.layouts import drop_masks
 from darkroom.manifest.sources.listing import Listing, find_name, find_stem
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
 _ENDING = ".xml"
-_MASKS = re.compile(r"(.*/)?Segmentation(Class|Object)/")
 
 
 class VocSource(AnnotationSource):
@@ -55,11 +54,11 @@ class VocSource(AnnotationSource):
         if not self._files:
             raise DataError(f"{path} has no annotation (.xml).", "Give the folder that has them.")
         base = options.image_dir or path
-        images = _list_images(listing if base == path else Listing(base))
+        images = drop_masks((listing if base == path else Listing(base)).images)
         self._images = Images(images, self._files)
         if not self._images.has_any(names := self._read_names()):
             base = find_images(path, lambda: names, options.image_dir).folder
-            images = _list_images(Listing(base))
+            images = drop_masks(Listing(base).images)
             self._images = Images(images, self._files)
         num_unlisted = len(annotations) - len(self._files)
         left_out = {"annotations in no list of ImageSets/Main": num_unlisted}
@@ -130,11 +129,6 @@ def _name_image(file: str, found: Annotation | Fault) -> str:
 def _name_listed_image(name: str) -> str:
     """Returns where an image would be of which there is only the name in a list."""
     return posixpath.join(posixpath.dirname(name), IMAGES, f"{posixpath.basename(name)}.jpg")
-
-
-def _list_images(listing: Listing) -> list[str]:
-    """Returns the images below a folder; masks of Pascal VOC have the same names."""
-    return [file for file in listing.images if not _MASKS.match(file)]
 
 
 def _find_least(annotation: Annotation) -> float:

@@ -19,6 +19,7 @@ from darkroom.manifest.formats.base import Annotated
 from darkroom.manifest.formats.places import Place, find_place, list_spellings
 from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
+from darkroom.manifest.sources.layouts import drop_masks
 from darkroom.manifest.sources.listing import Listing, find_stem, pair_names
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
@@ -46,7 +47,7 @@ def find_images_below(listing: Listing) -> FoundImages:
     """Returns all images below a folder, with the splits that folders name."""
     images = [
         Annotated(listing.join(file), find_split(posixpath.dirname(file)) or "")
-        for file in listing.images
+        for file in drop_masks(listing.images)
     ]
     return FoundImages(listing.path, images, [])
 
@@ -198,9 +199,11 @@ def list_label_names(names: Iterable[str]) -> list[str]:
     ]
 
 
-def has_labels(listing: Listing) -> bool:
-    """Tells whether a folder has label files: in a folder labels, or with the names of images."""
-    labels = list_label_names(listing.others)
-    stems = {*map(find_stem, labels)}
-    images = map(find_stem, listing.images)
-    return any("labels" in name.split("/")[:-1] for name in labels) or not stems.isdisjoint(images)
+def list_likely_labels(listing: Listing) -> list[str]:
+    """Returns the first files in a folder labels, or with the names of images."""
+    stems = {*map(find_stem, listing.images)}
+    return [
+        name
+        for name in list_label_names(listing.list_texts())
+        if "labels" in name.split("/")[:-1] or find_stem(name) in stems
+    ]

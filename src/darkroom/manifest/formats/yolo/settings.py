@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -68,8 +68,8 @@ def find_settings(source: str | Listing, roots: Collection[str] = ()) -> tuple[s
     """Returns the file that names the classes of a dataset, and what it says.
 
     Args:
-        source: data.yaml, the .data file of darknet, or what is below a folder with one of them, or
-            one that has a file with the names of the classes in it or further below.
+        source: data.yaml, the .data file of darknet, or what is below a folder that has one of
+            them, or a file with the names of the classes, in it or further below.
         roots: The folders in which files that are found may be; see `list_roots`.
 
     Raises:
@@ -101,14 +101,19 @@ def find_settings(source: str | Listing, roots: Collection[str] = ()) -> tuple[s
 
 
 def list_settings(listing: Listing) -> list[str]:
-    """Returns the files directly in a folder that name classes and images.
+    """Returns the files that name classes and images, in the first folders that have any.
 
     Raises:
         OSError: One cannot be read.
     """
-    files = [each for each in listing.others if "/" not in each and each.lower().endswith(_ENDINGS)]
-    found = [file for file in files if _is_settings(listing.read_evidence(file))]
-    return [file for file in found if file == _USUAL_NAME] or found
+    by_depth: defaultdict[int, list[str]] = defaultdict(list)
+    for file in listing.others:
+        if file.lower().endswith(_ENDINGS):
+            by_depth[file.count("/")].append(file)
+    for _, files in sorted(by_depth.items()):
+        if found := [file for file in files if _is_settings(listing.read_evidence(file))]:
+            return [file for file in found if posixpath.basename(file) == _USUAL_NAME] or found
+    return []
 
 
 def _is_settings(found: Evidence) -> bool:

@@ -28,7 +28,7 @@ from darkroom.manifest.formats.yolo.settings import find_settings
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import FIRST_CLASS, UNUSED_LABELS
+from darkroom.options.source import FIRST_CLASS, TASK_CLASS, UNUSED_LABELS
 from darkroom.runtime.text import format_count
 from darkroom.storage.uris import relative_identity
 from darkroom.targets.form import UNANNOTATED
@@ -97,7 +97,8 @@ class YoloSource(AnnotationSource):
                     f"{file}: no image{split and f' of {split}'} has a label file, as {uri}. "
                     f"Tried: {', '.join(list_label_folders(posixpath.dirname(uri)))}.",
                     "Put the label files there, or correct the name of their folder. If nothing is "
-                    "in these images: --empty-labels none (empty_labels= in Python).",
+                    "in these images: --empty-labels none (empty_labels= in Python). If their "
+                    f"folders are classes: --accept {TASK_CLASS} (accept=).",
                 )
 
     def _check_form(self) -> None:
