@@ -215,3 +215,17 @@ def test_advice_can_be_followed(write, tmp_path, files, advice):
     with pytest.raises(DataError) as caught:
         open_sources(tmp_path / "my set")
     assert advice.format(tmp_path) in caught.value.hint
+
+
+def test_an_annotation_without_its_image_is_not_of_one_in_another_folder(write, tmp_path):
+    write({"a/images/5.jpg": "", "b/images/4.jpg": "", "b/xml/4.xml": VOC, "b/xml/5.xml": VOC})
+    assert name_rows(tmp_path) == ["b/images/4.jpg", "b/xml/a.jpg", "a/images/5.jpg"]
+
+
+def test_a_label_file_without_its_image_is_not_of_one_in_another_folder(write, tmp_path):
+    write(dict.fromkeys(("images/a/1.jpg", "images/a/2.jpg", "images/b/1.jpg"), ""))
+    labels = ("labels/a/1.txt", "labels/b/1.txt", "labels/b/2.txt")
+    write({"classes.txt": "cat", **dict.fromkeys(labels, "0 .5 .5 .1 .1")})
+    (source,) = open_sources(tmp_path)
+    found = {row.values[0]: row.values[1]["objects"] for row in source.rows()}
+    assert found["images/a/2.jpg"] == []

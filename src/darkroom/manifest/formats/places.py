@@ -56,8 +56,10 @@ class Place:
         if listing:
             listing.claims.append(self._list_named)
 
-    def _list_named(self) -> Iterable[str]:
-        return map(self.join, self._all_names())
+    def _list_named(self) -> Iterable[tuple[str, str]]:
+        for path in map(self.join, self._all_names()):
+            folder = posixpath.dirname(path)
+            yield path, "" if self._inside == f"{folder}/" else folder
 
     def join(self, name: str) -> str:
         """Returns the absolute path, or the URI, where a name should be."""
@@ -67,8 +69,7 @@ class Place:
     def resolve(self, name: str) -> str:
         """Returns the absolute path, or the URI, that a name means.
 
-        A file below the folder that is not there is looked for once more, by its name. It is
-        missing if its name has a folder that is there, with others.
+        A file below the folder that is not there is looked for once more, by its name.
         """
         path = self.join(name)
         if not path.startswith(self._inside) or self._is_there(path):
@@ -76,9 +77,7 @@ class Place:
         if self._listing is None:
             self._listing = Listing(self.folder)
             self._listing.claims.append(self._list_named)
-        found, folder = self._listing.moved.get(path, path), posixpath.dirname(path)
-        is_there = self._inside != f"{folder}/" and self._names[folder]
-        return path if is_there and posixpath.dirname(found) != folder else found
+        return self._listing.moved.get(path, path)
 
     def _is_there(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")

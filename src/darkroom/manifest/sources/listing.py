@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from darkroom import storage
@@ -16,6 +16,13 @@ from darkroom.manifest.sources.evidence import Evidence, read_evidence
 
 # Of files that may have annotations.
 _TEXTS = (".json", ".xml", ".yaml", ".yml", ".txt", ".csv", ".jsonl", ".ndjson")
+# Folders of images or annotations; those of images have the same paths apart from them.
+_USUAL = frozenset(
+    (
+        *("annotations", "annotation", "annots", "xml", "xmls", "labels", "label"),
+        *("jpegimages", "images", "image", "imgs", "img", "data"),
+    )
+)
 # So many files of an ending are looked into, to know whether there are any of a form; and what is
 # known of so many is kept.
 _MOST_FILES, _MOST_KEPT = 64, 512
@@ -41,27 +48,45 @@ def are_of_one_split(first: str, second: str) -> bool:
     return len({_find_split(first), _find_split(second)} - {UNASSIGNED}) < 2
 
 
+def name_listed(path: str) -> str:
+    """Returns the path of a file without its ending and usual folders, as lists of splits do."""
+    folders = path.split("/")[:-1]
+    return "/".join([*(each for each in folders if each.lower() not in _USUAL), find_stem(path)])
+
+
+def find_group(path: str) -> str:
+    """Returns the folder of a file without usual folders, which images and labels have alike."""
+    return posixpath.dirname(name_listed(path))
+
+
 def pair_names(
-    missing: Iterable[str], spare: Iterable[str], name: Callable[[str], str] = find_name
+    missing: Mapping[str, str],
+    spare: Iterable[str],
+    homes: Collection[str],
+    name: Callable[[str], str] = find_name,
 ) -> dict[str, str]:
     """Pairs files that are named, and not where they should be, with files that nobody names.
 
-    Names say less than paths. So a pair is the only one of its name, and of no two splits.
+    Names say less than paths, as numbers are names, too. So a pair is the only one of its name, and
+    of no two splits, and what is missing in one of the folders that are there is in no other.
 
     Args:
-        missing: Paths below the folder of the user.
-        spare: The same.
+        missing: Paths below the folder of the user, with the folder that the name says; empty where
+            it says none.
+        spare: The same without folders.
+        homes: Folders with files that are where they should be.
         name: Returns the name in a path.
     """
     groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for path in spare:
         groups[name(path), _find_split(path)].append(path)
     found = {}
-    for path in missing:
+    for path, own in missing.items():
         split = _find_split(path)
         splits = (split, UNASSIGNED) if split else (UNASSIGNED, *SPLITS)
         likely = [each for one in splits for each in groups.get((name(path), one), ())[:2]]
-        if len(likely) == 1:
+        is_moved = posixpath.dirname(path) != posixpath.dirname(likely[0]) if likely else True
+        if len(likely) == 1 and not (is_moved and own and own in homes):
             found[path] = likely[0]
     uses = Counter(found.values())
     return {path: each for path, each in found.items() if uses[each] == 1}
@@ -81,7 +106,8 @@ class Listing:
         images: Those of `files` that have the ending of an image.
         others: All others of them.
         taken: Those of `others` that a reader has taken.
-        claims: Each returns the paths of all images of a list, where they should be.
+        claims: Each returns the paths of all images of a list, where they should be, with the
+            folders that their names say; see `pair_names`.
 
     Raises:
         OSError: A folder cannot be read.
@@ -94,7 +120,7 @@ class Listing:
         self.images = [*filter(is_image_name, self.files)]
         self.others = [file for file in self.files if not is_image_name(file)]
         self.taken: set[str] = set()
-        self.claims: list[Callable[[], Iterable[str]]] = []
+        self.claims: list[Callable[[], Iterable[tuple[str, str]]]] = []
         self._known: dict[str, Evidence] = {}
 
     def join(self, file: str) -> str:
@@ -108,10 +134,16 @@ class Listing:
         It is asked when all lists are opened: an image that one of them names is that of no other.
         """
         inside = f"{self.path.rstrip('/')}/"
-        paths = (path for claim in self.claims for path in claim() if path.startswith(inside))
-        named = dict.fromkeys(path.removeprefix(inside) for path in paths)
-        spare = [image for image in self.images if image not in named]
-        found = pair_names(named.keys() - {*self.files}, spare)
+        named = {
+            path.removeprefix(inside): folder
+            for claim in self.claims
+            for path, folder in claim()
+            if path.startswith(inside)
+        }
+        files = {*self.files}
+        missing = {path: folder for path, folder in named.items() if path not in files}
+        homes = {folder for path, folder in named.items() if path in files}
+        found = pair_names(missing, [each for each in self.images if each not in named], homes)
         return {self.join(path): self.join(image) for path, image in found.items()}
 
     def has_any(self, paths: Iterable[str]) -> bool:

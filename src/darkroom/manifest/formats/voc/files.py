@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, compare_lists, parse_split
@@ -12,20 +12,17 @@ from darkroom.images.endings import is_image_name
 from darkroom.manifest.sources.listing import (
     Listing,
     are_of_one_split,
+    find_group,
     find_name,
     find_stem,
+    name_listed,
+    pair_names,
 )
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 
 # Folders of a dataset as VOC has it; others may have any names.
 ANNOTATIONS, IMAGES = "Annotations", "JPEGImages"
-_USUAL = frozenset(
-    (
-        *("annotations", "annotation", "annots", "xml", "xmls", "labels", "label"),
-        *("jpegimages", "images", "image", "imgs", "img", "data"),
-    )
-)
 _LIST = re.compile(r"(?:(.*)/)?ImageSets/Main/([^/]+)\.txt")
 # Its images are those of train and eval, but it does not say which is in which.
 _BOTH = "trainval"
@@ -42,8 +39,7 @@ class Images:
         spare: The images that no annotation has by its path, and that none has taken.
     """
 
-    def __init__(self, images: Iterable[str], annotations: Iterable[str]) -> None:
-        self._stems = Counter(map(find_stem, annotations))
+    def __init__(self, images: Iterable[str], annotations: Collection[str]) -> None:
         keys = {*map(name_listed, annotations)}
         self._own: defaultdict[str, list[str]] = defaultdict(list)
         self._named: defaultdict[str, list[str]] = defaultdict(list)
@@ -53,50 +49,44 @@ class Images:
                 self._own[key].append(image)
             else:
                 self.spare[image] = None
-                self._named[find_stem(image)].append(image)
-                self._named[find_name(image)].append(image)
+        groups = {each: find_group(each) for each in annotations}
+        missing = {each: groups[each] for each in annotations if name_listed(each) not in self._own}
+        self._homes = {groups[each] for each in groups.keys() - missing}
+        self._pairs = pair_names(missing, self.spare, self._homes, find_stem)
+        for image in self.spare.keys() - self._pairs.values():
+            self._named[find_name(image)].append(image)
 
     def has_any(self, names: Iterable[str]) -> bool:
         """Tells whether an image has one of some names, or is that of an annotation."""
-        return bool(self._own) or not self._named.keys().isdisjoint((*self._stems, *names))
+        return bool(self._own or self._pairs) or not self._named.keys().isdisjoint(names)
 
     def take(self, annotation: str, name: str) -> str | None:
         """Returns the image of an annotation, which is that of no other one; None without any.
 
         It has the path of the annotation, apart from usual folders, as `Annotations/day/a.xml` and
-        `JPEGImages/day/a.jpg`; else it is the only one with the name that the annotation says, or
-        with that of the annotation.
+        `JPEGImages/day/a.jpg`; else it is the only one with the name of the annotation, or with
+        that which it says.
 
         Args:
             annotation: Its relative path.
             name: What it calls its image, which may be an older name.
         """
-        stem, name = find_stem(annotation), find_name(name)
+        name = find_name(name)
         if own := self._own.pop(name_listed(annotation), None):
             image = next((each for each in own if find_name(each) == name), own[0])
             self.spare |= dict.fromkeys(each for each in own if each != image)
             return image
-        names = (name, stem) if self._stems[stem] == 1 else (name,)
-        found = {
-            image
-            for each in names
-            for image in self._named.get(each, ())
-            if image in self.spare and are_of_one_split(annotation, image)
-        }
+        likely = [self._pairs[annotation]] if annotation in self._pairs else self._named[name]
+        found = [image for image in likely if image in self.spare and self._fits(annotation, image)]
         if len(found) != 1:
             return None
-        self.spare.pop(image := found.pop())
-        return image
+        self.spare.pop(found[0])
+        return found[0]
 
-
-def name_listed(path: str) -> str:
-    """Returns the path of a file without its ending and usual folders, as lists of splits do."""
-    return _remove_usual(posixpath.join(posixpath.dirname(path), find_stem(path)))
-
-
-def _remove_usual(path: str) -> str:
-    *folders, name = path.split("/")
-    return "/".join([*(folder for folder in folders if folder.lower() not in _USUAL), name])
+    def _fits(self, annotation: str, image: str) -> bool:
+        group = find_group(annotation)
+        is_home = group and group in self._homes
+        return are_of_one_split(annotation, image) and not (is_home and group != find_group(image))
 
 
 def read_splits(listing: Listing, roots: Collection[str]) -> tuple[dict[str, list[str]], list[str]]:

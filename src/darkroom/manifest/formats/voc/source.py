@@ -20,11 +20,10 @@ from darkroom.manifest.formats.voc.files import (
     ANNOTATIONS,
     IMAGES,
     Images,
-    name_listed,
     read_splits,
 )
 from darkroom.manifest.sources.layouts import drop_masks
-from darkroom.manifest.sources.listing import Listing, find_name, find_stem
+from darkroom.manifest.sources.listing import Listing, find_name, find_stem, name_listed
 from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 

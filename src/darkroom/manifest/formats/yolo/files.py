@@ -20,10 +20,10 @@ from darkroom.manifest.formats.places import Place, find_place, list_spellings
 from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
 from darkroom.manifest.sources.layouts import drop_masks
-from darkroom.manifest.sources.listing import Listing, find_stem, pair_names
+from darkroom.manifest.sources.listing import Listing, find_group, find_stem, pair_names
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
-from darkroom.storage.uris import has_scheme
+from darkroom.storage.uris import has_scheme, relative_identity
 
 # Also of label files.
 LIST_ENDING = ".txt"
@@ -160,9 +160,11 @@ def pair_labels(
         spare = [
             name for name in list_label_names(listing.others) if listing.join(name) not in used
         ]
-        inside = {image.removeprefix(listing.join("")): image for image in missing}
-        found = pair_names(inside, spare, find_stem)
-        labels |= {inside[image]: listing.join(path) for image, path in found.items()}
+        inside = (relative_identity(image, listing.path) for image in missing)
+        homes = {find_group(relative_identity(image, listing.path)) for image in labels}
+        groups = {image: find_group(image) for image in inside}
+        found = pair_names(groups, spare, homes, find_stem)
+        labels |= {listing.join(image): listing.join(path) for image, path in found.items()}
     used = {*labels.values()}
     lost = {
         storage.join(folder, f"{stem}.jpg"): path
