@@ -191,8 +191,13 @@ def _keeps_apart(spell: Spelling, names: Iterable[str]) -> bool:
     return all(found.setdefault(spell(name), name) == name for name in names)
 
 
+def use_slashes(name: str) -> str:
+    """Returns a path as Windows writes it with the slashes of others."""
+    return name.replace("\\", "/")
+
+
 def list_spellings(
-    names: Sequence[str], read: Spelling = str, least_parts: int = 1
+    names: Sequence[str], read: Spelling = use_slashes, least_parts: int = 1
 ) -> list[Spelling]:
     """Returns what names may be in another folder: the whole of them, and their last parts.
 
@@ -217,7 +222,7 @@ def _leave_out(depth: int, read: Spelling) -> Spelling:
 
 def _list_parts(path: str) -> list[str]:
     """Returns the parts of a path; `/` and `../` at its beginning are none."""
-    parts = path.replace("\\", "/").split("/")
+    parts = use_slashes(path).split("/")
     return [part for part in parts if part not in ("", ".", "..")]
 
 

@@ -38,11 +38,9 @@ class LabelStudioSource(AnnotationSource):
 
     def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         self._file = JsonFile(path)
-        sample = islice(self._file.read_values(), _SAMPLE_TASKS)
-        tasks = [each for each in sample if isinstance(each, dict)]
-        _check_regions(path, tasks)
-        read = _read_path if options.image_dir else _keep_stores(_read_path)
-        read_upload = _read_upload if options.image_dir else _keep_stores(_read_upload)
+        _check_regions(path, _list_objects([*islice(self._file.read_values(), _SAMPLE_TASKS)]))
+        readers = _read_path, _read_upload
+        read, read_upload = readers if options.image_dir else map(_keep_stores, readers)
         self._place = find_images(
             path,
             self._read_names,

@@ -16,7 +16,7 @@ from darkroom import storage
 from darkroom.dataset.splits import TEST, compare_lists, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated
-from darkroom.manifest.formats.places import Place, find_place, list_spellings
+from darkroom.manifest.formats.places import Place, find_place, list_spellings, use_slashes
 from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
 from darkroom.manifest.sources.layouts import drop_masks
@@ -73,7 +73,7 @@ def find_named_images(
     folder = posixpath.dirname(file)
     starts = [folder] if storage.is_remote(file) else [folder, os.getcwd()]
     bases = [image_dir] if image_dir else []
-    bases += [Place(start, _use_slashes).join(settings.path).rstrip("/") for start in starts]
+    bases += [Place(start, use_slashes).join(settings.path).rstrip("/") for start in starts]
     bases += [folder]
     base, remarks = "", []
     uris: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ def find_named_images(
         is_list = text.endswith(LIST_ENDING)
         # What is in the folder that the user names may be there under its last name alone.
         least_parts = 1 if is_list or image_dir else 2
-        spell = partial(list_spellings, read=_use_slashes, least_parts=least_parts)
+        spell = partial(list_spellings, least_parts=least_parts)
         try:
             place = find_place(f"The images of {file} ({split})", [text].copy, bases, spell)
         except DataError as error:
@@ -105,10 +105,6 @@ def find_named_images(
     return FoundImages(base, images, [*remarks, *said])
 
 
-def _use_slashes(path: str) -> str:
-    return path.replace("\\", "/")
-
-
 def _list_images(folder: str) -> list[str]:
     listing = Listing(folder)
     return [*map(listing.join, listing.images)]
@@ -123,8 +119,7 @@ def _read_list(file: str, bases: list[str]) -> list[str]:
     names = [*filter(None, map(str.strip, TextFile(file).lines()))]
     folder = posixpath.dirname(file)
     folders = [*bases, folder, posixpath.dirname(folder)]
-    spell = partial(list_spellings, read=_use_slashes)
-    place = find_place(f"The images of {file}", lambda: names, folders, spell)
+    place = find_place(f"The images of {file}", lambda: names, folders, list_spellings)
     return [*map(place.resolve, names)]
 
 
