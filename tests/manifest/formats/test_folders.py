@@ -108,6 +108,14 @@ def test_images_of_another_list_are_not_those_of_a_list(write, tmp_path):
     assert name_rows(tmp_path) == ["a/images/1.jpg", "b/images/1.jpg", "b/images/2.jpg"]
 
 
+def test_images_of_two_folders_with_the_same_names_are_asked_for(write, tmp_path):
+    write(dict.fromkeys(("small/1.jpg", "large/1.jpg"), ""))
+    write({"list.json": list_images("1.jpg")})
+    with pytest.raises(DataError, match="not found") as caught:
+        open_sources(tmp_path)
+    assert "--image-dir" in caught.value.hint
+
+
 def test_a_moved_image_is_that_of_one_name_alone(write, tmp_path):
     write(dict.fromkeys(("a/1.jpg", "new/2.jpg", "new/3.jpg", "new/4.jpg"), ""))
     write({"list.json": list_images("a/1.jpg", "b/2.jpg", "b/3.jpg", "c/3.jpg", "a/4.jpg")})
@@ -135,6 +143,13 @@ def test_a_folder_above_that_of_the_user_names_no_split(write, tmp_path):
     write({f"test/set/{file}": "" for file in files})
     write({"test/set/list.json": list_images("a.jpg", "train/1.jpg", "val/1.jpg")})
     assert name_rows(folder) == files
+
+
+def test_lists_of_splits_find_their_images_in_any_folder_of_their_split(write, tmp_path):
+    files = ["photos/train/1.jpg", "photos/val/1.jpg"]
+    write(dict.fromkeys(files, ""))
+    write({f"lists/{split}.json": list_images("1.jpg") for split in ("train", "val")})
+    assert name_rows(tmp_path) == files
 
 
 CLASSES = tuple(f"{name}/{number}.jpg" for name in ("cat", "dog") for number in range(3))

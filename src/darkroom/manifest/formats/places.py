@@ -14,7 +14,7 @@ from itertools import islice
 from darkroom import storage
 from darkroom.dataset.splits import mention_split
 from darkroom.errors import DataError
-from darkroom.manifest.sources.listing import Listing, are_of_one_split
+from darkroom.manifest.sources.listing import Listing, pair_names
 from darkroom.runtime.text import list_first
 from darkroom.storage.uris import has_scheme, relative_identity, resolve_uri
 
@@ -117,13 +117,9 @@ def find_images(
         inside = [f"{split}/{name}" for name in _USUAL] + [f"{name}/{split}" for name in _USUAL]
         below = ["", split, *inside, *_USUAL]
     folders = [storage.join(start, name).rstrip("/") for name in below for start in starts]
-    others = []
-    if listing and not image_dir:
-        found = dict.fromkeys(map(posixpath.dirname, listing.images))
-        others = [listing.join(each) for each in found if are_of_one_split(f"{split}/", f"{each}/")]
     usual = partial(list_spellings, read=drop_bucket) if image_dir else list_spellings
     what = f"The images of {path}"
-    return find_place(what, names, folders, list_spelled or usual, others, image_dir or listing)
+    return find_place(what, names, folders, list_spelled or usual, image_dir or listing, split)
 
 
 def find_place(
@@ -131,8 +127,8 @@ def find_place(
     names: Names,
     folders: Sequence[str],
     list_spelled: Callable[[Sequence[str]], list[Spelling]],
-    others: Sequence[str] = (),
     below: Listing | str | None = None,
+    split: str = "",
 ) -> Place:
     """Returns the place that has most of the first names; of several, the first one.
 
@@ -142,9 +138,9 @@ def find_place(
             store or host is asked: if all are URIs, the place is the first one.
         folders: Where they may be, the most likely first.
         list_spelled: Returns what names may be there, the most likely first.
-        others: Where else, if none is there: they may have the images of other lists.
-        below: What is below the folder that has the files, or that folder, if it is known: files
-            with these names may be anywhere in it.
+        below: What is below the folder that has the files, or that folder, if it is known: they
+            may be anywhere in it, each under a name that no other one has.
+        split: The split of the list, as it is written.
 
     Raises:
         DataError: None of the names is found.
@@ -158,31 +154,30 @@ def find_place(
         paths = [path for path in map(spell, sample) if not has_scheme(path)]
         if not paths:
             return Place(folders[0], spell, names, listing)
-        found = _find_most(paths, folders) or _find_most(paths, others)
-        if found and (spell in spellings[:2] or _keeps_apart(spell, names())):
+        most, found = 0, ""
+        for folder in dict.fromkeys(folders):
+            count = sum(storage.exists(storage.join(folder, path)) for path in paths)
+            if count > most:
+                most, found = count, folder
+            if most == len(paths):
+                break
+        if most and (spell in spellings[:2] or _keeps_apart(spell, names())):
             return Place(found, spell, names, listing)
     if below:
         listing = listing or Listing(f"{below}")
         # The whole path, as its folders may say the split.
-        if listing.has_any(map(spellings[1], sample)):
-            return Place(listing.path, spellings[1], names, listing)
+        spell = _add_folder(split, spellings[1])
+        if pair_names(dict.fromkeys(map(spell, sample), ""), listing.images, ()):
+            return Place(listing.path, spell, names, listing)
     raise DataError(
         f"{what} are not found, as {list_first(sample, most=_SHOWN)}. Tried: "
-        f"{list_first([*dict.fromkeys((*folders, *others))], most=_SHOWN)}.",
+        f"{list_first([*dict.fromkeys(folders)], most=_SHOWN)}.",
         "Name the folder that has the images: --image-dir DIR (image_dir= in Python).",
     )
 
 
-def _find_most(paths: Sequence[str], folders: Iterable[str]) -> str:
-    """Returns the first folder that has most of some paths; empty where none has any."""
-    most, found = 0, ""
-    for folder in dict.fromkeys(folders):
-        count = sum(storage.exists(storage.join(folder, path)) for path in paths)
-        if count > most:
-            most, found = count, folder
-        if most == len(paths):
-            break
-    return found
+def _add_folder(folder: str, spell: Spelling) -> Spelling:
+    return lambda name: posixpath.join(folder, spell(name))
 
 
 def _keeps_apart(spell: Spelling, names: Iterable[str]) -> bool:

@@ -146,10 +146,6 @@ class Listing:
         found = pair_names(missing, [each for each in self.images if each not in named], homes)
         return {self.join(path): self.join(image) for path, image in found.items()}
 
-    def has_any(self, paths: Iterable[str]) -> bool:
-        """Tells whether there is an image with the name of one of some paths."""
-        return not {*map(find_name, self.images)}.isdisjoint(map(find_name, paths))
-
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:
         """The files that are not images, by their endings; the first of each folder first."""

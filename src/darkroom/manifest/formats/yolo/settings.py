@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import yaml
@@ -28,6 +29,8 @@ _NUMBER = re.compile(r"\d{1,9}")
 # How YAML writes that there is nothing.
 _NOTHING = ("", "~", "null", None)
 _MAX_BYTES = 1 << 20
+# So many are looked into, of those that are as deep below the folder.
+_MOST_FILES = 64
 
 
 class Settings(NamedTuple):
@@ -106,12 +109,12 @@ def list_settings(listing: Listing) -> list[str]:
     Raises:
         OSError: One cannot be read.
     """
-    by_depth: defaultdict[int, list[str]] = defaultdict(list)
-    for file in listing.others:
-        if file.lower().endswith(_ENDINGS):
-            by_depth[file.count("/")].append(file)
-    for _, files in sorted(by_depth.items()):
-        if found := [file for file in files if _is_settings(listing.read_evidence(file))]:
+    files = [file for file in listing.others if file.lower().endswith(_ENDINGS)]
+    # The usual name first: there may be a file for each image.
+    files.sort(key=lambda file: (file.count("/"), posixpath.basename(file) != _USUAL_NAME))
+    for _, level in groupby(files, lambda file: file.count("/")):
+        likely = islice(level, _MOST_FILES)
+        if found := [file for file in likely if _is_settings(listing.read_evidence(file))]:
             return [file for file in found if posixpath.basename(file) == _USUAL_NAME] or found
     return []
 
