@@ -46,12 +46,13 @@ def test_coco_in_a_store_is_found_by_its_folder_and_fetched(store):
         for number in range(20):
             storage.write_bytes(f"{root}/set/{split}/{number}.jpg", b"x")
     proxy.requests.clear()
-    (source,) = open_sources(f"{root}/set", ManifestOptions())
-    rows = [row.values for row in source.rows()]
-    assert [uri for uri, *_ in rows[::20]] == [
-        f"{root}/set/{n}/0.jpg" for n in ("train2017", "val2017")
+    sources = open_sources(f"{root}/set", ManifestOptions())
+    assert [(source.base, source.split) for source in sources] == [
+        (f"{root}/set/train2017", "train"),
+        (f"{root}/set/val2017", "eval"),
     ]
-    assert [split for _, split, _ in rows] == ["train"] * 20 + ["eval"] * 20
+    rows = [row.values for source in sources for row in source.rows()]
+    assert [uri for uri, _ in rows] == [f"{number}.jpg" for number in range(20)] * 2
     assert rows[3][-1]["objects"][0]["box"] == [0, 0, 1, 2]
     assert len(proxy.requests) < 60
 

@@ -156,7 +156,7 @@ def find_place(
             return Place(folders[0], spell, names, listing)
         most, found = 0, ""
         for folder in dict.fromkeys(folders):
-            count = sum(storage.exists(storage.join(folder, path)) for path in paths)
+            count = _count_there(folder, paths, listing)
             if count > most:
                 most, found = count, folder
             if most == len(paths):
@@ -174,6 +174,17 @@ def find_place(
         f"{list_first([*dict.fromkeys(folders)], most=_SHOWN)}.",
         "Name the folder that has the images: --image-dir DIR (image_dir= in Python).",
     )
+
+
+def _count_there(folder: str, paths: Sequence[str], listing: Listing | None) -> int:
+    """Returns how many of some paths are in a folder; a store is asked only for few of them."""
+    whole = [resolve_uri(storage.join(folder, path)) for path in paths]
+    if listing and all(path.startswith(f"{listing.path.rstrip('/')}/") for path in whole):
+        return sum(path in listing.paths for path in whole)
+    # Where the first and the last one are not, others are hardly.
+    if storage.is_remote(folder) and not any(map(storage.exists, (whole[0], whole[-1]))):
+        return 0
+    return sum(map(storage.exists, whole))
 
 
 def _add_folder(folder: str, spell: Spelling) -> Spelling:

@@ -147,6 +147,11 @@ class Listing:
         return {self.join(path): self.join(image) for path, image in found.items()}
 
     @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of all files, with that of the folder."""
+        return frozenset(map(self.join, self.files))
+
+    @cached_property
     def _by_ending(self) -> dict[str, list[str]]:
         """The files that are not images, by their endings; the first of each folder first."""
         places: Counter[str] = Counter()
