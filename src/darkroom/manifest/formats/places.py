@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
+from operator import ne
 
 from darkroom import storage
 from darkroom.dataset.splits import mention_split
@@ -179,8 +180,9 @@ def find_place(
 def _count_there(folder: str, paths: Sequence[str], listing: Listing | None) -> int:
     """Returns how many of some paths are in a folder; a store is asked only for few of them."""
     whole = [resolve_uri(storage.join(folder, path)) for path in paths]
-    if listing and all(path.startswith(f"{listing.path.rstrip('/')}/") for path in whole):
-        return sum(path in listing.paths for path in whole)
+    inside = [relative_identity(path, listing.path) for path in whole] if listing else whole
+    if listing and all(map(ne, inside, whole)):
+        return sum(path in listing.names for path in inside)
     # Where the first and the last one are not, others are hardly.
     if storage.is_remote(folder) and not any(map(storage.exists, (whole[0], whole[-1]))):
         return 0

@@ -10,9 +10,11 @@ from functools import cached_property
 
 from darkroom import storage
 from darkroom.dataset.journal import find_outputs
+from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, find_split
 from darkroom.images.endings import find_ending, is_image_name
 from darkroom.manifest.sources.evidence import Evidence, read_evidence
+from darkroom.storage.uris import relative_identity
 
 # Of files that may have annotations.
 _TEXTS = (".json", ".xml", ".yaml", ".yml", ".txt", ".csv", ".jsonl", ".ndjson")
@@ -108,6 +110,8 @@ class Listing:
         taken: Those of `others` that a reader has taken.
         claims: Each returns the paths of all images of a list, where they should be, with the
             folders that their names say; see `pair_names`.
+        schemas: The columns of those of `others` that were opened as lists; None for what is not a
+            list of images.
 
     Raises:
         OSError: A folder cannot be read.
@@ -121,6 +125,7 @@ class Listing:
         self.others = [file for file in self.files if not is_image_name(file)]
         self.taken: set[str] = set()
         self.claims: list[Callable[[], Iterable[tuple[str, str]]]] = []
+        self.schemas: dict[str, Schema | None] = {}
         self._known: dict[str, Evidence] = {}
 
     def join(self, file: str) -> str:
@@ -133,23 +138,21 @@ class Listing:
 
         It is asked when all lists are opened: an image that one of them names is that of no other.
         """
-        inside = f"{self.path.rstrip('/')}/"
         named = {
-            path.removeprefix(inside): folder
+            inside: folder
             for claim in self.claims
             for path, folder in claim()
-            if path.startswith(inside)
+            if (inside := relative_identity(path, self.path)) != path
         }
-        files = {*self.files}
-        missing = {path: folder for path, folder in named.items() if path not in files}
-        homes = {folder for path, folder in named.items() if path in files}
+        missing = {path: folder for path, folder in named.items() if path not in self.names}
+        homes = {folder for path, folder in named.items() if path in self.names}
         found = pair_names(missing, [each for each in self.images if each not in named], homes)
         return {self.join(path): self.join(image) for path, image in found.items()}
 
     @cached_property
-    def paths(self) -> frozenset[str]:
-        """The paths of all files, with that of the folder."""
-        return frozenset(map(self.join, self.files))
+    def names(self) -> frozenset[str]:
+        """The same as `files`, to look for one."""
+        return frozenset(self.files)
 
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:

@@ -45,11 +45,19 @@ def find_lists(listing: Listing, fits: Callable[[str, Schema], bool]) -> Iterato
     """
 
     def has(file: str) -> bool:
-        path = listing.join(file)
-        if file.endswith(".parquet"):
-            read_arrow_schema(path)
-        with suppress(DataError):
-            return fits(file, open_list(path, ManifestOptions()).schema)
-        return False
+        # Each form that is known by columns asks, and what nobody took is counted by them.
+        if file not in listing.schemas:
+            listing.schemas[file] = _find_schema(listing.join(file))
+        schema = listing.schemas[file]
+        return schema is not None and fits(file, schema)
 
     return listing.find_by(LIST_ENDINGS, has)
+
+
+def _find_schema(path: str) -> Schema | None:
+    """Returns the columns of a list; None for a file that is not a list of images."""
+    if path.endswith(".parquet"):
+        read_arrow_schema(path)
+    with suppress(DataError):
+        return open_list(path, ManifestOptions()).schema
+    return None
