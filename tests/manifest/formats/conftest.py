@@ -7,20 +7,6 @@ from darkroom.options.manifest import ManifestOptions
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Writes files of text or bytes by relative path; an image may be empty here."""
-
-    def write(files):
-        for name, content in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(tmp_path)
-
-    return write
-
-
-@pytest.fixture
 def read(tmp_path):
     """Returns the source of a path, and its rows: values by the names of columns, then a fault."""
 

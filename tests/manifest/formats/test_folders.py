@@ -102,6 +102,13 @@ def test_a_missing_image_is_not_that_of_another_name(write, tmp_path, lists):
     assert name_rows(tmp_path)[-2:] == ["b/1.jpg", "b/2.jpg"]
 
 
+@pytest.mark.parametrize("folder", ["", "images/"])
+def test_a_missing_image_is_not_its_copy_beside_the_folder_of_the_others(write, tmp_path, folder):
+    write(dict.fromkeys(("images/1.jpg", "thumbs/1.jpg", "thumbs/2.jpg"), ""))
+    write({"list.json": list_images(f"{folder}1.jpg", f"{folder}2.jpg")})
+    assert name_rows(tmp_path) == ["images/1.jpg", "images/2.jpg"]
+
+
 def test_images_of_another_list_are_not_those_of_a_list(write, tmp_path):
     write(dict.fromkeys(("a/images/1.jpg", "a/images/2.jpg", "b/images/2.jpg"), ""))
     write({"a/list/x.json": list_images("1.jpg"), "b/list/x.json": list_images("1.jpg", "2.jpg")})
@@ -244,3 +251,41 @@ def test_a_label_file_without_its_image_is_not_of_one_in_another_folder(write, t
     (source,) = open_sources(tmp_path)
     found = {row.values[0]: row.values[1]["objects"] for row in source.rows()}
     assert found["images/a/2.jpg"] == []
+
+
+def test_an_image_is_not_that_of_one_of_two_annotations_of_its_name(write, tmp_path):
+    write({"photos/1.jpg": "", "photos/2.jpg": "", "new/2.xml": VOC})
+    write(dict.fromkeys(("backup/1.xml", "new/1.xml"), VOC.replace("a.jpg", "1.jpg")))
+    assert name_rows(tmp_path)[:3] == ["backup/1.jpg", "new/1.jpg", "photos/2.jpg"]
+
+
+def test_the_folder_where_others_are_goes_before_names_elsewhere(write, tmp_path):
+    write(dict.fromkeys(("a/1.jpg", "a/2.JPG", "b/2.jpg", "x/train/3.jpg", "x/IMG_4.jpg"), ""))
+    write({"list.json": list_images("a/1.jpg", "a/2.jpg")})
+    assert name_rows(tmp_path) == ["a/1.jpg", "a/2.JPG"]
+    write({"x/xml/train/3.xml": VOC, "x/xml/train/4.xml": VOC.replace("a.jpg", "IMG_4.jpg")})
+    write({"x/train/IMG_4.JPG": ""})
+    assert name_rows(tmp_path / "x")[:2] == ["train/3.jpg", "train/IMG_4.JPG"]
+
+
+def test_a_label_file_of_no_image_is_not_taken_where_another_one_is_that_of_its_place(
+    write, tmp_path
+):
+    write(dict.fromkeys(("a/images/1.jpg", "images/1.jpg", "a/2.jpg"), ""))
+    labels = ("a/labels/1.txt", "a/1.txt", "a/labels/2.txt")
+    write({"classes.txt": "cat", **dict.fromkeys(labels, "0 .5 .5 .1 .1")})
+    (source,) = open_sources(tmp_path)
+    found = {row.values[0]: row for row in source.rows()}
+    assert found["images/1.jpg"].values[1] is None
+    assert found["a/2.jpg"].values[1]["objects"]
+    assert found["a/1.jpg"].reason == "unknown_image"
+
+
+def test_names_of_several_files_leave_a_file_to_the_one_name_that_has_no_other(write, tmp_path):
+    write(dict.fromkeys(("train/images/1.jpg", "more/1.png"), ""))
+    labels = ("train/1.txt", "labels/val/1.txt")
+    write({"classes.txt": "cat", **dict.fromkeys(labels, "0 .5 .5 .1 .1")})
+    (source,) = open_sources(tmp_path)
+    found = {row.values[0]: row.values[2] for row in source.rows()}
+    assert found["more/1.png"] is None
+    assert len(found["train/images/1.jpg"]["objects"]) == 1

@@ -71,7 +71,7 @@ def test_the_layout_of_voc(write, read):
             for number, label in enumerate(["cat", "dog"], start=1)
         ],
     }
-    assert source.read_as.left_out == {"annotations in no list of ImageSets/Main": 1}
+    assert source.listing.left_out == {"annotations in no list of ImageSets/Main": 1}
     assert source.read_as.remarks == ("the smallest corner is 1, and the first pixel 0",)
 
 
@@ -155,7 +155,7 @@ def test_images_of_trainval_alone_have_no_split(write, read):
         ("JPEGImages/a.jpg", "train", ["cat"]),
         ("JPEGImages/b.jpg", "", ["cat"]),
     ]
-    assert source.read_as.left_out == {"annotations in no list of ImageSets/Main": 1}
+    assert source.listing.left_out == {"annotations in no list of ImageSets/Main": 1}
 
 
 def test_a_list_may_name_what_is_not_there(write, read):

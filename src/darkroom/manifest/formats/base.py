@@ -116,6 +116,7 @@ class AnnotationSource(Source):
         counts: What was read in another form than it has, or not at all. `read_as` says it after
             the last row.
         doubts: What of it may not be meant, likewise.
+        remarks: What else was decided, in words, likewise.
     """
 
     has_columns = False
@@ -126,6 +127,7 @@ class AnnotationSource(Source):
         self.read_as = read_as
         self.counts: Counter[str] = Counter()
         self.doubts: list[Doubt] = []
+        self.remarks: list[str] = []
         self._has_splits = has_splits
         left_out = None if has_splits else Kind.SPLIT
         self.schema = Schema(tuple(each for each in _COLUMNS if each[1] is not left_out))
@@ -142,6 +144,9 @@ class AnnotationSource(Source):
             uri = image.uri.removeprefix(f"{self.base}/")
             values = [uri, *split, image.objects] if image.uri or not image.fault else []
             yield BadRow(number, *image.fault, values) if image.fault else Row(number, values)
-        counts = {what: count for what, count in self.counts.items() if count}
-        doubts = (*self.read_as.doubts, *self.doubts)
-        self.read_as = replace(self.read_as, counts=counts, doubts=doubts)
+        self.read_as = replace(
+            self.read_as,
+            counts={what: count for what, count in self.counts.items() if count},
+            doubts=(*self.read_as.doubts, *self.doubts),
+            remarks=(*self.read_as.remarks, *self.remarks),
+        )

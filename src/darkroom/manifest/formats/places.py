@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import islice
 from operator import ne
 
 from darkroom import storage
 from darkroom.dataset.splits import mention_split
 from darkroom.errors import DataError
-from darkroom.manifest.sources.listing import Listing, pair_names
+from darkroom.manifest.sources.listing import Listing, find_name, pair_names
 from darkroom.runtime.text import list_first
 from darkroom.storage.uris import has_scheme, relative_identity, resolve_uri
 
@@ -29,6 +28,16 @@ SAMPLE_NAMES = 8
 _SAMPLE_ROWS = 100
 _SHOWN = 4
 _USUAL = ("images", "data", "JPEGImages")
+
+
+def use_slashes(name: str) -> str:
+    """Returns a path as Windows writes it with the slashes of others."""
+    return name.replace("\\", "/")
+
+
+def drop_bucket(name: str) -> str:
+    """Returns the path in a URI without bucket or host; a path that has none stays."""
+    return name.partition("://")[2].partition("/")[2] if has_scheme(name) else name
 
 
 class Place:
@@ -55,12 +64,10 @@ class Place:
         self._listing = listing
         self._names: dict[str, frozenset[str]] = {}
         if listing:
-            listing.claims.append(self._list_named)
+            listing.claims.append(self._list_paths)
 
-    def _list_named(self) -> Iterable[tuple[str, str]]:
-        for path in map(self.join, self._all_names()):
-            folder = posixpath.dirname(path)
-            yield path, "" if self._inside == f"{folder}/" else folder
+    def _list_paths(self) -> Iterable[str]:
+        return map(self.join, self._all_names())
 
     def join(self, name: str) -> str:
         """Returns the absolute path, or the URI, where a name should be."""
@@ -77,7 +84,7 @@ class Place:
             return path
         if self._listing is None:
             self._listing = Listing(self.folder)
-            self._listing.claims.append(self._list_named)
+            self._listing.claims.append(self._list_paths)
         return self._listing.moved.get(path, path)
 
     def _is_there(self, path: str) -> bool:
@@ -92,7 +99,7 @@ def find_images(
     names: Names,
     image_dir: str | None,
     listing: Listing | None = None,
-    list_spelled: Callable[[Sequence[str]], list[Spelling]] | None = None,
+    reads: Sequence[Spelling] = (),
 ) -> Place:
     """Returns where the images of a file of annotations are.
 
@@ -101,8 +108,8 @@ def find_images(
         names: Its images as it names them.
         image_dir: The folder that the user says; the images may be in a folder of it.
         listing: What is below the folder that the user named, if it is not the file.
-        list_spelled: As for `find_place`. Without it, names are paths; in the folder of a user
-            also those in URIs.
+        reads: As for `find_place`. Without it, names are paths; in the folder of a user also those
+            in URIs.
 
     Raises:
         DataError: None of the first images is found.
@@ -110,24 +117,26 @@ def find_images(
     """
     folder = path if storage.is_folder(path) else posixpath.dirname(path)
     starts = [image_dir] if image_dir else [folder, posixpath.dirname(folder)]
-    below = ["", *_USUAL]
+    places = ["", *_USUAL]
     # The folder of a split, as train2017, has its name or that of the file.
     named = relative_identity(path, listing.path) if listing else path
     if split := mention_split(*reversed(named.split("/")[-2:])):
         # Names may occur in each split, so these go first.
         inside = [f"{split}/{name}" for name in _USUAL] + [f"{name}/{split}" for name in _USUAL]
-        below = ["", split, *inside, *_USUAL]
-    folders = [storage.join(start, name).rstrip("/") for name in below for start in starts]
-    usual = partial(list_spellings, read=drop_bucket) if image_dir else list_spellings
-    what = f"The images of {path}"
-    return find_place(what, names, folders, list_spelled or usual, image_dir or listing, split)
+        places = ["", split, *inside, *_USUAL]
+    folders = [storage.join(start, name).rstrip("/") for name in places for start in starts]
+    reads = reads or (drop_bucket if image_dir else use_slashes,)
+    below = image_dir or listing
+    return find_place(f"The images of {path}", names, folders, reads, below=below, split=split)
 
 
 def find_place(
     what: str,
     names: Names,
     folders: Sequence[str],
-    list_spelled: Callable[[Sequence[str]], list[Spelling]],
+    reads: Sequence[Spelling] = (use_slashes,),
+    *,
+    least_parts: int = 1,
     below: Listing | str | None = None,
     split: str = "",
 ) -> Place:
@@ -138,7 +147,9 @@ def find_place(
         names: All names, as they are written; the first `SAMPLE_NAMES` are looked for. Of URIs no
             store or host is asked: if all are URIs, the place is the first one.
         folders: Where they may be, the most likely first.
-        list_spelled: Returns what names may be there, the most likely first.
+        reads: Each returns the path in a name, the most likely first; a URI stays. A file may have
+            the whole of a path, or its last parts alone.
+        least_parts: How many of the last parts are never left out.
         below: What is below the folder that has the files, or that folder, if it is known: they
             may be anywhere in it, each under a name that no other one has.
         split: The split of the list, as it is written.
@@ -150,7 +161,7 @@ def find_place(
     first = dict.fromkeys(name for name in islice(names(), _SAMPLE_ROWS) if name.strip())
     sample = [*first][:SAMPLE_NAMES]
     listing = below if isinstance(below, Listing) else None
-    spellings = list_spelled(sample)
+    spellings = [each for read in reads for each in _list_spellings(sample, read, least_parts)]
     for spell in spellings:
         paths = [path for path in map(spell, sample) if not has_scheme(path)]
         if not paths:
@@ -166,10 +177,14 @@ def find_place(
             return Place(found, spell, names, listing)
     if below:
         listing = listing or Listing(f"{below}")
+
+        def spell_whole(name: str) -> str:
+            return posixpath.join(split, spellings[1](name))
+
         # The whole path, as its folders may say the split.
-        spell = _add_folder(split, spellings[1])
-        if pair_names(dict.fromkeys(map(spell, sample), ""), listing.images, ()):
-            return Place(listing.path, spell, names, listing)
+        missing = {path: find_name(path) for path in map(spell_whole, sample)}
+        if pair_names({}, missing, listing.images, find_name, place=str):
+            return Place(listing.path, spell_whole, names, listing)
     raise DataError(
         f"{what} are not found, as {list_first(sample, most=_SHOWN)}. Tried: "
         f"{list_first([*dict.fromkeys(folders)], most=_SHOWN)}.",
@@ -189,31 +204,14 @@ def _count_there(folder: str, paths: Sequence[str], listing: Listing | None) -> 
     return sum(map(storage.exists, whole))
 
 
-def _add_folder(folder: str, spell: Spelling) -> Spelling:
-    return lambda name: posixpath.join(folder, spell(name))
-
-
 def _keeps_apart(spell: Spelling, names: Iterable[str]) -> bool:
     """Tells whether a spelling gives no two names one path, as of day1/1.jpg and day2/1.jpg."""
     found: dict[str, str] = {}
     return all(found.setdefault(spell(name), name) == name for name in names)
 
 
-def use_slashes(name: str) -> str:
-    """Returns a path as Windows writes it with the slashes of others."""
-    return name.replace("\\", "/")
-
-
-def list_spellings(
-    names: Sequence[str], read: Spelling = use_slashes, least_parts: int = 1
-) -> list[Spelling]:
-    """Returns what names may be in another folder: the whole of them, and their last parts.
-
-    Args:
-        names: Names that are alike.
-        read: Returns the path in a name; a URI stays.
-        least_parts: How many of the last parts of a path are never left out.
-    """
+def _list_spellings(names: Iterable[str], read: Spelling, least_parts: int) -> list[Spelling]:
+    """Returns what names that are alike may be: the whole of them, and their last parts."""
     most = max((len(_list_parts(read(name))) for name in names), default=0)
     depths = range(max(most - least_parts, 0) + 1)
     return [read, *(_leave_out(depth, read) for depth in depths)]
@@ -232,8 +230,3 @@ def _list_parts(path: str) -> list[str]:
     """Returns the parts of a path; `/` and `../` at its beginning are none."""
     parts = use_slashes(path).split("/")
     return [part for part in parts if part not in ("", ".", "..")]
-
-
-def drop_bucket(name: str) -> str:
-    """Returns the path in a URI without bucket or host; a path that has none stays."""
-    return name.partition("://")[2].partition("/")[2] if has_scheme(name) else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from darkroom import storage
@@ -45,53 +45,52 @@ def _find_split(path: str) -> str:
     return find_split(posixpath.dirname(path)) or UNASSIGNED
 
 
-def are_of_one_split(first: str, second: str) -> bool:
-    """Tells whether the folders of two files, below that of the user, name no two splits."""
-    return len({_find_split(first), _find_split(second)} - {UNASSIGNED}) < 2
-
-
 def name_listed(path: str) -> str:
     """Returns the path of a file without its ending and usual folders, as lists of splits do."""
     folders = path.split("/")[:-1]
     return "/".join([*(each for each in folders if each.lower() not in _USUAL), find_stem(path)])
 
 
-def find_group(path: str) -> str:
-    """Returns the folder of a file without usual folders, which images and labels have alike."""
-    return posixpath.dirname(name_listed(path))
-
-
 def pair_names(
+    found: Mapping[str, str],
     missing: Mapping[str, str],
-    spare: Iterable[str],
-    homes: Collection[str],
-    name: Callable[[str], str] = find_name,
+    files: Iterable[str],
+    name: Callable[[str], str] = find_stem,
+    place: Callable[[str], str] = name_listed,
 ) -> dict[str, str]:
-    """Pairs files that are named, and not where they should be, with files that nobody names.
+    """Returns the files that names mean of which none is where it should be.
 
-    Names say less than paths, as numbers are names, too. So a pair is the only one of its name, and
-    of no two splits, and what is missing in one of the folders that are there is in no other.
+    Names say less than paths, as numbers are names, too. So a pair is the only one of its name. It
+    is of no two splits, and what is missing in one of the folders that are there is in no other.
 
     Args:
-        missing: Paths below the folder of the user, with the folder that the name says; empty where
-            it says none.
-        spare: The same without folders.
-        homes: Folders with files that are where they should be.
-        name: Returns the name in a path.
+        found: The files that are where they should be, by the paths of those that name them. All
+            paths are below the folder of the user.
+        missing: Names of other files, likewise.
+        files: Paths of all files. One at the place of a file that was found is of no other name.
+        name: Returns the name in the path of a file.
+        place: Returns what those that name a file and the file have alike in their paths.
     """
-    groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in spare:
-        groups[name(path), _find_split(path)].append(path)
-    found = {}
-    for path, own in missing.items():
-        split = _find_split(path)
+    used = {*found.values()}
+    taken = {*map(place, used)}
+    homes = {posixpath.dirname(place(path)) for path in found} - {""}
+    by_split: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    by_home: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for file in files if missing else ():
+        if file not in used:
+            by_split[name(file), _find_split(file)].append(file)
+            by_home[name(file), posixpath.dirname(place(file))].append(file)
+    pairs: dict[str, str] = {}
+    uses: Counter[str] = Counter()
+    for path, named in missing.items():
+        split, home = _find_split(path), posixpath.dirname(place(path))
         splits = (split, UNASSIGNED) if split else (UNASSIGNED, *SPLITS)
-        likely = [each for one in splits for each in groups.get((name(path), one), ())[:2]]
-        is_moved = posixpath.dirname(path) != posixpath.dirname(likely[0]) if likely else True
-        if len(likely) == 1 and not (is_moved and own and own in homes):
-            found[path] = likely[0]
-    uses = Counter(found.values())
-    return {path: each for path, each in found.items() if uses[each] == 1}
+        likely = [each for one in splits for each in by_split.get((named, one), ())[:2]]
+        near = by_home.get((named, home), []) if home in homes else likely
+        uses.update({each[0] for each in (likely, near) if len(each) == 1})
+        if len(near) == 1 and place(near[0]) not in taken:
+            pairs[path] = near[0]
+    return {path: file for path, file in pairs.items() if uses[file] == 1}
 
 
 class Listing:
@@ -108,8 +107,7 @@ class Listing:
         images: Those of `files` that have the ending of an image.
         others: All others of them.
         taken: Those of `others` that a reader has taken.
-        claims: Each returns the paths of all images of a list, where they should be, with the
-            folders that their names say; see `pair_names`.
+        claims: Each returns the paths of all images of a list, where they should be.
         schemas: The columns of those of `others` that were opened as lists; None for what is not a
             list of images.
 
@@ -124,7 +122,7 @@ class Listing:
         self.images = [*filter(is_image_name, self.files)]
         self.others = [file for file in self.files if not is_image_name(file)]
         self.taken: set[str] = set()
-        self.claims: list[Callable[[], Iterable[tuple[str, str]]]] = []
+        self.claims: list[Callable[[], Iterable[str]]] = []
         self.schemas: dict[str, Schema | None] = {}
         self._known: dict[str, Evidence] = {}
 
@@ -139,15 +137,15 @@ class Listing:
         It is asked when all lists are opened: an image that one of them names is that of no other.
         """
         named = {
-            inside: folder
+            inside
             for claim in self.claims
-            for path, folder in claim()
+            for path in claim()
             if (inside := relative_identity(path, self.path)) != path
         }
-        missing = {path: folder for path, folder in named.items() if path not in self.names}
-        homes = {folder for path, folder in named.items() if path in self.names}
-        found = pair_names(missing, [each for each in self.images if each not in named], homes)
-        return {self.join(path): self.join(image) for path, image in found.items()}
+        found = {path: path for path in named & self.names}
+        missing = {path: find_name(path) for path in named - self.names}
+        pairs = pair_names(found, missing, self.images, find_name, place=str)
+        return {self.join(path): self.join(image) for path, image in pairs.items()}
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from darkroom.images.endings import is_image_name
 from darkroom.manifest.formats.base import Annotated, AnnotationSource
 from darkroom.manifest.formats.json_file import JsonFile
 from darkroom.manifest.formats.label_studio.regions import is_region, read_results
-from darkroom.manifest.formats.places import Spelling, drop_bucket, find_images, list_spellings
+from darkroom.manifest.formats.places import Spelling, drop_bucket, find_images
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.manifest import ManifestOptions
 
@@ -40,14 +40,8 @@ class LabelStudioSource(AnnotationSource):
         self._file = JsonFile(path)
         _check_regions(path, _list_objects([*islice(self._file.read_values(), _SAMPLE_TASKS)]))
         readers = _read_path, _read_upload
-        read, read_upload = readers if options.image_dir else map(_keep_stores, readers)
-        self._place = find_images(
-            path,
-            self._read_names,
-            options.image_dir,
-            listing,
-            lambda names: [*list_spellings(names, read), read_upload],
-        )
+        reads = readers if options.image_dir else [*map(_keep_stores, readers)]
+        self._place = find_images(path, self._read_names, options.image_dir, listing, reads)
         super().__init__(path, self._place.folder, ReadAs("an export of Label Studio"))
 
     def _read_names(self) -> Iterator[str]:

@@ -41,7 +41,6 @@ class VertexSource(AnnotationSource):
 
     def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         self._file = TextFile(path, parse_source_encoding(options.source_encoding), newline="\n")
-        self.name = path
         self._place = find_images(path, self._read_names, options.image_dir, listing)
         keys = (key for _, found in self._lines() for key in _KINDS if key in found)
         self._key = next(keys, _BOXES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from darkroom import storage
@@ -19,7 +18,7 @@ from darkroom.manifest.formats.voc.annotation import Annotation, parse_annotatio
 from darkroom.manifest.formats.voc.files import (
     ANNOTATIONS,
     IMAGES,
-    Images,
+    pair_images,
     read_splits,
 )
 from darkroom.manifest.sources.layouts import drop_masks
@@ -28,6 +27,7 @@ from darkroom.manifest.sources.roots import list_roots
 from darkroom.options.manifest import ManifestOptions
 
 _ENDING = ".xml"
+_UNLISTED = "annotations in no list of ImageSets/Main"
 
 
 class VocSource(AnnotationSource):
@@ -54,19 +54,17 @@ class VocSource(AnnotationSource):
             raise DataError(f"{path} has no annotation (.xml).", "Give the folder that has them.")
         base = options.image_dir or path
         images = drop_masks((listing if base == path else Listing(base)).images)
-        self._images = Images(images, self._files)
-        if not self._images.has_any(names := self._read_names()):
+        self._pairs = pair_images(self._files, images, self._read_names)
+        names = () if self._pairs else self._read_names(self._files[:SAMPLE_NAMES]).values()
+        if names and {*map(find_name, images)}.isdisjoint(names):
             base = find_images(path, lambda: names, options.image_dir).folder
             images = drop_masks(Listing(base).images)
-            self._images = Images(images, self._files)
-        num_unlisted = len(annotations) - len(self._files)
-        left_out = {"annotations in no list of ImageSets/Main": num_unlisted}
-        read_as = ReadAs(
-            "Pascal VOC",
-            remarks=tuple(remarks),
-            splits=BY_LISTS if self._splits else BY_NAMES,
-            left_out=left_out if num_unlisted else {},
-        )
+            self._pairs = pair_images(self._files, images, self._read_names)
+        used = {*self._pairs.values()}
+        self._spare = [image for image in images if image not in used and self._is_listed(image)]
+        listing.left_out[_UNLISTED] += len(annotations) - len(self._files)
+        splits = BY_LISTS if self._splits else BY_NAMES
+        read_as = ReadAs("Pascal VOC", remarks=tuple(remarks), splits=splits)
         folders = {*map(posixpath.dirname, (*self._files, *images))}
         has_splits = bool(self._splits) or any(map(find_split, folders))
         super().__init__(path, base, read_as, has_splits=has_splits)
@@ -74,12 +72,11 @@ class VocSource(AnnotationSource):
     def _is_listed(self, file: str) -> bool:
         return not self._splits or name_listed(file) in self._splits
 
-    def _read_names(self) -> list[str]:
-        """Returns what the first annotations call their images."""
-        read = self._read(self._files[:SAMPLE_NAMES])
-        return [find_name(_name_image(file, found)) for file, found in read]
+    def _read_names(self, files: Collection[str]) -> dict[str, str]:
+        """Returns what annotations call their images."""
+        return {file: find_name(_name_image(file, found)) for file, found in self._read(files)}
 
-    def _read(self, files: Sequence[str]) -> Iterator[tuple[str, Annotation | Fault]]:
+    def _read(self, files: Collection[str]) -> Iterator[tuple[str, Annotation | Fault]]:
         """Yields each file with what it says."""
         paths = (storage.join(self._folder, file) for file in files)
         parse = partial(parse_annotation, origin=self._origin)
@@ -90,8 +87,7 @@ class VocSource(AnnotationSource):
         listed = dict.fromkeys(self._splits)
         least = math.inf
         for file, found in self._read(self._files):
-            named = _name_image(file, found)
-            image = self._images.take(file, posixpath.basename(named)) or named
+            image = self._pairs.get(file) or _name_image(file, found)
             listed.pop(name_listed(file), None)
             if isinstance(found, Annotation):
                 said, fault = place_in(found.width, found.height, found.objects), None
@@ -101,16 +97,14 @@ class VocSource(AnnotationSource):
                 said, fault = None, found
             for split in self._find_splits(file, image):
                 yield Annotated(storage.join(self.base, image), split, said, fault)
-        spare = [*filter(self._is_listed, self._images.spare)]
-        for image in spare:
+        for image in self._spare:
             listed.pop(name_listed(image), None)
-        for image in (*spare, *map(_name_listed_image, listed)):
+        for image in (*self._spare, *map(_name_listed_image, listed)):
             for split in self._find_splits(image, image):
                 yield Annotated(storage.join(self.base, image), split, None)
         if least < math.inf:
             smallest = f"the smallest corner is {least + self._origin:g}"
-            remarks = (*self.read_as.remarks, f"{smallest}, and the first pixel {self._origin}")
-            self.read_as = replace(self.read_as, remarks=remarks)
+            self.remarks.append(f"{smallest}, and the first pixel {self._origin}")
 
     def _find_splits(self, file: str, image: str) -> Sequence[str]:
         if self._splits:

@@ -16,11 +16,11 @@ from darkroom import storage
 from darkroom.dataset.splits import TEST, compare_lists, find_split, parse_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import Annotated
-from darkroom.manifest.formats.places import Place, find_place, list_spellings, use_slashes
+from darkroom.manifest.formats.places import Place, find_place, use_slashes
 from darkroom.manifest.formats.yolo.settings import Settings, is_class_file
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES
 from darkroom.manifest.sources.layouts import drop_masks
-from darkroom.manifest.sources.listing import Listing, find_group, find_stem, pair_names
+from darkroom.manifest.sources.listing import Listing, find_stem, pair_names
 from darkroom.manifest.sources.roots import check_found
 from darkroom.manifest.sources.text import TextFile
 from darkroom.storage.uris import has_scheme, relative_identity
@@ -82,9 +82,9 @@ def find_named_images(
         is_list = text.endswith(LIST_ENDING)
         # What is in the folder that the user names may be there under its last name alone.
         least_parts = 1 if is_list or image_dir else 2
-        spell = partial(list_spellings, least_parts=least_parts)
         try:
-            place = find_place(f"The images of {file} ({split})", [text].copy, bases, spell)
+            what = f"The images of {file} ({split})"
+            place = find_place(what, [text].copy, bases, least_parts=least_parts)
         except DataError as error:
             if parse_split(split) != TEST:
                 raise DataError(
@@ -119,7 +119,7 @@ def _read_list(file: str, bases: list[str]) -> list[str]:
     names = [*filter(None, map(str.strip, TextFile(file).lines()))]
     folder = posixpath.dirname(file)
     folders = [*bases, folder, posixpath.dirname(folder)]
-    place = find_place(f"The images of {file}", lambda: names, folders, list_spellings)
+    place = find_place(f"The images of {file}", lambda: names, folders)
     return [*map(place.resolve, names)]
 
 
@@ -151,15 +151,13 @@ def pair_labels(
         else:
             missing.append(image)
     if listing and missing:
-        used = {*labels.values()}
-        spare = [
-            name for name in list_label_names(listing.others) if listing.join(name) not in used
-        ]
-        inside = (relative_identity(image, listing.path) for image in missing)
-        homes = {find_group(relative_identity(image, listing.path)) for image in labels}
-        groups = {image: find_group(image) for image in inside}
-        found = pair_names(groups, spare, homes, find_stem)
-        labels |= {listing.join(image): listing.join(path) for image, path in found.items()}
+        inside = partial(relative_identity, base=listing.path)
+        pairs = pair_names(
+            {inside(image): inside(path) for image, path in labels.items()},
+            {inside(image): find_stem(image) for image in missing},
+            list_label_names(listing.others),
+        )
+        labels |= {listing.join(image): listing.join(path) for image, path in pairs.items()}
     used = {*labels.values()}
     lost = {
         storage.join(folder, f"{stem}.jpg"): path

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import yaml
@@ -14,7 +13,7 @@ import yaml
 from darkroom import storage
 from darkroom.dataset.splits import parse_split
 from darkroom.errors import DataError
-from darkroom.manifest.formats.places import find_place, list_spellings
+from darkroom.manifest.formats.places import find_place
 from darkroom.manifest.formats.yolo.labels import build_pose_error
 from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
@@ -29,8 +28,6 @@ _NUMBER = re.compile(r"\d{1,9}")
 # How YAML writes that there is nothing.
 _NOTHING = ("", "~", "null", None)
 _MAX_BYTES = 1 << 20
-# So many are looked into, of those that are as deep below the folder.
-_MOST_FILES = 64
 
 
 class Settings(NamedTuple):
@@ -109,14 +106,10 @@ def list_settings(listing: Listing) -> list[str]:
     Raises:
         OSError: One cannot be read.
     """
-    files = [file for file in listing.others if file.lower().endswith(_ENDINGS)]
-    # The usual name first: there may be a file for each image.
-    files.sort(key=lambda file: (file.count("/"), posixpath.basename(file) != _USUAL_NAME))
-    for _, level in groupby(files, lambda file: file.count("/")):
-        likely = islice(level, _MOST_FILES)
-        if found := [file for file in likely if _is_settings(listing.read_evidence(file))]:
-            return [file for file in found if posixpath.basename(file) == _USUAL_NAME] or found
-    return []
+    found = [*listing.find_by(_ENDINGS, lambda file: _is_settings(listing.read_evidence(file)))]
+    depth = min((file.count("/") for file in found), default=0)
+    first = [file for file in found if file.count("/") == depth]
+    return [file for file in first if posixpath.basename(file) == _USUAL_NAME] or first
 
 
 def _is_settings(found: Evidence) -> bool:
@@ -216,7 +209,7 @@ def _find_classes(found: Mapping[str, str], file: str, roots: Collection[str]) -
     """Returns the names of the classes in the file that a file of darknet names."""
     name, folder = found.get("names", "obj.names"), posixpath.dirname(file)
     folders, what = [folder, posixpath.dirname(folder)], f"The names of the classes of {file}"
-    place = find_place(what, lambda: [name], folders, list_spellings)
+    place = find_place(what, lambda: [name], folders)
     return _read_classes(check_found(place.join(name), roots))
 
 

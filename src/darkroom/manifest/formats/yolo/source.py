@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, Doubt, ReadAs
 from darkroom.dataset.splits import EVAL, TRAIN, parse_split
@@ -137,31 +138,31 @@ class YoloSource(AnnotationSource):
     def _read(self, image: Annotated, path: str, text: str | Fault) -> Annotated:
         if isinstance(text, tuple):
             return image._replace(fault=text)
+        return image._replace(objects=place_in(1, 1, self._parse(path, text)))
+
+    def _parse(self, path: str, text: str) -> list[dict[str, Any]]:
         name = relative_identity(path, self.base)
         objects = parse_labels(text, name, self.classes, self.counts)
         self._used.update(each["label"] for each in objects if each.get("label"))
-        return image._replace(objects=place_in(1, 1, objects))
+        return objects
 
     def _read_lost(self) -> Iterator[Annotated]:
         """Yields the label files that have objects and no image; others are notes of any kind."""
         splits = {posixpath.dirname(image.uri): image.split for image in self._images}
         texts = self._read_texts(self._lost.values())
         for (uri, path), text in zip(self._lost.items(), texts, strict=True):
-            if self._has_objects(text):
-                image = Annotated(uri, splits[posixpath.dirname(uri)])
+            objects = self._parse(path, text) if isinstance(text, str) else []
+            if _has_objects(objects):
+                split, said = splits[posixpath.dirname(uri)], place_in(1, 1, objects)
                 detail = f"{relative_identity(path, self.base)} has objects, but no image"
-                yield self._read(image, path, text)._replace(fault=("unknown_image", detail))
-
-    def _has_objects(self, text: str | Fault) -> bool:
-        """Tells whether a label file has objects that can be used."""
-        objects = parse_labels(text, "", self.classes, Counter()) if isinstance(text, str) else ()
-        return any("fault" not in each for each in objects)
+                yield Annotated(uri, split, said, ("unknown_image", detail))
 
     def _doubt_unused(self) -> Iterator[Doubt]:
         """Yields the doubt about label files of no image, where images have no label file."""
         background = self.counts[_BACKGROUND]
-        texts = self._read_texts(self._unused[:_MOST_READ]) if background else ()
-        if any(map(self._has_objects, texts)):
+        read = self._read_texts(self._unused[:_MOST_READ]) if background else ()
+        texts = (text for text in read if isinstance(text, str))
+        if any(_has_objects(parse_labels(each, "", self.classes, Counter())) for each in texts):
             yield Doubt(
                 UNUSED_LABELS,
                 f"No image has the name of {format_count(len(self._unused), 'label file')}, as "
@@ -171,6 +172,11 @@ class YoloSource(AnnotationSource):
                 "or beside them. If nothing is in these images: "
                 f"--accept {UNUSED_LABELS} (accept= in Python).",
             )
+
+
+def _has_objects(objects: Iterable[dict[str, Any]]) -> bool:
+    """Tells whether a label file has objects that can be used."""
+    return any("fault" not in each for each in objects)
 
 
 def _build_first_class(name: str) -> Doubt:
