@@ -256,12 +256,12 @@ def test_a_long_cell_is_a_cell(plan):
 @pytest.mark.fault(
     18,
     "text that is not UTF-8",
-    "refused: line, byte, the text around it, and the likely encoding",
+    "refused: line, byte, and the text around it, also as windows-1252",
     code="exit 1",
     hint="`--source-encoding windows-1252`",
 )
 @pytest.mark.parametrize("name", ["images.csv", "images.jsonl"])
-def test_another_encoding_is_guessed_and_can_be_set(refuse, plan, tmp_path, name):
+def test_another_encoding_is_shown_and_can_be_set(refuse, plan, tmp_path, name):
     text = HEADER + "TRAIN,a.jpg,Brötchen\nTRAIN,b.jpg,Käse\n"
     if name.endswith("jsonl"):
         rows = ({"image_uri": "a.jpg", "label": "Brötchen"}, {"image_uri": "b", "label": "Käse"})

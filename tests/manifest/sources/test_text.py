@@ -51,37 +51,19 @@ def test_a_character_that_is_cut_off_at_the_end_is_named(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "advice"),
+    ("text", "encoding", "shown"),
     [
-        ("Brötchen,Käse", "latin-1", "It looks like windows-1252: give --source-encoding"),
-        ("Käse,kůň", "windows-1250", "; Käse, kůň in windows-1250; "),
-        ("chêne", "windows-1252", "The first words read chêne in windows-1252; chęne in "),
-        ("5€", "windows-1252", "Save it as UTF-8, or name its encoding, which its bytes do not"),
-        ("кошка", "windows-1251", "; кошка in windows-1251; "),
-        ("猫,犬", "shift_jis", " read 猫, 犬 in shift_jis; "),
-        ("猫,狗", "gb18030", "; 猫, 狗 in gb18030; "),
-        ("café", "mac_roman", "café in mac_roman"),
-        ("limões,leões", "cp850", "; limões, leões in cp850"),
-        ("Přerov", "cp852", "; Přerov in cp852"),
-        ("δ-ferrite,sinφ", "iso-8859-7", "; δ-ferrite, sinφ in windows-1253"),
-        ("Д,Л", "windows-1251", "; Д, Л in windows-1251; "),
-        ("Д", "koi8-r", "; Д in koi8-r; "),
-        ("GRÈS", "mac_roman", "GRÈS in mac_roman"),
-        ("閍,鋋", "gb18030", "; 閍, 鋋 in gb18030; "),
-        ("T恤", "gb18030", "; T恤 in gb18030; "),
+        ("Käse", "windows-1252", "a,Käse"),
+        ("kůň", "windows-1250", "a,kùò"),
+        ("猫", "shift_jis", "a,”L"),
+        ("č", "cp775", "a,Ñ"),
+        ("ü", "cp437", "a,\ufffd"),
     ],
 )
-def test_an_encoding_is_advised_only_where_no_other_is_likely(write, text, encoding, advice):
+def test_people_see_whether_the_usual_encoding_is_right(write, text, encoding, shown):
     with pytest.raises(DataError) as caught:
         list(TextFile(write(f"image,label\na,{text}\n".encode(encoding))).lines())
-    assert advice in caught.value.hint
-
-
-def test_an_encoding_is_guessed_by_all_lines(write):
-    lines = b"a,K\xe4se\n" * 20 + b"b,ko\xe8ka\n"
-    with pytest.raises(DataError) as caught:
-        list(TextFile(write(lines)).lines())
-    assert "looks like" not in caught.value.hint
+    assert f"it reads {shown!r}: if that is right, give --source-encoding" in caught.value.hint
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-16-le", "cp437"])

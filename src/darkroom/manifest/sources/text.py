@@ -5,10 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 
 from darkroom import storage
 from darkroom.errors import DataError
@@ -28,20 +26,7 @@ _WIDE = {
     "utf-16-le": rb"[^\0]\0",
     "utf-16-be": rb"\0[^\0]",
 }
-# A word with letters beyond ASCII. A character of several bytes may end with one of ASCII, but with
-# none of these separators.
-_WORD = re.compile(rb"[^\s,;\"':]*[\x80-\xff][^\s,;\"':]*")
-_MAX_WORDS = 10_000
-_SHOWN_WORDS = 3
-# A letter of a script other than Latin inside a word of ASCII.
-_ALIEN = re.compile("[a-z][^\\0-\u024f][a-z]")
 _WESTERN = "windows-1252"
-# Encodings that are in use. Those that give the letters of an earlier one are not shown.
-_CANDIDATES = (
-    *(_WESTERN, "windows-1250", "windows-1251", "windows-1253", "mac_roman", "koi8-r"),
-    *("shift_jis", "gb18030", "big5", "euc_kr"),
-    *("windows-1254", "windows-1257", "cp850", "cp852", "cp775", "mac_latin2"),
-)
 
 
 class TextFile:
@@ -115,62 +100,26 @@ class TextFile:
         decoder = codecs.getincrementaldecoder(self._encoding)()
         line, offset = 1, 0
         with storage.open_read(self._path) as file:
-            while chunk := file.read(_CHUNK_BYTES):
+            while data := file.readline(_CHUNK_BYTES):
                 try:
-                    decoder.decode(chunk)
+                    decoder.decode(data)
                 except UnicodeDecodeError as found:
-                    # The decoder has kept the first bytes of a character from the previous chunk.
-                    kept = len(found.object) - len(chunk)
-                    line += found.object.count(b"\n", kept, found.start)
-                    where = f"line {line}, byte {offset - kept + found.start:,}: "
-                    return self._describe(where, found.object, found.start)
-                line += chunk.count(b"\n")
-                offset += len(chunk)
-        return self._describe(f"its end, byte {offset:,}: ", error.object, error.start)
+                    # The decoder has kept the first bytes of a character from the data before.
+                    place = offset + found.start - (len(found.object) - len(data))
+                    return self._describe(f"line {line}, byte {place:,}: ", found)
+                line += data.endswith(b"\n")
+                offset += len(data)
+        return self._describe(f"its end, byte {offset:,}: ", error)
 
-    def _describe(self, where: str, data: bytes, place: int) -> DataError:
-        start = max(data.rfind(b"\n", 0, place) + 1, place - _SHOWN_BYTES)
-        shown = data[start : place + _SHOWN_BYTES].splitlines()[0]
+    def _describe(self, where: str, found: UnicodeDecodeError) -> DataError:
+        start = max(found.start - _SHOWN_BYTES, 0)
+        shown = found.object[start : found.start + _SHOWN_BYTES].strip()
         hint = "Give the encoding in which the file was saved."
         if self._encoding == DEFAULT_SOURCE_ENCODING:
-            hint = suggest_encoding(self._list_words())
+            # Its bytes do not tell an encoding; who knows the words sees whether one is right.
+            hint = (
+                f"Save it as UTF-8, or name its encoding. As {_WESTERN}, which Excel writes in the "
+                f"West, it reads {shown.decode(_WESTERN, errors='replace')!r}: if that is right, "
+                f"give --source-encoding {_WESTERN}. Others are cp850, gb18030, shift_jis, ..."
+            )
         return DataError(f"{self._path} is not {self._encoding.upper()}, {where}{shown!r}.", hint)
-
-    def _list_words(self) -> list[bytes]:
-        """Returns the words of all lines that are not ASCII, each once."""
-        words: dict[bytes, None] = {}
-        with storage.open_read(self._path) as file:
-            while (lines := file.readlines(_CHUNK_BYTES)) and len(words) < _MAX_WORDS:
-                words.update(dict.fromkeys(_WORD.findall(b"".join(lines))))
-        return [*words]
-
-
-def suggest_encoding(words: Sequence[bytes]) -> str:
-    """Returns what to do about words that are not UTF-8, by all of them.
-
-    An encoding is advised where no other one gives words, as they are written. Else the first words
-    are shown as the encodings have them in which all can be read.
-    """
-    read: dict[tuple[str, ...], str] = {}
-    for name in _CANDIDATES:
-        with suppress(UnicodeDecodeError):
-            texts = tuple(word.decode(name) for word in words)
-            if all(map(_is_plausible, texts)):
-                read.setdefault(texts, name)
-    if [*read.values()] == [_WESTERN]:
-        return f"It looks like {_WESTERN}: give --source-encoding {_WESTERN}, or save it as UTF-8."
-    shown = "; ".join(f"{', '.join(text[:_SHOWN_WORDS])} in {name}" for text, name in read.items())
-    begun = f"The first words read {shown}. " if shown else ""
-    return (
-        f"{begun}Save it as UTF-8, or name its encoding, which its bytes do not tell: "
-        "--source-encoding windows-1252, cp850, shift_jis, ..."
-    )
-
-
-def _is_plausible(word: str) -> bool:
-    """Tells whether somebody may have written a word: not `Kдse`, `GRéS` or `T³r`."""
-    if not all(each.isascii() or each.isalpha() or each.isdecimal() for each in word):
-        return False
-    pairs = (pair for pair in pairwise(word) if not "".join(pair).isascii())
-    is_mixed = any(first.islower() and second.isupper() for first, second in pairs)
-    return not (is_mixed or _ALIEN.search(word))
