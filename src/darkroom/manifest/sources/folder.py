@@ -14,9 +14,8 @@ from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError, UsageError
 from darkroom.images.endings import IMAGE_ENDINGS
-from darkroom.manifest.formats import find_known
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
-from darkroom.manifest.sources.layouts import check_parts, check_splits, doubt_labels
+from darkroom.manifest.sources.layouts import check_parts, check_splits
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.source import (
     JOIN_SUBFOLDERS,
@@ -62,21 +61,11 @@ class FolderSource(Source):
         for name in self.outputs:
             progress.note(f"{storage.join(path, name)} is left out, because darkroom wrote it.")
         self._files, self.ignored = listing.images, sorted(listing.others)
-        if not self._files:
-            if found := find_known(listing):
-                form, file = found
-                raise DataError(
-                    f"There is no image below {path}. {file} is {form.title}.",
-                    form.format_advice(file),
-                )
-            raise DataError(
-                f"There is no image below {path}. It has "
-                f"{format_count(len(self.ignored), 'file')}, and "
-                "no name has the ending of an image.",
-                f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
-            )
         # What their names say is asked once for each, and not for each image.
         self._folders = {file.rpartition("/")[0] for file in self._files}
+        around = (folder.split("/") for folder in self._folders)
+        self._known = {"/".join(each[:depth]) for each in around for depth in (1, 2)}
+        self._known.update(listing.outputs, (file for file in listing.files if "/" not in file))
         self._has_splits = self._find_splits()
         self.label_depth = 1 + self._has_splits
         self._is_wrapped = self._find_wrapped()
@@ -91,6 +80,15 @@ class FolderSource(Source):
             check_splits(path, sorted(self._list_tops()))
         if TASK_CLASS not in accept:
             check_parts(listing, classes)
+        if not self._files:
+            raise DataError(
+                f"There is no image below {path}. It has "
+                f"{format_count(len(self.ignored), 'file')}, and "
+                "no name has the ending of an image.",
+                f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
+            )
+        tops = self._list_tops() if self._has_splits else [""]
+        empty = {name for top in tops for name in self._list_empty(top)} - {*classes}
         left_out = listing.left_out | {_UNKNOWN_ENDING: len(self.ignored)}
         self.read_as = ReadAs(
             "folder",
@@ -98,8 +96,9 @@ class FolderSource(Source):
             layout=self._layout,
             splits=BY_FOLDER if self._has_splits else BY_HASH,
             left_out={name: count for name, count in sorted(left_out.items()) if count},
-            empty_classes=self._list_empty(classes),
-            doubts=tuple(filter(None, [doubt_labels(classes)])),
+            empty_classes=tuple(
+                each.encode(errors="backslashreplace").decode() for each in sorted(empty)
+            ),
         )
 
     @property
@@ -120,15 +119,7 @@ class FolderSource(Source):
         has_labels = all("/" in folder for folder in self._folders if folder.split("/")[0] in named)
         if not named or (len(named) < len(tops) and (len({*named.values()}) < 2 or not has_labels)):
             return False
-        known = tops.union(self.outputs)
-        empty = [
-            name
-            for name in storage.list_folder(self.name)
-            if name not in known
-            and _is_split(name)
-            and storage.is_folder(storage.join(self.name, name))
-        ]
-        if empty:
+        if empty := [*filter(_is_split, self._list_empty(""))]:
             raise DataError(
                 f"There is no image below {', '.join(storage.join(self.name, n) for n in empty)}, "
                 "which has the name of a split.",
@@ -139,22 +130,15 @@ class FolderSource(Source):
     def _list_tops(self) -> set[str]:
         return {folder.split("/")[0] for folder in self._folders if folder}
 
-    def _list_empty(self, classes: Collection[str]) -> tuple[str, ...]:
-        """Returns the names of folders that would be classes, and have no image left."""
-        tops = self._list_tops() if self._has_splits else {""}
-        known = {*classes, *self.outputs}
-        known.update(name for name in (*self._files, *self.ignored) if "/" not in name)
-        empty: set[str] = set()
-        for folder in (storage.join(self.name, top) for top in tops):
-            names = storage.list_folder(folder) if storage.is_folder(folder) else ()
-            empty.update(
-                name
-                for name in names
-                if name not in known
-                and not find_reason(name, is_folder=True)
-                and storage.is_folder(storage.join(folder, name))
-            )
-        return tuple(name.encode(errors="backslashreplace").decode() for name in sorted(empty))
+    def _list_empty(self, top: str) -> Iterator[str]:
+        """Yields the names of folders in a top folder, or beside it, that have no image."""
+        folder = storage.join(self.name, top) if top else self.name
+        for name in storage.list_folder(folder):
+            path = f"{top}/{name}".lstrip("/")
+            if path in self._known or find_reason(name, is_folder=True):
+                continue
+            if storage.is_folder(storage.join(folder, name)):
+                yield name
 
     def _split(self, folder: str) -> list[str]:
         """Returns the names of the folders in a path, without that of a split."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from darkroom.dataset.read_as import Doubt
 from darkroom.dataset.splits import find_split, mention_split
 from darkroom.errors import DataError
 from darkroom.manifest.formats import find_known
 from darkroom.manifest.sources.listing import Listing, find_stem
-from darkroom.options.source import SIMILAR_LABELS, SPLIT_CLASS, SPLIT_NAMES, TASK_CLASS
+from darkroom.options.source import SPLIT_CLASS, SPLIT_NAMES, TASK_CLASS
 from darkroom.runtime.text import list_first
 
 # Names of folders with the images of detection or segmentation, and with what was annotated. They
@@ -41,7 +41,7 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 # The same where it has the name of its folder, and words, but no number, follow.
-_OWN = "[ _.-]{}([ _.-][a-z]+)*$"
+_OWN = "[ _.-](?:{})(?:[ _.-][a-z]+)*$"
 
 
 def list_parts(names: Sequence[str]) -> list[str]:
@@ -61,21 +61,41 @@ def _is_part(name: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(found) and _IMAGES.union(_ANNOTATIONS).issuperset(found)
 
 
-def drop_masks(images: Sequence[str]) -> list[str]:
-    """Returns the images of a dataset without masks: those in a folder that is named so.
+def find_masks(files: Sequence[str]) -> dict[str, set[str]]:
+    """Returns the folders with masks or annotations, each with the folders of their images.
 
-    Most of its names are those of images elsewhere, apart from a mark; else these are the images.
+    They have a name of annotations, and half of their files the names of files elsewhere, apart
+    from a mark, or from what a name has of its folder's at its end: gtFine/1_gtFine_color.png
+    belongs to leftImg8bit/1_leftImg8bit.png.
     """
-    folders: defaultdict[str, list[str]] = defaultdict(list)
-    for image in images:
-        folders[posixpath.dirname(image)].append(find_stem(image))
-    named = [each for each in folders if any(_is_part(n, _ANNOTATIONS) for n in each.split("/"))]
-    stems = {stem for folder in folders.keys() - named for stem in folders[folder]}
-    masks = set()
+    stems: defaultdict[str, set[str]] = defaultdict(set)
+    for file in files:
+        stems[posixpath.dirname(file)].add(find_stem(file))
+    named = [each for each in stems if any(_is_part(n, _ANNOTATIONS) for n in each.split("/"))]
+    if not named:
+        return {}
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    for folder in stems.keys() - named:
+        for stem in _drop_marks(folder, stems[folder]):
+            homes[stem].add(folder)
+    found = {}
     for folder in named:
-        pairs = sum(_MARK.sub("", stem) in stems for stem in folders[folder])
-        if 2 * pairs >= len(folders[folder]):
-            masks.add(folder)
+        pairs = [homes[stem] for stem in _drop_marks(folder, stems[folder]) if stem in homes]
+        if 2 * len(pairs) >= len(stems[folder]):
+            found[folder] = set().union(*pairs)
+    return found
+
+
+def _drop_marks(folder: str, stems: Iterable[str]) -> Iterator[str]:
+    """Yields names without marks, and without what they have of the names of their folders."""
+    parts = "|".join(map(re.escape, folder.split("/")))
+    own = re.compile(_OWN.format(parts), re.IGNORECASE)
+    return (_MARK.sub("", own.sub("", stem)) for stem in stems)
+
+
+def drop_masks(images: Sequence[str]) -> list[str]:
+    """Returns the images of a dataset without its masks."""
+    masks = find_masks(images)
     return [image for image in images if posixpath.dirname(image) not in masks]
 
 
@@ -135,22 +155,6 @@ def doubt_splits(lists: Sequence[str], splits: Sequence[str]) -> Iterator[Doubt]
         )
 
 
-def doubt_labels(classes: Sequence[str]) -> Doubt | None:
-    """Returns the doubt about folders that are one class, as labels have no space around them."""
-    by_label: defaultdict[str, list[str]] = defaultdict(list)
-    for name in classes:
-        by_label[name.strip()].append(name)
-    texts = [" and ".join(map(repr, names)) for names in by_label.values() if len(names) > 1]
-    if not texts:
-        return None
-    return Doubt(
-        SIMILAR_LABELS,
-        f"Folders whose names differ in space around them are one class: {list_first(texts)}.",
-        "Rename those that differ. If they are the same: "
-        f"--accept {SIMILAR_LABELS} (accept= in Python).",
-    )
-
-
 def check_parts(listing: Listing, classes: Sequence[str]) -> None:
     """Checks that a folder of classes is not a dataset of detection or segmentation.
 
@@ -162,59 +166,30 @@ def check_parts(listing: Listing, classes: Sequence[str]) -> None:
         DataError: A folder has masks or annotations of the images beside it. Or the images have
             no classes or one, and there are annotations of a known form.
     """
-    settle = f"If they are classes: --accept {TASK_CLASS} (accept= in Python)."
-    stems = _list_stems(listing.files)
-    images = [name for name in stems if not _is_part(name, _ANNOTATIONS)]
-    for name in sorted(stems.keys() - images):
-        beside = [each for each in images if 2 * len(stems[each] & stems[name]) >= len(stems[name])]
-        # With several, all are numbered in the same way, unless one alone has a name of images.
-        if len(beside) > 1:
-            beside = [each for each in beside if _is_part(each, _IMAGES)]
-        if len(beside) == 1:
-            found = find_known(listing)
-            known = "darkroom does not read these"
-            advice = f"Convert a CSV of the images in {beside[0]} and their labels."
-            if found:
-                known, advice = f"{found[1]} is {found[0].title}", found[0].format_advice(found[1])
-            raise DataError(
-                f"{TASK_CLASS}: in {listing.path}, the files in {name} have the names of those in "
-                f"{beside[0]}, so they are their masks or annotations: {known}.",
-                f"{advice} {settle}",
-            )
-    if len(classes) < 2 and (found := find_known(listing)):
+    why = _find_masked(listing)
+    found = find_known(listing) if why or len(classes) < 2 else None
+    if found:
         form, path = found
-        if not classes:
-            raise DataError(
-                f"{path} is {form.title}, and no folder is a class.", form.format_advice(path)
-            )
-        raise DataError(
-            f"{TASK_CLASS}: {path} is {form.title}, and {classes[0]} would be the class of all.",
-            f"{form.format_advice(path)}\n{settle}",
+        what, advice = f"{path} is {form.title}", form.format_advice(path)
+        why = why or (
+            f"{classes[0]} would be the class of all" if classes else "no folder is a class"
         )
+    elif why:
+        what, advice = "darkroom reads no masks", "Convert a CSV of the images and their labels."
+    else:
+        return
+    raise DataError(
+        f"{TASK_CLASS}: {why}, and {what}.",
+        f"{advice}\nIf folders are classes: --accept {TASK_CLASS} (accept= in Python).",
+    )
 
 
-def _list_stems(files: Sequence[str]) -> Mapping[str, set[str]]:
-    """Returns the names of files without endings, by folders of one of which they may be parts.
-
-    Empty where no folder is named as a part with annotations. The path around the folder belongs
-    to a name: labels/train/1.txt belongs to images/train/1.jpg. What a name has of its folder's
-    name at its end does not: gtFine/1_gtFine_color.png belongs to leftImg8bit/1_leftImg8bit.png.
-    """
-    folders = {path.rpartition("/")[0] for path in files}
-    if not any(_is_part(part, _ANNOTATIONS) for inside in folders for part in inside.split("/")):
-        return {}
-    by_folder: defaultdict[str, list[str]] = defaultdict(list)
-    for path in files:
-        inside, _, name = path.rpartition("/")
-        by_folder[inside].append(posixpath.splitext(name)[0])
-    stems: defaultdict[str, set[str]] = defaultdict(set)
-    for inside, names in by_folder.items():
-        parts = inside.split("/")
-        for place, part in enumerate(parts):
-            # A folder of a split is around parts, or beside one, as train and train_masks.
-            if len(parts) == 1 or not find_split(part):
-                around = "/".join((*parts[:place], "*", *parts[place + 1 :]))
-                own = re.compile(_OWN.format(re.escape(part)), re.IGNORECASE)
-                bare = (_MARK.sub("", own.sub("", name)) for name in names)
-                stems[part].update(f"{around}/{name}" for name in bare)
-    return stems
+def _find_masked(listing: Listing) -> str:
+    """Tells in words which folder has masks or annotations of images; empty for none."""
+    for folder, homes in sorted(find_masks(listing.files).items()):
+        # Where several are numbered in the same way, one with a name of images has them.
+        named = {home for home in homes if any(_is_part(n, _IMAGES) for n in home.split("/"))}
+        if named or len(homes) == 1:
+            home = min(named or homes) or "it"
+            return f"in {listing.path}, the files in {folder} have the names of those in {home}"
+    return ""
