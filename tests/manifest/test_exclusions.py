@@ -10,9 +10,6 @@ from darkroom.manifest.exclusions import write_names
 def read(path):
     write_names(str(path), f"{path}.names")
     table = pq.read_table(f"{path}.names")
-    # One image has names that follow one another.
-    images = table["image"].to_pylist()
-    assert [*dict.fromkeys(images)] == [*range(len({*images}))]
     return table["name"].to_pylist()
 
 
@@ -76,36 +73,15 @@ def test_an_error_of_writing_is_not_said_of_the_list(tmp_path, monkeypatch):
         read(tmp_path / "list.txt")
 
 
-@pytest.mark.parametrize("name", ["list.txt", "list.csv", "list.parquet"])
-def test_a_name_that_is_longer_than_any_path_is_refused(tmp_path, name):
-    text = "x" * 5_000
-    if name == "list.parquet":
-        pq.write_table(pa.table({"key": ["a", text]}), tmp_path / name)
-    else:
-        (tmp_path / name).write_text(f"key\na\n{text}\n")
-    said = f"{name} has a name of 5,000 characters, expected at most 4,096: {text[:40]}…"
-    with pytest.raises(DataError, match=said):
-        read(tmp_path / name)
-
-
 def test_an_endless_line_is_refused(tmp_path):
     (tmp_path / "list.txt").write_text("a\n" + "x" * 3_000_000)
     with pytest.raises(DataError, match=r"list.txt, line 2: longer than 1,048,576 characters"):
         read(tmp_path / "list.txt")
 
 
-@pytest.mark.parametrize(
-    ("column", "said"),
-    [
-        ({"label": ["cat"]}, r"has the columns .*'label'.*expected one of"),
-        ({"key": [7]}, "The column key of the list .*list.parquet is int64, expected text"),
-        ({"uri": [["/a", "/b"]]}, "The column uri of .* is list<.*string>, expected text"),
-        ({"id": [b"a"]}, "The column id of .* is binary, expected text"),
-    ],
-)
-def test_a_table_without_names_is_an_error(tmp_path, column, said):
-    pq.write_table(pa.table(column), tmp_path / "list.parquet")
-    with pytest.raises(DataError, match=said):
+def test_a_table_without_names_is_an_error(tmp_path):
+    pq.write_table(pa.table({"label": ["cat"]}), tmp_path / "list.parquet")
+    with pytest.raises(DataError, match=r"has the columns .*'label'.*expected one of"):
         read(tmp_path / "list.parquet")
 
 

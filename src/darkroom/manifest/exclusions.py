@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -22,7 +23,6 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS, read_batches, report_damage
-from darkroom.storage.uris import MAX_PATH_CHARACTERS
 
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
@@ -81,7 +81,7 @@ def find_excluded(connection: duckdb.DuckDBPyConnection, path: str, scratch: str
     if count:
         progress.note(
             f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
-            f"{first!r}. A name is a key, a URI, or a path relative to the source."
+            f"{first!r:.80}. A name is a key, a URI, or a path relative to the source."
         )
     [(excluded,)] = connection.execute("SELECT count(*) FROM excluded").fetchall()
     if excluded:
@@ -97,27 +97,20 @@ def write_names(path: str, table: str) -> None:
         OSError: It cannot be read.
     """
     with pq.ParquetWriter(table, _SCHEMA) as writer:
-        first = 0
-        for images in _read_images(path):
-            _check_names(path, images)
-            numbers = [n for n, names in enumerate(images, first) for _ in names]
-            names = [name for names in images for name in names]
-            writer.write_table(pa.table([numbers, names], schema=_SCHEMA))
-            first += len(images)
+        rows = enumerate(_read_rows(path))
+        while part := [*islice(rows, BATCH_ROWS)]:
+            names = [
+                {"image": image, "name": str(row[column])}
+                for image, row in part
+                if str(row.get(KEEP_COLUMN)).strip().lower() != "true"
+                for column in NAME_COLUMNS
+                if row.get(column) not in (None, "")
+            ]
+            writer.write_table(pa.Table.from_pylist(names, _SCHEMA))
 
 
-def _check_names(path: str, images: Iterable[Iterable[str]]) -> None:
-    longest = max((name for names in images for name in names), key=len, default="")
-    if len(longest) > MAX_PATH_CHARACTERS:
-        raise DataError(
-            f"The list {path} has a name of {len(longest):,} characters, expected at most "
-            f"{MAX_PATH_CHARACTERS:,}: {longest:.40}…",
-            _HINT,
-        )
-
-
-def _read_images(path: str) -> Iterator[list[list[str]]]:
-    """Yields the names of each listed image, in parts of the list."""
+def _read_rows(path: str) -> Iterator[dict[str, Any]]:
+    """Yields what a list says of each image, by the names of its columns."""
     ending = os.path.splitext(path)[1].lower()
     message = f"The list {path} cannot be read"
     try:
@@ -127,69 +120,31 @@ def _read_images(path: str) -> Iterator[list[list[str]]]:
         raise DataError(f"{message}: {error}.", _HINT) from error
 
 
-def _read_parquet(path: str) -> Iterator[list[list[str]]]:
-    """Yields the names of each image in a Parquet file, by its columns `NAME_COLUMNS`."""
+def _read_parquet(path: str) -> Iterator[dict[str, Any]]:
     with storage.open_read(path) as file:
-        schema = pq.ParquetFile(file).schema_arrow
-    naming = [field for field in schema if field.name in NAME_COLUMNS]
-    if not naming:
+        names = pq.read_schema(file).names
+    if not (found := [name for name in NAME_COLUMNS if name in names]):
         raise DataError(
-            f"The list {path} has the columns {schema.names}, expected one of {NAME_COLUMNS}.",
-            _HINT,
+            f"The list {path} has the columns {names}, expected one of {NAME_COLUMNS}.", _HINT
         )
-    for field in naming:
-        if not _can_name(field):
-            raise DataError(
-                f"The column {field.name} of the list {path} is {field.type}, expected text.", _HINT
-            )
-    columns = [name for name in schema.names if name in (*NAME_COLUMNS, KEEP_COLUMN)]
-    for batch in read_batches(path, columns):
-        yield list(_find_names(batch.to_pylist()))
+    for batch in read_batches(path, [*found, *({KEEP_COLUMN} & {*names})]):
+        yield from batch.to_pylist()
 
 
-def _can_name(field: pa.Field) -> bool:
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # The id of a row may be a number; of an empty column nothing is known.
-    is_number = field.name == "id" and pa.types.is_integer(kind)
-    return bool(is_text or is_number or pa.types.is_null(kind))
-
-
-def _read_text(path: str, ending: str) -> Iterator[list[list[str]]]:
-    """Yields the names of each image in a CSV, or in a text with one name in each line.
+def _read_text(path: str, ending: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a CSV, or of a text with one name in each line.
 
     If the first line names none of `NAME_COLUMNS`, it is a row, and the first column has the names.
     """
-    lines = _read_lines(path)
+    lines = TextFile(path).lines()
     records: Iterable[list[str]] = csv.reader(lines, strict=True)
     if ending != ".csv":
         records = ([line.strip()] for line in lines)
-    header: Sequence[str] | None = None
-    rows: list[dict[str, Any]] = []
-    for cells in filter(any, records):
-        if header is None:
-            is_header = any(cell.strip() in NAME_COLUMNS for cell in cells)
-            header = [cell.strip() for cell in cells] if is_header else NAME_COLUMNS[:1]
-            if is_header:
-                continue
+    records = filter(any, records)
+    for first in records:
+        header = [cell.strip() for cell in first]
+        if not {*NAME_COLUMNS} & {*header}:
+            header = [*NAME_COLUMNS[:1]]
+            yield dict(zip(header, first, strict=False))
         # Cells after the last column are ignored.
-        rows.append(dict(zip(header, cells, strict=False)))
-        if len(rows) == BATCH_ROWS:
-            yield list(_find_names(rows))
-            rows = []
-    yield list(_find_names(rows))
-
-
-def _read_lines(path: str) -> Iterator[str]:
-    try:
-        yield from TextFile(path).lines()
-    except DataError as error:
-        raise DataError(f"The list {error.message}", _HINT) from error
-
-
-def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[list[str]]:
-    for row in rows:
-        if str(row.get(KEEP_COLUMN, False)).strip().lower() != "true":
-            yield [str(row[name]) for name in NAME_COLUMNS if row.get(name) not in (None, "")]
+        yield from (dict(zip(header, cells, strict=False)) for cells in records)
