@@ -13,7 +13,6 @@ from darkroom.errors import RejectError
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.dataframe import DataFrameSource
 from darkroom.manifest.sources.jsonl import JsonlSource
-from darkroom.manifest.sources.objects import as_plain
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import Form
@@ -109,15 +108,6 @@ def test_what_is_not_a_list_stays_for_the_kind_of_target_to_reject(tmp_path):
     for cell in found:
         with pytest.raises(RejectError, match=r"objects are not JSON|expected a list of objects"):
             KIND.parse([cell], Form(("objects",)))
-
-
-@pytest.mark.fault(
-    106, "a cell of a DataFrame that contains itself", "the object is rejected", code="`bad_value`"
-)
-def test_a_cell_that_contains_itself_ends():
-    cell = []
-    cell.append(cell)
-    assert as_plain(cell) == [[[[[repr(cell)]]]]]
 
 
 def test_a_list_of_hugging_face_has_corner_and_size_and_numbers_as_text(tmp_path):

@@ -11,11 +11,9 @@ from itertools import islice
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Columns, Kind
 from darkroom.errors import DataError
-from darkroom.manifest.formats import find_form
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Source, Value
 from darkroom.manifest.sources.embedded import check_cells
-from darkroom.manifest.sources.evidence import read_evidence
 from darkroom.manifest.sources.objects import as_objects
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
@@ -132,13 +130,12 @@ class CsvSource(Source):
             columns: What the user said about the columns.
         """
         before = [each for each in records[: self._first] if not headers.is_comment(each)]
-        image = self._names.index(self.schema.image) if self.schema.image else None
         if self._has_header:
             is_odd = any(map(headers.looks_like_image, before))
             said = "A line before the header looks like an image" if is_odd else ""
         else:
             first = self._first - len(before)
-            odd = "" if columns.schema else headers.find_odd_first(records[first:], image)
+            odd = "" if columns.schema else headers.find_odd_first(records[first:])
             said = f"The first line {odd}" if odd else ""
         what, hint = "read as a row", "Delete it if it is none. If it is one"
         if before:
@@ -198,11 +195,9 @@ class CsvSource(Source):
         return [cell for cell in (cells[self._label], *further) if cell] if any(further) else []
 
     def _check_form(self, first: list[str]) -> None:
-        """Raises a `DataError` if the first row shows another form of file, or delimiter."""
-        may_be_known = len(first) == 1 or first[0].lstrip().startswith("{")
-        form = find_form(read_evidence(self.name)) if may_be_known else None
-        if form is not None:
-            raise DataError(f"{self.name} is {form.title}.", form.format_advice(self.name))
+        """Raises a `DataError` if the first row shows JSON, XML, or another delimiter."""
+        if first[0].lstrip().startswith(("{", "[{", "<")):
+            raise DataError(f"{self.name} is not a CSV.", "Give it the ending of what it is.")
         for delimiter in (";", "\t", "|"):
             if len(first) == 1 and delimiter in first[0]:
                 raise DataError(

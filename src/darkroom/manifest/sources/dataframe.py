@@ -34,11 +34,6 @@ class DataFrameSource(Source):
         names = [str(name) for name in frame.columns]
         if not len(frame):
             raise DataError("The DataFrame has no rows.", "Give it one row for each image.")
-        if any(isinstance(name, tuple) for name in frame.columns):
-            raise DataError(
-                "The columns of the DataFrame have several levels.",
-                "Join their names: df.columns = ['_'.join(map(str, name)) for name in df.columns].",
-            )
         _check_index(frame)
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable
@@ -33,14 +32,6 @@ class Evidence:
     def keys(self) -> frozenset[str]:
         """The keys of JSON in the text, whatever they are in."""
         return frozenset(re.findall(r'"([\w-]+)"\s*:', self.text))
-
-    @property
-    def header(self) -> list[str]:
-        """The cells in its first line; none where that is not one of a CSV, as in UTF-16."""
-        with suppress(csv.Error):
-            cells = next(csv.reader(self.lines[:1], skipinitialspace=True), [])
-            return [name.strip() for name in cells]
-        return []
 
     @cached_property
     def lines(self) -> list[str]:

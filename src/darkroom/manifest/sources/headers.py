@@ -11,7 +11,6 @@ from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
 from darkroom.images.endings import IMAGE_ENDINGS
-from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 
 # The most records that may be before a header.
@@ -95,26 +94,15 @@ def _count_filled(record: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in record)
 
 
-def find_odd_first(records: Sequence[Sequence[str]], image: int | None) -> str:
-    """Tells in which way the first row of a CSV without header is unlike all others, if it is.
-
-    Args:
-        records: The first rows.
-        image: The place of the column of images.
-
-    Returns:
-        What it has and others have not; empty if nothing.
-    """
+def find_odd_first(records: Sequence[Sequence[str]]) -> str:
+    """Tells in which way the first row of a CSV without header is unlike all others, if it is."""
     first, *others = records
-    widths = {*map(len, others)}
-    if len(widths) == 1 and len(first) not in widths:
-        return f"has {format_count(len(first), 'cell')} and all others {len(others[0])}"
-    for place, cell in enumerate(first):
-        column = [record[place] for record in others if place < len(record)]
+    forms = {tuple(map(_is_image, record)) for record in others}
+    if len(forms) == 1 and tuple(map(_is_image, first)) not in forms:
+        return "is unlike all others"
+    for cell, *column in zip(*records, strict=False):
         if column and cell.strip().lower() in _COLUMN_NAMES and cell not in column:
             return f"has the name of a column, {cell.strip()!r:.80}"
-        if column and place == image and not _is_image(cell) and all(map(_is_image, column)):
-            return "names no image as all others do"
     return ""
 
 

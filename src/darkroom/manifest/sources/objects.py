@@ -12,9 +12,6 @@ from typing import Any
 
 from darkroom.targets.form import parse_objects
 
-# The list, an object, its box and the numbers; around them may be the size of the image.
-_MAX_DEPTH = 5
-_MAX_SHOWN = 80
 _CATEGORIES = ("categories", "category", "label", "labels")
 _FURTHER = {
     "id": "id",
@@ -25,16 +22,12 @@ _FURTHER = {
 }
 
 
-def as_plain(value: Any, depth: int = _MAX_DEPTH) -> Any:
+def as_plain(value: Any) -> Any:
     """Returns a cell with lists and numbers of Python in place of arrays and numbers of NumPy."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(value, Mapping | list | tuple):
-        return value
-    if not depth:
-        return f"{value!r:.{_MAX_SHOWN}}"  # such as a list that contains itself
     if isinstance(value, Mapping):
-        return {str(name): as_plain(inner, depth - 1) for name, inner in value.items()}
-    return [as_plain(inner, depth - 1) for inner in value]
+        return {str(name): as_plain(inner) for name, inner in value.items()}
+    return [*map(as_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def as_objects(cell: Any) -> Any:
