@@ -27,8 +27,8 @@ from darkroom.kfp.ending import TaskParser, handle_signals, report_error
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
-from darkroom.runtime.process import collect_less_garbage, end_process
-from darkroom.runtime.streams import secure_streams
+from darkroom.runtime.process import collect_less_garbage
+from darkroom.runtime.streams import end_process, secure_streams
 
 if __name__ == "__main__":
     # First: TFX makes handlers of logs, which keep the streams that they find.

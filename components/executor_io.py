@@ -20,10 +20,10 @@ from tfx.utils import import_utils, name_utils
 from darkroom import storage
 from darkroom.components.parameters import apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
 from darkroom.kfp.places import MOUNTS, check_files, find_mount, name_uris
+from darkroom.options.runners import LOCAL_RUNNER, parse_runner
 from darkroom.storage.uris import find_remote
 
 # An ExecutorInput, as `parse_executor_input` describes it.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from darkroom.conversion.beam.runners import (
+from darkroom.errors import UsageError
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS
+from darkroom.options.runners import (
     DATAFLOW_RUNNER,
     LOCAL_RUNNER,
     PORTABLE_RUNNER,
     parse_runner,
 )
-from darkroom.errors import UsageError
-from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.config import PipelineConfig
 
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")

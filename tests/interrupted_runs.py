@@ -185,8 +185,8 @@ def leave_job(argv: list[str], counter: Counter) -> int:
     """
     import darkroom
     from darkroom.conversion.beam import run
-    from darkroom.conversion.beam.runners import LOCAL_RUNNER
     from darkroom.options.conversion import ConversionOptions
+    from darkroom.options.runners import LOCAL_RUNNER
 
     class InterruptedClientError(Exception):
         pass

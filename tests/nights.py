@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 import darkroom
-from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.conversion.planned_list import list_planned_rows
 from darkroom.options.conversion import ConversionOptions
 
 SHARD_BYTES = 2_000

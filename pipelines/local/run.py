@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import parse_runner
 from darkroom.dataset.sources import find_sources
 from darkroom.errors import build_missing_extra_error
+from darkroom.options.runners import parse_runner
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import progress, streams

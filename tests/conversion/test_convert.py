@@ -19,7 +19,6 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.convert import convert
 from darkroom.conversion.output.output import Output
@@ -34,6 +33,7 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions, RecordOptions
+from darkroom.options.runners import LOCAL_RUNNER
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 from darkroom.storage.stores import retries

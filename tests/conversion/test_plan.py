@@ -3,7 +3,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import find_same_shard, plan_tasks
 from darkroom.dataset.commit import Shard, Split
@@ -12,6 +11,7 @@ from darkroom.errors import UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions, parse_shard_counts
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.runners import LOCAL_RUNNER
 
 
 def test_files_have_the_names_that_tfx_expects():

@@ -22,7 +22,7 @@ import darkroom
 from darkroom import storage
 from darkroom.conversion import base
 from darkroom.conversion.job import ConversionJob
-from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.conversion.planned_list import list_planned_rows
 from darkroom.conversion.shards import encode
 from darkroom.dataset.checksums import read_sums, write_sums
 from darkroom.dataset.commit import read_dataset

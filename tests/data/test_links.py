@@ -13,7 +13,7 @@ from PIL import Image
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion.planned_rows import list_planned_rows
+from darkroom.conversion.planned_list import list_planned_rows
 from darkroom.data.open import find_roots
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.named import name_dataset

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import darkroom
+from darkroom.manifest.formats import list_formats
 from darkroom.runtime import by_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -312,9 +315,13 @@ def test_each_package_is_in_one_part_and_imports_no_other_part_than_the_table_sa
     assert wrong == []
 
 
-def test_what_parts_find_by_name_is_there():
-    for name, place in by_name.PLACES.items():
-        assert callable(by_name.find(name)), place
+def test_what_is_found_by_name_is_there():
+    forms = [(form.of_file, form.of_folder, form.of_names) for form in list_formats()]
+    for place in filter(None, chain(by_name.PLACES.values(), *forms)):
+        module, _, name = place.partition(":")
+        assert name in find_defined_names(module)
+        with suppress(ModuleNotFoundError):  # of an extra that is not installed
+            assert callable(by_name.load(place)), place
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -399,6 +406,18 @@ def test_no_folder_and_its_parent_import_each_other():
         if folder.rpartition(".")[0] == parent != "darkroom" and (parent, folder) in arrows
     }
     assert circles == set()
+
+
+def test_shards_are_below_the_output_and_beam_is_above_it():
+    order = [f"darkroom.conversion.{name}" for name in ("shards", "output", "beam")]
+    wrong = [
+        f"{module}:{each.line} imports {each.module}"
+        for place, folder in enumerate(order)
+        for module in list_modules()
+        for each in find_imports(module)
+        if find_folder(module) == folder and find_folder(each.module) in order[place + 1 :]
+    ]
+    assert wrong == []
 
 
 def find_folder(module: str) -> str:

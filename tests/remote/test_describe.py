@@ -9,7 +9,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.conversion import describe as describing
+from darkroom.conversion.output import additions
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
 from darkroom.features.networks.network import Network
@@ -42,14 +42,14 @@ def test_sidecars_come_and_go_with_the_dataset(store, monkeypatch, tmp_path):
     with pytest.raises(UsageError, match="croissant and tfds cannot find"):
         darkroom.describe(root, ["tfds", "croissant"], tmp_path)
 
-    write = describing.write_sidecars
+    write = additions.write_sidecars
 
     def write_while_it_is_replaced(*arguments):
         sums = write(*arguments)
         darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
         return sums
 
-    monkeypatch.setattr(describing, "write_sidecars", write_while_it_is_replaced)
+    monkeypatch.setattr(additions, "write_sidecars", write_while_it_is_replaced)
     with pytest.raises(OutputError, match="Another run has taken"):
         darkroom.describe(root, ["croissant"])
     plain = {name for name in before if not name.startswith("dali-index/")}

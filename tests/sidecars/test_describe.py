@@ -13,6 +13,7 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import describe as describing
+from darkroom.conversion.output import additions
 from darkroom.dataset import checksums
 from darkroom.dataset.layout import READ_AS_FILE
 from darkroom.errors import DataError, OutputError, StorageError, UsageError
@@ -75,7 +76,7 @@ def test_the_commit_is_the_same_with_and_without(records, tmp_path):
 def test_what_is_there_already_is_not_written_again(records, monkeypatch):
     darkroom.describe(records, ["croissant"])
     before = read_files(records)
-    monkeypatch.setattr(describing, "FolderLock", None)
+    monkeypatch.setattr(additions, "FolderLock", None)
     darkroom.describe(records, ["croissant"])
     assert read_files(records) == before
 
@@ -182,7 +183,7 @@ def test_a_run_that_was_killed_after_its_last_file_leaves_nothing(records, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(describing.ownership, "end_attempt", die)
+        patch.setattr(additions.ownership, "end_attempt", die)
         with pytest.raises(KeyboardInterrupt):
             darkroom.describe(records, ["dali"])
     (records / ".darkroom.lock").write_text("process 1 on another")
@@ -210,7 +211,7 @@ def test_a_dataset_that_is_replaced_meanwhile_is_left_alone(records, monkeypatch
 
 def test_who_lost_the_output_lists_nothing(records, monkeypatch):
     """As when another machine begins a conversion."""
-    write = describing.write_sidecars
+    write = additions.write_sidecars
 
     def lose(folder, contents, find_part):
         sums = write(folder, contents, find_part)
@@ -218,7 +219,7 @@ def test_who_lost_the_output_lists_nothing(records, monkeypatch):
         token.rename(token.with_name("0" * 8))
         return sums
 
-    monkeypatch.setattr(describing, "write_sidecars", lose)
+    monkeypatch.setattr(additions, "write_sidecars", lose)
     with pytest.raises(OutputError, match="Another run has taken"):
         darkroom.describe(records, ["huggingface"])
     assert list_sidecars(records) == set()
@@ -232,7 +233,7 @@ def test_a_dataset_that_cannot_be_written_is_described_elsewhere(records, tmp_pa
         def __init__(self, folder):
             raise OSError(errno.EROFS, "Read-only file system", folder)
 
-    monkeypatch.setattr(describing, "FolderLock", Locked)
+    monkeypatch.setattr(additions, "FolderLock", Locked)
     with pytest.raises(StorageError, match="cannot be written") as caught:
         darkroom.describe(records, ["dali"])
     assert "--output" in caught.value.hint

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 
 from darkroom.cli.process import Signal, end_by_signal
 from darkroom.errors import DarkroomError, UsageError, convert_error
-from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
-from darkroom.runtime.streams import secure_streams
+from darkroom.runtime.process import collect_less_garbage, find_explanation
+from darkroom.runtime.streams import end_process, secure_streams
 
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 

@@ -10,9 +10,8 @@ from inspect import signature
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
-from darkroom.conversion.describe import add_missing, keep_accepted
 from darkroom.conversion.job import ConversionJob
+from darkroom.conversion.output.additions import keep_accepted
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.checksums import list_sidecars
 from darkroom.dataset.layout import FEATURES_FILE
@@ -25,6 +24,7 @@ from darkroom.manifest.label_map import resolve
 from darkroom.options.checks import as_python, check_flag, check_known
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import merge_options
+from darkroom.options.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.runtime import by_name, progress
 from darkroom.runtime.process import report_interrupts
 
@@ -127,7 +127,7 @@ def convert(
             keep_accepted(folder, result.read_as)
         # An earlier run may have written the dataset without them.
         if made.describe and result.job_id is None:
-            add_missing(folder, made.describe)
+            by_name.find("add_missing")(folder, made.describe)
         if had and not made.embed and FEATURES_FILE not in list_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")
     return result

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from darkroom import storage
-from darkroom.conversion.describe import add_sidecars
 from darkroom.conversion.output import ownership
+from darkroom.conversion.output.additions import add_sidecars
 from darkroom.conversion.output.attempts import new_token, take
 from darkroom.dataset import journal
 from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums

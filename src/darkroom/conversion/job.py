@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.base import find_base, find_known, open_base, open_old_dataset
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
@@ -44,10 +43,11 @@ from darkroom.images.access import (
     is_readable_now,
 )
 from darkroom.manifest import writer
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.conversion import RecordOptions, UpdateOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.options.runners import LOCAL_RUNNER
 from darkroom.runtime import by_name, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS
@@ -110,7 +110,7 @@ class ConversionJob:
         """Converts and waits for the end."""
         if not self._runs_here:
             # Reports a wrong one before any work.
-            by_name.find("check_job_server")(build_options(self.runner, self.beam_options))
+            by_name.find("check_runner")(self.runner, self.beam_options)
         others: AbstractContextManager[WriterProcesses | None]
         others = WriterProcesses() if self._runs_here else nullcontext()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, others as processes:

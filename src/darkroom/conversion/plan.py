@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.leaves import UNKNOWN_BYTES, cut_leaves
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.commit import Commit, describe_options
@@ -42,6 +41,7 @@ from darkroom.images.access import PROBED_IMAGES
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
+from darkroom.options.runners import LOCAL_RUNNER
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
 from darkroom.version import hash_code
@@ -104,7 +104,8 @@ def plan_tasks(
     return [
         ShardTask(
             range=shard,
-            attempt=attempt,
+            folders=attempt.folders,
+            check_current=attempt.check_current,
             plan=plan,
             inputs=manifest.inputs,
             has_images=manifest.has_images,

@@ -17,15 +17,10 @@ from darkroom.conversion.leaves import UNKNOWN_BYTES
 from darkroom.dataset import rejects
 from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.layout import REJECTS_FILE, Folders
-from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import check_outside, open_dataset
-from darkroom.dataset.pointer import find_data
-from darkroom.errors import UsageError
 from darkroom.manifest.sources.jsonl import parse_line
 from darkroom.manifest.sources.text import TextFile
-from darkroom.storage import ledger
 
-_ENDINGS = (".jsonl", ".ndjson")
+ENDINGS = (".jsonl", ".ndjson")
 _BATCH_ROWS = 8_192
 _COLUMNS = ("id", "row", "uri", "split", "span", "label", "source_size")
 _OPTIONAL = ("extra", "listed")
@@ -34,44 +29,13 @@ _CORRECTED = ("id", "row", "detail")
 _PLANNED_STAGES = (rejects.OBJECT_STAGE, rejects.CONVERT_STAGE)
 
 
-def list_planned_rows(
-    directory: str | os.PathLike[str], file: str | os.PathLike[str], *, overwrite: bool = False
-) -> int:
-    """Writes the planned rows of a dataset as JSON Lines: split, span, label and weight.
-
-    Args:
-        directory: A dataset.
-        file: The list.
-        overwrite: Whether a file that exists is replaced.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        UsageError: The name of the file is that of another form.
-        DataError: The folder has no dataset, or a damaged one.
-        OutputError: The file exists, or is in the dataset.
-        OSError: A file cannot be read or written.
-    """
-    source, path = find_data(find_named(directory)), storage.absolute(file)
-    if not path.lower().endswith(_ENDINGS):
-        raise UsageError(
-            f"The list is JSON Lines, and {path} does not end in {' or '.join(_ENDINGS)}.",
-            "darkroom convert tells the form of a source by its ending.",
-        )
-    check_outside(source, path, "The list")
-    ledger.check_output_file(path, overwrite=overwrite)
-    has_objects = open_dataset(source).objects is not None
-    return write_planned_rows(Folders.of_dataset(source), path, has_objects=has_objects)
-
-
 def list_corrected(source: object) -> frozenset[tuple[object, ...]]:
     """Returns the id, row and detail of each image and object that is in a list of rejects.
 
     Args:
         source: What is converted; only a list of JSON Lines can be one of rejects.
     """
-    if not isinstance(source, str | os.PathLike) or not os.fspath(source).endswith(_ENDINGS):
+    if not isinstance(source, str | os.PathLike) or not os.fspath(source).endswith(ENDINGS):
         return frozenset()
     path = storage.absolute(source)
     lines = TextFile(path).lines() if storage.exists(path) else ()
@@ -91,7 +55,7 @@ def write_planned_rows(
     has_objects: bool,
     corrected: Collection[tuple[object, ...]] = (),
 ) -> int:
-    """Writes the list of the dataset whose files are in folders; see `list_planned_rows`.
+    """Writes the list of the dataset whose files are in folders; returns the number of its rows.
 
     Images and objects that were lost are planned again, but for those that are corrected.
     """

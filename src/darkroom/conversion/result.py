@@ -22,7 +22,7 @@ from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.read_as import ReadAs, list_read_as
 from darkroom.dataset.rejects import count_rejected_objects, count_rejects
 from darkroom.errors import DataError
-from darkroom.images.strip import show_records
+from darkroom.runtime import by_name
 from darkroom.runtime.class_table import (
     describe_classes,
     format_missing_classes,
@@ -177,7 +177,8 @@ class ConversionResult(Result):
     def _repr_html_(self) -> str:
         """Returns it as a notebook shows it, with some of its images, which are read for that."""
         where = self.data_dir or self.output_dir
-        shown = self.written and show_records(where, self.index_dir, fingerprint=self.fingerprint)
+        show = by_name.find("show_records")
+        shown = self.written and show(where, self.index_dir, fingerprint=self.fingerprint)
         return self.describe()._replace(more=[shown or None]).to_card()
 
     def _describe_objects(self) -> dict[str, str]:

@@ -10,8 +10,8 @@ from darkroom.dataset.manifest import Manifest, read_manifest_rows
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, UsageError
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import by_name
 from darkroom.targets.kind import find_kind
 

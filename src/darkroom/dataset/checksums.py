@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from darkroom import storage
@@ -126,6 +126,26 @@ def list_sidecars(folder: str) -> set[str]:
         return set(filter(is_sidecar, read_sums(folder)))
     except (*storage.UNUSABLE, DataError):
         return set()
+
+
+def write_sidecars(
+    folder: str, contents: Mapping[str, bytes], find_part: Callable[[str], str]
+) -> dict[str, FileSum]:
+    """Writes sidecars into the folder of a dataset.
+
+    Args:
+        folder: The folder.
+        contents: Their contents by path.
+        find_part: Returns the path for a file until it is complete.
+
+    Returns:
+        Their sums by path.
+    """
+    for path, data in contents.items():
+        whole = storage.join(folder, path)
+        storage.make_folder(whole.rpartition("/")[0])
+        storage.write_bytes(whole, data, find_part(whole))
+    return {path: sum_bytes(data) for path, data in contents.items()}
 
 
 def find_changed(

@@ -21,9 +21,9 @@ from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage, spread
 from darkroom.input.undecodable import find_undecodable
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 

@@ -19,13 +19,12 @@ from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingExtraError, MissingKeyError, UsageError
-from darkroom.images.strip import show_records
 from darkroom.options.checks import as_size, check_choice, check_flag, check_known
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.reader.opening import FRAMEWORKS, NUMPY, TENSORFLOW, TORCH, Transform, open_loaders
-from darkroom.runtime import progress, streams
+from darkroom.runtime import by_name, progress, streams
 from darkroom.runtime.result import Outcome, list_facts
 from darkroom.runtime.text import find_similar, format_count, list_first
 from darkroom.targets.kind import find_kind
@@ -144,7 +143,7 @@ class LoadedSplits(dict[str, Any]):
         facts = {"Images": images, "Labels": list_first(self.labels)}
         title = f"{format_count(sum(self.num_images.values()), 'image')} for {self._framework}"
         index = storage.join(self._root, INDEX_FOLDER)
-        shown = show_records(self._root, index) if self._root else None
+        shown = by_name.find("show_records")(self._root, index) if self._root else None
         return Outcome(title, list_facts(facts), more=[shown]).to_card()
 
 

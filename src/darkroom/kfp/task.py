@@ -18,8 +18,8 @@ from darkroom.kfp.ending import TaskParser, handle_signals, report_error
 from darkroom.kfp.execution import Execution, parse_execution
 from darkroom.kfp.interfaces import find_interface
 from darkroom.runtime import progress
-from darkroom.runtime.process import collect_less_garbage, end_process
-from darkroom.runtime.streams import secure_streams
+from darkroom.runtime.process import collect_less_garbage
+from darkroom.runtime.streams import end_process, secure_streams
 
 TASKS: Mapping[str, Callable[[Execution], None]] = {
     "convert_images": data_tasks.convert_images,

@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from darkroom.dataset.labels import SEE_FORMS, read_labels
+from darkroom.dataset.labels import read_labels
 from darkroom.errors import DataError
 from darkroom.options.manifest import ManifestOptions, resolve_roots
+from darkroom.runtime import by_name
 
 _YAML = re.compile(r"^names\s*:", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*item\s*:?\s*[{<]", re.MULTILINE)
@@ -50,35 +51,23 @@ def _read_label_map(path: str) -> tuple[str, ...]:
     """Returns the labels in a file: one a line, or those of data.yaml, COCO or TensorFlow."""
     # Most options have no label map, and need no readers.
     from darkroom.manifest.classes import order_names
+    from darkroom.manifest.formats import load_format
     from darkroom.manifest.sources.evidence import read_evidence
 
+    names: Mapping[Any, str]
     start = ""
     # What is wrong with the file is said where all of it is read.
     with suppress(OSError):
         start = read_evidence(path).text
     if start.lstrip().startswith("{"):
-        names = _read_coco(path)
+        names = by_name.load(load_format("coco").of_names)(path)
     elif _YAML.search(start):
-        from darkroom.manifest.formats.yolo.settings import read_names
-
-        names = read_names(path)
+        names = by_name.load(load_format("yolo").of_names)(path)
     elif _ITEM.search(start):
         names = _parse_items("\n".join(read_labels(path)), path)
     else:
         return tuple(read_labels(path))
     return tuple(dict.fromkeys(order_names(names).values()))
-
-
-def _read_coco(path: str) -> Mapping[Any, str]:
-    from darkroom.manifest.formats.coco.source import read_categories
-    from darkroom.manifest.formats.json_file import JsonFile
-
-    if names := read_categories(JsonFile(path), path):
-        return names
-    raise DataError(
-        f"The label file {path} is JSON without categories.",
-        f"Give a file of COCO, or a text with one label a line. {SEE_FORMS}",
-    )
 
 
 def _parse_items(text: str, path: str) -> Mapping[Any, str]:

@@ -84,9 +84,8 @@ def _join_objects(table: Source, options: ManifestOptions) -> Source:
     """Returns the reader of a table; of its images where it has a row for each object."""
     if table.schema.objects is None:
         return table
-    from darkroom.manifest.formats.object_rows import ObjectRows
-
-    return ObjectRows(table, table.schema.objects, options)
+    joined: Source = by_name.find("ObjectRows")(table, table.schema.objects, options)
+    return joined
 
 
 def _read_span(pattern: str, path: str) -> int:

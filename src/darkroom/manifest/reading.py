@@ -43,6 +43,7 @@ from darkroom.options.source import (
     SPLIT_COLUMN,
     TASK_CLASS,
 )
+from darkroom.runtime import by_name
 from darkroom.runtime.text import list_first
 from darkroom.targets.kind import Kind
 
@@ -240,13 +241,10 @@ def _doubt_boxes(
     connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]
 ) -> Iterator[Doubt]:
     """Yields the doubt about boxes that a tool wrote wrongly, as far as lists say sizes."""
-    # Most lists have none.
-    from darkroom.targets.boxes.odd_boxes import find_odd_groups
-
     names = [posixpath.basename(each.name).replace("'", "''") for each in sources]
     told = {"names": ", ".join(f"'{name}'" for name in names)}
     told["rows"] = ", ".join(f"{each.first_row}" for each in sources)
-    if odd := find_odd_groups(connection, _LISTED.format(**told)):
+    if odd := by_name.find("find_odd_groups")(connection, _LISTED.format(**told)):
         yield Doubt(
             ODD_BOXES,
             "".join(f"{each}. " for each in odd[:_MOST_SHOWN]).rstrip(),

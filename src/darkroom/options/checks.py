@@ -12,6 +12,9 @@ from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 from darkroom.withdrawn import explain_option
 
+# Share of rejected rows, and of rejected objects.
+DEFAULT_MAX_REJECTS = 0.01
+MOST_THREADS = 1 << 10
 # TensorFlow and Parquet have no numbers from here on.
 _TOO_LARGE = 1 << 63
 # The sides of an image in pixels, or a part and the number of parts.

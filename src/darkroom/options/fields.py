@@ -28,6 +28,7 @@ GROUPS = ("run", "data", "conversion", "checks", "model", "training", "cluster")
 # decides the order of the batches; or at any batch. The run names those that changed, but no free
 # one, which changes nothing that is learned.
 FIXED, ORDER, LEARNED, FREE = "fixed", "order", "learned", "free"
+SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
 
 _KEY = "option"
 _NONE = " | None"

@@ -7,9 +7,17 @@ from typing import TypeVar
 
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import Augmentation, parse_augmentation
-from darkroom.options.checks import check_pair
-from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
-from darkroom.options.source import SEED_HELP
+from darkroom.options.checks import MOST_THREADS, check_pair
+from darkroom.options.fields import (
+    FREE,
+    LEARNED,
+    ORDER,
+    SEED_HELP,
+    check_fields,
+    describe,
+    document,
+    option,
+)
 from darkroom.targets.kind import USUAL_AUGMENTATION, find_kind
 
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
@@ -18,7 +26,7 @@ CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
 # TensorFlow makes room for a batch, and starts threads, before it knows how much it will read.
-MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
+MOST_IN_BATCH, _MOST_FILES = 1 << 20, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
 # As Keras names them.

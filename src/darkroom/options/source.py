@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from darkroom.options.fields import document, option
+from darkroom.options.fields import SEED_HELP, document, option
 from darkroom.targets.form import EMPTY_CELLS, ORIENTATIONS, UNANNOTATED
 
 DEFAULT_SOURCE_ENCODING = "utf-8"
 DEFAULT_SPLIT_RATIOS = "80/10/10"
 # Of the splits, the order of records, and of training: one seed for all of them.
-SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
 AUTO_LABEL, ONE_LABEL, MANY_LABELS = LABEL_KINDS = ("auto", "label", "labels")
 REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 # What darkroom decides about a source and may get wrong; see `darkroom.dataset.read_as`.

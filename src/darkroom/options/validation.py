@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.fields import check_fields, document, option
 from darkroom.runtime.text import suggest
 from darkroom.targets.checks import list_all_checks
@@ -39,9 +40,6 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     **{check.name: check.policy for check in list_all_checks()},
 }
 CHECKS = tuple(DEFAULT_POLICIES)
-
-
-DEFAULT_MAX_REJECTS = 0.01
 
 
 def describe_default_policies() -> str:

@@ -21,8 +21,7 @@ from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import list_split_folders, read_unchanged
 from darkroom.errors import DataError
-from darkroom.options.checks import check_count
-from darkroom.options.input import MOST_THREADS
+from darkroom.options.checks import MOST_THREADS, check_count
 from darkroom.proof.findings import (
     COMMIT,
     EXTRA,

@@ -17,7 +17,6 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.errors import DataError, UsageError
-from darkroom.images.strip import show_records
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
@@ -27,6 +26,7 @@ from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import Records
+from darkroom.runtime import by_name
 from darkroom.runtime.machine import count_cores
 from darkroom.runtime.result import Outcome
 
@@ -128,7 +128,8 @@ class Loader:
         """Returns it as a notebook shows it, with some of its images as they are stored."""
         split = self._records.split
         root = next(iter(split.commits))
-        shown = show_records(root, storage.join(root, INDEX_FOLDER), split=split.name)
+        show = by_name.find("show_records")
+        shown = show(root, storage.join(root, INDEX_FOLDER), split=split.name)
         return Outcome(repr(self), [], more=[shown]).to_card()
 
     def __len__(self) -> int:

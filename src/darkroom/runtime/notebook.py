@@ -6,7 +6,6 @@ not have, and a notebook that was saved does not show them.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -82,25 +81,6 @@ class CellProgress(StepSink):
         }
         self._show_data(data, self._is_shown)
         self._is_shown = True
-
-
-def is_cell() -> bool:
-    """Tells whether this process is the kernel of a notebook."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
-
-
-def is_started_by_cell() -> bool:
-    """Tells whether a notebook runs this process, as with `!darkroom train`.
-
-    The kernel gives it a pseudo terminal, but keeps all that is written there: a line that is drawn
-    again and again would be in the notebook as often.
-    """
-    if "JPY_PARENT_PID" in os.environ:  # set for the kernel by Jupyter
-        return True
-    by_kernel = {"TERM": "xterm-color", "PAGER": "cat", "GIT_PAGER": "cat"}
-    return all(os.environ.get(name) == value for name, value in by_kernel.items())
 
 
 def _make_show() -> Show:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import gc
-import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from darkroom.errors import DarkroomError
-from darkroom.runtime.streams import find_loss
 from darkroom.runtime.text import suggest
 from darkroom.withdrawn import explain_option
 
@@ -38,24 +34,6 @@ def collect_less_garbage() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def end_process(code: int) -> NoReturn:
-    """Ends the process without taking the libraries down.
-
-    That takes four seconds for TFX, and the pyarrow of TFX 1.16 uses memory then that it has freed:
-    now and then a command that had succeeded died of it.
-
-    Args:
-        code: Its exit code. A standard output that took nothing does not change it.
-    """
-    # TensorFlow removes its temporary files.
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    if loss := find_loss():
-        print(f"Standard output cannot be written: {loss.strerror}.", file=sys.stderr)
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -19,7 +19,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
+
+from darkroom.runtime import by_name
 
 if TYPE_CHECKING:
     from darkroom.runtime.display import StepSink as Sink
@@ -123,9 +125,8 @@ def warn(text: str) -> None:
 def make_sink(stream: TextIO) -> Sink:
     """Returns the sink that suits `stream`: live on a terminal, plain lines otherwise."""
     from darkroom.runtime.display import PlainProgress, RichProgress
-    from darkroom.runtime.notebook import is_started_by_cell
 
-    if is_started_by_cell():
+    if _is_started_by_cell():
         return PlainProgress(stream, _SLOW_SECONDS)
     return RichProgress(stream) if stream.isatty() else PlainProgress(stream)
 
@@ -150,8 +151,26 @@ def _make_own_sink() -> Sink | None:
     # A kernel loads IPython before it runs a cell; without it nothing needs loading.
     if asked == _NOTHING or (asked != "1" and "IPython" not in sys.modules):
         return None
-    from darkroom.runtime.notebook import CellProgress, is_cell
-
-    if is_cell():
-        return CellProgress()
+    if _is_cell():
+        cell: Sink = by_name.find("CellProgress")()
+        return cell
     return make_sink(sys.stderr) if asked == "1" else None
+
+
+def _is_cell() -> bool:
+    """Tells whether this process is the kernel of a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _is_started_by_cell() -> bool:
+    """Tells whether a notebook runs this process, as with `!darkroom train`.
+
+    The kernel gives it a pseudo terminal, but keeps all that is written there: a line that is drawn
+    again and again would be in the notebook as often.
+    """
+    if "JPY_PARENT_PID" in os.environ:  # set for the kernel by Jupyter
+        return True
+    by_kernel = {"TERM": "xterm-color", "PAGER": "cat", "GIT_PAGER": "cat"}
+    return all(os.environ.get(name) == value for name, value in by_kernel.items())

@@ -1,19 +1,16 @@
-"""The result of a public function, which prints itself: as text, as JSON, as a card of a notebook.
-
-A card is small, has no scripts, and loads nothing. The text of the user is escaped by
-`darkroom.runtime.markup`.
-"""
+"""The result of a public function, which prints itself: as text, as JSON, and in a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from darkroom.runtime.markup import Html, element, join_html
-from darkroom.runtime.style import CARD_STYLE
+from darkroom.runtime import by_name
 from darkroom.runtime.table import Table
-from darkroom.runtime.text import MAX_LISTED_ROWS
+
+if TYPE_CHECKING:
+    from darkroom.runtime.markup import Html
 
 GOOD, FAIR, BAD = "good", "fair", "bad"
 _LEAST_WIDTH = 10
@@ -54,10 +51,8 @@ class Outcome(NamedTuple):
 
     def to_card(self) -> str:
         """Returns it as a card."""
-        style = element("style", Html(CARD_STYLE))
-        title = element("h4", self.title, class_=self.tone or None)
-        body = join_html(*_make_blocks(self.rows), *self.more)
-        return str(element("div", style, title, body, class_="darkroom-card"))
+        card: str = by_name.find("make_card")(self)
+        return card
 
 
 class Result:
@@ -105,28 +100,3 @@ def format_rows(rows: Iterable[Row], *, bars: bool = False) -> list[str]:
             lines += row.table.to_lines(head, bars=bars) if row.table else [head]
             lines += [f"{'':{width}} {line}" for line in others]
     return lines
-
-
-def _make_blocks(rows: Iterable[Row]) -> Iterator[Html]:
-    """Yields sentences, tables, and a table of the facts that follow each other."""
-    facts: list[Fact] = []
-    for row in (*rows, ""):
-        if isinstance(row, Fact):
-            facts.append(row)
-            continue
-        if facts:
-            yield from _make_facts(facts)
-            facts = []
-        if isinstance(row, list):
-            yield from _make_blocks(row[:MAX_LISTED_ROWS])
-            more = len(row) - MAX_LISTED_ROWS
-            yield from _make_blocks([f"and {more:,} more" if more > 0 else ""])
-        elif isinstance(row, Table):
-            yield row.shorten(MAX_LISTED_ROWS).to_html()
-        elif row:
-            yield element("p", row)
-
-
-def _make_facts(facts: Sequence[Fact]) -> Iterator[Html]:
-    yield Table("", (), [(each.name.strip(), each.value) for each in facts]).to_html()
-    yield from (each.table.to_html() for each in facts if each.table)

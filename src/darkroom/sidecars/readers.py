@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from darkroom import storage
-from darkroom.dataset.checksums import FileSum, sum_bytes
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.options.sidecars import check_readers
 from darkroom.sidecars.described import Described
@@ -32,35 +31,23 @@ def list_sidecars(readers: Iterable[str], shards: Sequence[str]) -> list[str]:
     return [file for name in readers for file in _load_form(name).list_files(shards)]
 
 
-def build_sidecars(readers: Sequence[str], described: Described) -> dict[str, bytes]:
+def build_sidecars(
+    readers: Sequence[str], dataset: Dataset, index: str, root: str = ""
+) -> dict[str, bytes]:
     """Returns the contents of the sidecars of readers, by their paths below the dataset.
+
+    Args:
+        readers: The readers.
+        dataset: The commit of the dataset.
+        index: The folder of its index.
+        root: As of `Described`.
 
     Raises:
         UsageError: The shards are compressed, and one of the readers reads them itself.
         DataError: The index is damaged.
         OSError: It cannot be read.
     """
-    shards = described.dataset.shards
-    check_readers(readers, compressed=any(each.file.endswith(GZIP_SUFFIX) for each in shards))
-    forms = map(_load_form, readers)
+    is_compressed = any(each.file.endswith(GZIP_SUFFIX) for each in dataset.shards)
+    check_readers(readers, compressed=is_compressed)
+    described, forms = Described(dataset, index, root), map(_load_form, readers)
     return {path: data for form in forms for path, data in form.build(described).items()}
-
-
-def write_sidecars(
-    folder: str, contents: Mapping[str, bytes], find_part: Callable[[str], str]
-) -> dict[str, FileSum]:
-    """Writes sidecars into the folder of a dataset.
-
-    Args:
-        folder: The folder.
-        contents: Their contents by path.
-        find_part: Returns the path for a file until it is complete.
-
-    Returns:
-        Their sums by path.
-    """
-    for path, data in contents.items():
-        whole = storage.join(folder, path)
-        storage.make_folder(whole.rpartition("/")[0])
-        storage.write_bytes(whole, data, find_part(whole))
-    return {path: sum_bytes(data) for path, data in contents.items()}

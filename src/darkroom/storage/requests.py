@@ -23,10 +23,15 @@ from darkroom.errors import (
     UsageError,
     build_missing_extra_error,
 )
+from darkroom.runtime import by_name
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.storage.stores import Problem, Store, retries
 
-_EXTRAS = {"gs": ("gcp", "google.cloud.storage"), "s3": ("aws", "boto3")}
+# The name of each store's client, and the extra and the module that it needs.
+_STORES = {
+    "gs": ("GcsStore", "gcp", "google.cloud.storage"),
+    "s3": ("S3Store", "aws", "boto3"),
+}
 # The variables that a client is made from: a new one is made when one of them changes.
 _SETTINGS = ("AWS_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "NO_GCE_CHECK", "STORAGE_EMULATOR_")
 # Parsers raise them for an answer that was damaged on its way, and clients for one that lacks
@@ -46,7 +51,7 @@ def split_path(path: str) -> tuple[str, str, str]:
     """
     scheme, _, rest = path.partition("://")
     bucket, _, name = rest.partition("/")
-    if scheme not in _EXTRAS:
+    if scheme not in _STORES:
         raise UsageError(f"{path}: there is no store {scheme}://.", "Known: gs:// and s3://.")
     if not bucket:
         raise UsageError(f"{path} names no bucket.", f"Write {scheme}://bucket/name.")
@@ -165,16 +170,11 @@ def load_store(scheme: str) -> Callable[[], Store]:
     Raises:
         MissingExtraError: The store needs an extra that is not installed.
     """
-    extra, module = _EXTRAS[scheme]
+    name, extra, module = _STORES[scheme]
     if not is_installed(module):
         raise build_missing_extra_error(f"Storage {scheme}://", extra)
-    if scheme == "s3":
-        from darkroom.storage.stores.s3 import S3Store
-
-        return S3Store
-    from darkroom.storage.stores.gcs import GcsStore
-
-    return GcsStore
+    store: Callable[[], Store] = by_name.find(name)
+    return store
 
 
 def check_length(size_bytes: int, expected: int | None) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from darkroom.targets.kind import KINDS
+
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-KINDS = ("label", "labels", "numbers", "boxes")
 
 
 class Found(NamedTuple):

@@ -7,17 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from darkroom.errors import DataError
-from darkroom.targets.checks import KINDS
-from darkroom.targets.description import Filter, Shape
-from darkroom.targets.form import Form
-from darkroom.targets.geometry import Matrix, Placement
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
     from darkroom.targets.arrays import Targets
+    from darkroom.targets.description import Filter, Shape
+    from darkroom.targets.form import Form
+    from darkroom.targets.geometry import Matrix, Placement
 
+KINDS = ("label", "labels", "numbers", "boxes")
 # Windows that lose most of an image need more epochs and images than most trainings have.
 USUAL_AUGMENTATION = "flip"
 

@@ -14,7 +14,8 @@ from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
-from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
+from darkroom.options.validation import OFF, ValidationOptions
 from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.result import Fact, Outcome, Result, format_rows, list_facts

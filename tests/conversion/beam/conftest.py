@@ -25,7 +25,8 @@ def write(tmp_path: Path) -> WriteJob:
     tasks = [
         ShardTask(
             range=ShardRange("train", number, 3, number, 3, sum(ROWS[:number]), num_rows),
-            attempt=attempt,
+            folders=folders,
+            check_current=attempt.check_current,
             plan="plan",
             inputs={},
             has_images=False,

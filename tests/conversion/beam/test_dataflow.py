@@ -23,7 +23,6 @@ from PIL import Image
 from darkroom import storage
 from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER
 from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
 from darkroom.conversion.beam.versions import find_versions, list_pins
 from darkroom.conversion.output import ownership
@@ -36,6 +35,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.errors import CredentialsError, MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import RecordOptions
+from darkroom.options.runners import DATAFLOW_RUNNER
 from darkroom.runtime.process import find_explanation
 
 from ...light_beam import HIDE_CLIENTS
@@ -395,7 +395,7 @@ def test_the_staged_package_writes_shards_alone(tmp_path, way):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
     rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
     folders, transform = plan(tmp_path, rows, num_shards=1, output=str(tmp_path / "out"))
-    Output(folders).begin(transform.tasks[0].attempt, transform.tasks)
+    Output(folders).begin(transform.commit.attempt, transform.tasks)
     (tmp_path / "fn").write_bytes(pickler.dumps(WriteShardFn()))
     (tmp_path / "tasks").write_bytes(pickler.dumps(transform.tasks))
     package = write_source_package(str(tmp_path))

@@ -14,7 +14,7 @@ from apache_beam.version import __version__ as beam_version
 
 from darkroom.conversion.beam import job_server
 from darkroom.conversion.beam.job_server import check_job_server
-from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.beam.options import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.conversion import ConversionOptions

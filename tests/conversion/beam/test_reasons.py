@@ -5,8 +5,8 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from darkroom.conversion.beam.options import build_options
 from darkroom.conversion.beam.reasons import find_reason, find_remedy
-from darkroom.conversion.beam.runners import build_options
 
 FRAMES = """\
 org.apache.beam.runners.spark.SparkPipelineRunner.run(SparkPipelineRunner.java:126)

@@ -10,13 +10,9 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
-from darkroom.conversion.beam.runners import (
-    DATAFLOW_RUNNER,
-    LOCAL_RUNNER,
-    build_options,
-    parse_runner,
-)
+from darkroom.conversion.beam.options import build_options
 from darkroom.errors import UsageError
+from darkroom.options.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.audit.contact_sheet import inspect
-    from darkroom.conversion.planned_rows import list_planned_rows
+    from darkroom.conversion.planned_list import list_planned_rows
 
     if arguments.list is not None:
         rows = list_planned_rows(arguments.directory, arguments.list, overwrite=arguments.overwrite)

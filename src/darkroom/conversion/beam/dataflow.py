@@ -14,8 +14,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.conversion.beam.options import build_options
 from darkroom.conversion.beam.run import name_job
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.beam.versions import find_versions, format_versions, list_pins
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
@@ -27,6 +27,7 @@ from darkroom.errors import (
     UsageError,
     build_missing_extra_error,
 )
+from darkroom.options.runners import DATAFLOW_RUNNER
 from darkroom.runtime import progress
 from darkroom.runtime.process import call_in_time, explain_end
 from darkroom.runtime.text import format_count

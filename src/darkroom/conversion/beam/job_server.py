@@ -9,13 +9,13 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.request import ProxyHandler, build_opener
 
-from darkroom.conversion.beam.runners import (
+from darkroom.errors import StorageError, UsageError
+from darkroom.options.runners import (
     FLINK_RUNNER,
     JOB_SERVER_RUNNERS,
     PRISM_RUNNER,
     SPARK_RUNNER,
 )
-from darkroom.errors import StorageError, UsageError
 from darkroom.runtime import progress
 from darkroom.runtime.json_values import parse_object
 

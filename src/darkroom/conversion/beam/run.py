@@ -7,16 +7,31 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.job_server import check_job_server
+from darkroom.conversion.beam.options import build_options
 from darkroom.conversion.beam.reasons import find_reason, find_remedy
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options, is_local
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError, StorageError
+from darkroom.options.runners import LOCAL_RUNNER, is_local
 from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage, explain_end
 
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
+
+
+def check_runner(runner: str, beam_options: Mapping[str, Any]) -> None:
+    """Checks that a job finds its runner; see `check_job_server`.
+
+    Args:
+        runner: Beam's name of the runner.
+        beam_options: Beam's options by name.
+
+    Raises:
+        UsageError: An option is wrong, or does not fit the runner.
+        StorageError: Nothing answers at an address.
+    """
+    check_job_server(build_options(runner, beam_options))
 
 
 def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_name: str) -> None:

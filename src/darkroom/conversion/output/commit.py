@@ -19,7 +19,7 @@ from darkroom.conversion.output import ownership
 from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset import example, journal, labels, layout, rejects
-from darkroom.dataset.checksums import FileSum, find_changed, read_sums
+from darkroom.dataset.checksums import FileSum, find_changed, read_sums, write_sidecars
 from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
@@ -28,10 +28,9 @@ from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.pointer import format_pointer
 from darkroom.dataset.schema import Kind
 from darkroom.errors import ChangedError, DataError, OutputError, StorageError
+from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.conversion import RecordOptions
-from darkroom.options.validation import DEFAULT_MAX_REJECTS
-from darkroom.sidecars.described import Described
-from darkroom.sidecars.readers import build_sidecars, write_sidecars
+from darkroom.runtime import by_name
 from darkroom.targets.kind import find_kind
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
@@ -99,8 +98,8 @@ class Commit:
                     name: FileSum(report.index_bytes, report.index_sha256)
                     for name, report in zip(dataset.index_files, reports, strict=True)
                 }
-                described = Described(dataset, folders.index)
-                contents = build_sidecars(self.attempt.describe, described)
+                build = by_name.find("build_sidecars")
+                contents = build(self.attempt.describe, dataset, folders.index)
                 for name in layout.list_manifest_sidecars(folders.manifest):
                     contents[name] = storage.read_bytes(storage.join(folders.manifest, name))
                 sidecar_sums = write_sidecars(folders.examples, contents, folders.find_part)

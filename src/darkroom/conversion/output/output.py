@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.output.attempts import (
     RECORD_FILE,
@@ -23,7 +22,7 @@ from darkroom.conversion.output.attempts import (
 from darkroom.conversion.output.commit import describe_options
 from darkroom.conversion.shards.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
-from darkroom.dataset.checksums import list_sidecars as list_written_sidecars
+from darkroom.dataset.checksums import list_sidecars
 from darkroom.dataset.commit import Dataset, read_dataset, read_output
 from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.layout import Folders
@@ -33,9 +32,9 @@ from darkroom.dataset.pointer import data_folder, find_data
 from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.conversion import RecordOptions
-from darkroom.runtime import progress
+from darkroom.options.runners import LOCAL_RUNNER
+from darkroom.runtime import by_name, progress
 from darkroom.runtime.text import format_count, list_first
-from darkroom.sidecars.readers import list_sidecars
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 
@@ -166,7 +165,7 @@ class Output:
 
     def _list_sidecars(self, shards: Sequence[str]) -> list[str]:
         own = layout.list_manifest_sidecars(self.folders.manifest)
-        return [*list_sidecars(self._describe, shards), *own]
+        return [*by_name.find("list_sidecars")(self._describe, shards), *own]
 
     def _check_free(self) -> None:
         if self._overwrite:
@@ -200,9 +199,7 @@ class Output:
         """
         names = [name for name in storage.list_folder(self.folder) if name != LOCK_FILE]
         others = [name for name in names if not layout.is_reserved(name)]
-        is_dataset = layout.DATASET_FILE in names and list_written_sidecars(self.folder).issuperset(
-            others
-        )
+        is_dataset = layout.DATASET_FILE in names and list_sidecars(self.folder).issuperset(others)
         if not is_dataset or not exchange.can_replace(self.folder):
             exchange.remove_beside(self.folder)
             yield self

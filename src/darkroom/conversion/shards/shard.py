@@ -21,7 +21,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from darkroom import storage
-from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.shards.encode import (
     EncodedRows,
     ImageReaders,
@@ -53,7 +52,8 @@ class ShardTask:
 
     Attributes:
         range: Its rows in the manifest.
-        attempt: Whose it is, and where everything is.
+        folders: Where everything is.
+        check_current: Checks that no later attempt has taken the output; must be picklable.
         plan: Name of the folder, in that of the attempt, for the shard's rejects and report.
         inputs: Kind of every input column by name.
         has_images: Whether rows name images.
@@ -70,7 +70,8 @@ class ShardTask:
     """
 
     range: ShardRange
-    attempt: Attempt
+    folders: Folders
+    check_current: Callable[[], None]
     plan: str
     inputs: Mapping[str, str]
     has_images: bool
@@ -85,14 +86,9 @@ class ShardTask:
     linked: Shard | None = None
     optional: tuple[str, ...] = ()
 
-    @property
-    def folders(self) -> Folders:
-        """Where everything is."""
-        return self.attempt.folders
-
     def find_in(self, folders: Folders) -> ShardTask:
         """Returns the task of an earlier attempt that wrote the same shard."""
-        return replace(self, attempt=replace(self.attempt, folders=folders))
+        return replace(self, folders=folders)
 
     @property
     def file(self) -> str:
@@ -207,7 +203,7 @@ def write_shard(
     Raises:
         OutputError: A later attempt has taken the output.
     """
-    task.attempt.check_current()
+    task.check_current()
     done = (
         _link_shard(task, task.old, task.linked, tables)
         if task.old and task.linked

@@ -26,6 +26,8 @@ class Form(NamedTuple):
             for a form that is not read, or not by single files.
         of_folder: Likewise for a folder whose files belong together: it takes what is below it, and
             the options. Without it, each file that was found has a reader.
+        of_names: Likewise for a file that is given as a label map: it takes the path, and returns
+            the names of the classes by their numbers. Empty for a form that has none.
     """
 
     title: str
@@ -34,6 +36,7 @@ class Form(NamedTuple):
     find: Callable[[Listing], Iterable[str]] | None = None
     of_file: str = ""
     of_folder: str = ""
+    of_names: str = ""
 
     def format_advice(self, path: str) -> str:
         """Returns what to do with a source."""

@@ -45,4 +45,5 @@ FORMAT = Form(
     _is_coco,
     find=_find,
     of_file=f"{__name__}.source:CocoSource",
+    of_names=f"{__name__}.source:read_names",
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, place_in
@@ -72,6 +73,21 @@ def read_categories(file: JsonFile, path: str) -> dict[Id, str]:
                     "Give each an id of its own.",
                 )
     return names
+
+
+def read_names(path: str) -> dict[Id, str]:
+    """Returns the names of the classes of a file that is given as a label map.
+
+    Raises:
+        DataError: It has none, or is not as COCO writes it.
+        OSError: It cannot be read.
+    """
+    if names := read_categories(JsonFile(path), path):
+        return names
+    raise DataError(
+        f"The label file {path} is JSON without categories.",
+        f"Give a file of COCO, or a text with one label a line. {SEE_FORMS}",
+    )
 
 
 class CocoSource(AnnotationSource):

@@ -50,4 +50,5 @@ FORMAT = Form(
     find=_find,
     of_file=f"{__name__}.source:YoloSource",
     of_folder=f"{__name__}.source:YoloSource",
+    of_names=f"{__name__}.settings:read_names",
 )
