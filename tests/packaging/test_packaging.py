@@ -169,13 +169,22 @@ def test_versions_agree() -> None:
 
 
 def test_wheel_runs_outside_the_checkout(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("image_uri,label\n1.jpg,cat\n")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/1.jpg").touch()
+    (tmp_path / "images/1.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "images/classes.txt").write_text("dog\n")
     code = (
         "import darkroom; print(darkroom.convert.__code__.co_filename)\n"
+        "from darkroom.runtime import by_name\n"
+        "write_manifest = by_name.find('write_manifest')\n"
+        "print(*(write_manifest(place, 'm', 'm').labels for place in ('list.csv', 'images')))\n"
         "from importlib.metadata import distribution\n"
         "scripts = distribution('darkroom-data').entry_points\n"
         "[script] = scripts.select(group='console_scripts', name='darkroom')\n"
         "script.load()(['--help'])"
     )
-    file, *told = run_python("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).splitlines()
+    file, opened, *told = run_python("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).splitlines()
     assert file.startswith(f"{site}/")
+    assert opened == "['cat'] ['dog']"
     assert any("convert" in line for line in told)

@@ -32,7 +32,6 @@ def places(tmp_path: Path) -> list[tuple[str, str, str]]:
 
 def test_a_spawned_process_opens_a_list_and_annotations(places):
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        # Their place is what another process gets, and what finds the forms there.
         found = pool.starmap(by_name.find("write_manifest"), places)
     assert [manifest.labels for manifest in found] == [["cat"], ["dog"]]
 
