@@ -17,11 +17,11 @@ from tfx.utils import path_utils, proto_utils
 from darkroom import storage
 from darkroom.components.evaluator.metrics import fit_config
 from darkroom.components.model_report.evaluation import read_failures
-from darkroom.components.pusher.saved_model import GRAPH_FILE, find_newest_version
+from darkroom.components.pusher.saved_model import find_newest_version
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError
-from darkroom.evaluation.scores.serving import read_learned
+from darkroom.evaluation.scores.serving import GRAPH_FILE, read_learned
 from darkroom.runtime.text import list_first
 from darkroom.storage import copies
 from darkroom.targets.learned import Learned

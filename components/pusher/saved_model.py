@@ -16,9 +16,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from darkroom import storage
 from darkroom.errors import OutputError, StorageError
+from darkroom.evaluation.scores.serving import GRAPH_FILE
 from darkroom.storage import copies
 
-GRAPH_FILE = "saved_model.pb"
 _INDEX_FILE = "variables/variables.index"
 _DATA_FILE = re.compile(r"variables/variables\.data-\d{5}-of-(\d{5})")
 _HINT = (

@@ -9,12 +9,11 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from darkroom import storage
-from darkroom.components.pusher.saved_model import GRAPH_FILE
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import TRAIN
 from darkroom.evaluation.report.facts import FACTS_FILE, read_facts
-from darkroom.evaluation.scores.serving import identify_model
+from darkroom.evaluation.scores.serving import GRAPH_FILE, identify_model
 
 _MODEL_KEY, _RUN_KEY = "model", "model_run"
 

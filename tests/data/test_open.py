@@ -6,7 +6,7 @@ import pytest
 
 from darkroom.data.open import find_roots, list_files, open_data
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.predict import list_images
+from darkroom.evaluation.predict import list_image_files
 from darkroom.input.loading import load
 
 from ..records import write_records
@@ -67,8 +67,8 @@ def test_images_to_predict_are_in_the_folder_that_exists(tmp_path):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
     expected = [f"{tmp_path}/ph[1]/a[b].png"]
-    assert list_images([f"{tmp_path}/ph[1]"]) == expected
-    assert list_images(expected) == list_images([f"{tmp_path}/ph[1]/*"]) == expected
+    assert list_image_files([f"{tmp_path}/ph[1]"]) == expected
+    assert list_image_files(expected) == list_image_files([f"{tmp_path}/ph[1]/*"]) == expected
 
 
 @pytest.fixture

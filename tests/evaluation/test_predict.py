@@ -16,7 +16,7 @@ from darkroom.evaluation.predict import (
     FailedImage,
     Predictions,
     encode_predictions,
-    list_images,
+    list_image_files,
 )
 from darkroom.input.loading import load_tensorflow
 from darkroom.runtime import streams
@@ -128,7 +128,7 @@ def test_batches_do_not_change_the_answers(model, new, monkeypatch):
 
 def test_what_is_named_several_times_is_one_image(new):
     paths = [f"{new}/sub", f"{new}/sub/a.png", f"{new}/**/*.png", f"{new}/b.PNG"]
-    names = [path.removeprefix(f"{new}/") for path in list_images(paths)]
+    names = [path.removeprefix(f"{new}/") for path in list_image_files(paths)]
     assert names == ["sub/a.png", "sub/c, d.png", "b.PNG"]
 
 

@@ -19,7 +19,7 @@ from darkroom.evaluation.report.charts import make_chart, make_curve
 from darkroom.evaluation.report.facts import Facts, describe_code
 from darkroom.evaluation.report.listing import list_recipe
 from darkroom.evaluation.report.page import make_model_page
-from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.pictures import PagePictures
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.targets.description import Caption, Images, View
 from darkroom.targets.label.metrics import Bin, Confusion, count_confusions, measure
@@ -72,7 +72,7 @@ def make_gallery(count=1):
     ]
     grid = make_grid(confusion, labels, [0, 1, 2], {(0, 1): [1], (0, 0): [0]})
     charts = [make_calibration([Bin(5, 0.8, 0.6)])]
-    return Gallery(
+    return PagePictures(
         View(captions, groups, grid, "Calibration", charts),
         thumbnails={0: f"{PIXEL}AAAA", 1: f"{PIXEL}BBBB"},
         names={0: "a/b/c.png", 1: f"d/{EVIL}/e.png"},
@@ -332,7 +332,7 @@ def test_pictures_do_not_wait_for_a_store(monkeypatch):
     import tensorflow as tf
 
     from darkroom.data.splits import ImageSplit
-    from darkroom.evaluation.scores.scoring import read_images
+    from darkroom.evaluation.scores.scoring import read_numbered_images
     from darkroom.input.files import FileSource
 
     asked = []
@@ -345,6 +345,6 @@ def test_pictures_do_not_wait_for_a_store(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "get_registered_schemes", lambda: ["", "gs"])
     uris = [f"gs://b/{number}.png" for number in range(3)]
     source = FileSource(ImageSplit("test", "list", ["a"], uris, [0, 0, 0], ""))
-    found = [(number, *image) for number, image in read_images(source, {0, 1, 2})]
+    found = [(number, *image) for number, image in read_numbered_images(source, {0, 1, 2})]
     assert found == [(number, f"gs://b/{number}.png", b"") for number in range(3)]
     assert asked == ["gs://b/0.png"]

@@ -17,7 +17,7 @@ import darkroom
 from darkroom.dataset import example
 from darkroom.dataset.example import IMAGE_HEIGHT, IMAGE_WIDTH
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import check_kind
+from darkroom.evaluation.scores.serving import check_model_kind
 from darkroom.input import input_fn
 from darkroom.input.service import run_dispatcher, run_worker
 from darkroom.options.input import BOX_FORMATS, InputOptions
@@ -263,7 +263,7 @@ def test_models_of_darkroom_name_what_trains_instead(records, tmp_path):
         assert name in f"{caught.value.message} {caught.value.hint}"
     assert not (tmp_path / "training").exists()
     with pytest.raises(DataError, match="labelled with boxes, which"):
-        check_kind("model", Learned("label", LABELS), "boxes")
+        check_model_kind("model", Learned("label", LABELS), "boxes")
 
 
 FORGED = {

@@ -11,7 +11,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.input.opening import open_splits
-from darkroom.training.sources import find_data
+from darkroom.training.sources import open_training_data
 
 from ..pictures import encode, write_label_folders
 
@@ -53,7 +53,7 @@ def test_a_file_of_weights_that_cannot_be_used_is_one_sentence(write_images, tmp
 def test_labels_of_the_eval_data_that_do_not_match(write_images):
     other = write_images({"train": ["cat"], "eval": ["cat", "fox"]}, "other")
     with pytest.raises(DataError, match=r"^2 of 12 rows were rejected.*1\.00% allowed") as caught:
-        find_data([str(write_images(BOTH))], [str(other)])
+        open_training_data([str(write_images(BOTH))], [str(other)])
     assert "fox" in f"{caught.value.message} {caught.value.hint}"
 
 
@@ -89,7 +89,7 @@ def test_splits_that_nothing_is_learned_from(
         darkroom.convert(data, tmp_path / "records")
         data = tmp_path / "records"
     with pytest.raises(DataError) as caught:
-        find_data([str(data)], [])
+        open_training_data([str(data)], [])
     noun = "record" if are_records else "image"
     assert caught.value.message == message.format(noun=noun, data=data)
     assert caught.value.hint == hint
@@ -98,7 +98,7 @@ def test_splits_that_nothing_is_learned_from(
 def test_shares_count_below_the_folder_of_a_split(tmp_path):
     write_label_folders(tmp_path / "photos" / "train", 20)
     darkroom.convert(tmp_path / "photos/train", tmp_path / "records", split_ratios="50/50/0")
-    splits = find_data([str(tmp_path / "records")], []).splits
+    splits = open_training_data([str(tmp_path / "records")], []).splits
     assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
 
 
@@ -110,7 +110,7 @@ def test_records_without_labels(write_images, tmp_path):
     with pytest.raises(
         DataError, match=rf"The records of {tmp_path}/records have no labels\."
     ) as e:
-        find_data([str(tmp_path / "records")], [])
+        open_training_data([str(tmp_path / "records")], [])
     assert "a column of labels" in e.value.hint
 
 
@@ -118,7 +118,7 @@ def test_a_damaged_index_does_not_stop_a_training(write_images, tmp_path):
     darkroom.convert(write_images(BOTH), tmp_path / "records")
     for path in (tmp_path / "records" / "index").iterdir():
         path.write_bytes(b"no Parquet")
-    data = find_data([str(tmp_path / "records")], ())
+    data = open_training_data([str(tmp_path / "records")], ())
     training = open_splits(data.splits)["train"]
     assert (training.count_images(), list(data.labels)) == (8, ["cat", "dog"])
     # So there is no hint of rare labels.

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.errors import OutputError, UsageError
 from darkroom.storage import ledger
-from darkroom.training.state.folder import check_place, claim_folder, delete_model
+from darkroom.training.state.folder import check_checkpoint_place, claim_folder, delete_model
 
 from ..trees import read_files, write_files
 
@@ -29,7 +29,7 @@ def test_a_file_of_the_user_under_a_name_of_a_training_stops_it(tmp_path: Path, 
 @pytest.mark.parametrize("name", ["c[1]", "c*", "runs?/c"])
 def test_tensorflow_would_delete_the_checkpoints_of_others_by_a_pattern(name: str):
     with pytest.raises(UsageError, match=r"^checkpoint_dir is '.*', expected a name without"):
-        check_place(name)
+        check_checkpoint_place(name)
 
 
 def test_other_files_of_the_user_stop_it(tmp_path: Path):

@@ -12,7 +12,7 @@ import pytest
 from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import Facts, encode_evaluation, encode_facts, read_facts
 from darkroom.evaluation.report.page import make_model_page
-from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.pictures import PagePictures
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.targets.description import View
 from darkroom.targets.label.metrics import measure
@@ -149,7 +149,7 @@ def test_forged_facts_are_shown_or_not_there(tmp_path):
         if not place:
             assert facts == Facts()
         assert {facts.find_use(split) for split in splits} <= {"", "train", "eval"}
-        gallery = Gallery(View({}, ()), thumbnails={}, names={})
+        gallery = PagePictures(View({}, ()), thumbnails={}, names={})
         page = make_model_page(EVALUATION, facts, gallery)
         assert page.to_html().encode()
         assert page.to_markdown().encode()

@@ -94,7 +94,9 @@ def test_each_format_answers_as_the_model_does(model_dir, images, tmp_path, caps
         assert each["size_bytes"] == Path(each["path"]).stat().st_size
         assert each["max_difference"] <= limit
         assert each["agreement"] >= 0.9
-        open_model = converter.open_onnx if each["format"] == "onnx" else converter.open_tflite
+        open_model = (
+            converter.make_onnx_function if each["format"] == "onnx" else converter.open_tflite
+        )
         found = open_model(each["path"])(pixels)
         np.testing.assert_allclose(found, expected, atol=limit)
         assert found.dtype == np.float32

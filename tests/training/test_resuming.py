@@ -15,7 +15,7 @@ from darkroom.errors import OutputError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.batches import ImageBatches
 from darkroom.training.state.checkpoints import TrainingState
-from darkroom.training.state.course import Budget, Phase
+from darkroom.training.state.course import Phase, TimeBudget
 from darkroom.training.state.training_run import TrainingRun
 
 from ..trees import read_files
@@ -127,7 +127,7 @@ def _make_run(training_process, folder, *, data="a", is_chief=True, **values):
     model.compile("adam", "sparse_categorical_crossentropy")
     model.optimizer.build(model.trainable_variables)
     options = TrainingOptions(epochs=2, **{"checkpoint_steps": 0, **values})
-    state = TrainingState.load(str(folder), options, data, data, Budget(), (22, 8))
+    state = TrainingState.load(str(folder), options, data, data, TimeBudget(), (22, 8))
     return TrainingRun(model, state, Phase("", 2), is_chief=is_chief)
 
 

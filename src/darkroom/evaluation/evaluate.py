@@ -15,11 +15,11 @@ from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice, describe_use
-from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files
+from darkroom.evaluation.report.write import EVALUATION_FILES, PAGE_FILE, encode_files
 from darkroom.evaluation.scores.scoring import Scored, score_split
 from darkroom.evaluation.scores.serving import (
     ServedModel,
-    check_kind,
+    check_model_kind,
     find_model,
     identify_model,
     load_model,
@@ -31,16 +31,14 @@ from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
-Paths = str | os.PathLike[str]
-
 
 @storage.report_failures
 @progress.shown
 def evaluate(
-    model: Paths,
-    records: Paths | Sequence[Paths],
+    model: storage.UserPath,
+    records: storage.UserPath | Sequence[storage.UserPath],
     split: str = TEST,
-    report_dir: Paths | None = None,
+    report_dir: storage.UserPath | None = None,
     *,
     from_logits: bool = False,
     judge: Callable[[Evaluation], Sequence[str]] | None = None,
@@ -175,7 +173,7 @@ def _check_target(target: str, datasets: Sequence[str]) -> None:
     for root in (*datasets, target):
         if storage.exists(storage.join(root, DATASET_FILE)):
             check_outside(root, target, "The report")
-    ledger.check_files(target, REPORT_FILES)
+    ledger.check_files(target, EVALUATION_FILES)
 
 
 def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Evaluation, Scored]:
@@ -187,7 +185,7 @@ def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Eva
 
     learned = model.learned
     data = describe_target(named)
-    check_kind(model.folder, learned, data.kind)
+    check_model_kind(model.folder, learned, data.kind)
     [source] = open_splits({named.name: named}).values()
     scored = score_split(model, source, data.names)
     found = Evaluation(

@@ -30,8 +30,6 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.scoring import Prediction
 
-Paths = str | os.PathLike[str]
-
 _ENDINGS = (".csv", ".jsonl")
 _BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
 # Images that are read at the same time.
@@ -98,9 +96,9 @@ class Predictions(Result):
 @storage.report_failures
 @progress.shown
 def predict(
-    model: Paths,
-    images: Paths | Sequence[Paths],
-    output: Paths | None = None,
+    model: storage.UserPath,
+    images: storage.UserPath | Sequence[storage.UserPath],
+    output: storage.UserPath | None = None,
     *,
     from_logits: bool = False,
     overwrite: bool = False,
@@ -132,7 +130,7 @@ def predict(
     if target is not None:
         check_output(target, overwrite=overwrite)
     given = [images] if isinstance(images, str | os.PathLike) else images
-    paths = list_images([os.fspath(each) for each in given])
+    paths = list_image_files([os.fspath(each) for each in given])
     folder = find_model(os.fspath(model))
     load_tensorflow()
     served = load_model(folder, from_logits=from_logits)
@@ -170,7 +168,7 @@ def check_output(path: str, *, overwrite: bool = False) -> None:
     ledger.check_output_file(path, overwrite=overwrite)
 
 
-def list_images(paths: Sequence[str]) -> list[str]:
+def list_image_files(paths: Sequence[str]) -> list[str]:
     """Returns the images that files, folders and patterns name, each once.
 
     Raises:

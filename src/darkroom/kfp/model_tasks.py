@@ -18,8 +18,8 @@ from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.predict import predict
 from darkroom.evaluation.report.facts import EVALUATION_FILE, read_facts
 from darkroom.evaluation.report.result import Evaluation, describe_split
-from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.scores.serving import ERROR_KEY
+from darkroom.evaluation.report.write import EVALUATION_FILES, PAGE_FILE
+from darkroom.evaluation.scores.serving import ERROR_KEY, GRAPH_FILE
 from darkroom.kfp import pages
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
@@ -33,10 +33,9 @@ from darkroom.training.state.folder import KERAS_FILE, RESULT_FILE
 from darkroom.training.state.history import HISTORY_FILE, TENSORBOARD_FOLDER
 from darkroom.training.train import train
 
-GRAPH_FILE = "saved_model.pb"
 PREDICTIONS_FILE = "predictions.jsonl"
 # Checkpoints are not worth their upload when a training has ended.
-_LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
+_LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *EVALUATION_FILES)
 # What the result `accuracy` is where images do not have one label.
 NO_ACCURACY = -1.0
 _TEXTS = (".json", ".md", ".html")

@@ -50,6 +50,8 @@ from darkroom.storage.uris import local_path as local_path
 _BLOCK_BYTES = 1 << 20
 _RANGE_BYTES = 4 << 20
 
+# A path as a user gives it to a public function.
+UserPath = str | os.PathLike[str]
 
 _Kind = TypeVar("_Kind")
 

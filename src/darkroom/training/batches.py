@@ -21,8 +21,8 @@ from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
-from darkroom.training.devices.placement import Placement
-from darkroom.training.features.compute import Computer, Features, list_views
+from darkroom.training.devices.placement import DevicePlacement
+from darkroom.training.features.compute import Computer, SplitFeatures, list_views
 from darkroom.training.recipe.balance import Balance
 
 
@@ -81,7 +81,7 @@ class ImageBatches:
         balance: The class weights; None: each label counts as many images as it has.
     """
 
-    placement: Placement
+    placement: DevicePlacement
     options: InputOptions
     training: ImageSource
     evaluation: ImageSource
@@ -158,8 +158,8 @@ class FeatureBatches:
     """
 
     images: ImageBatches
-    train_features: Features
-    eval_features: Features
+    train_features: SplitFeatures
+    eval_features: SplitFeatures
     view_seconds: float = 0.0
 
     @property
@@ -168,7 +168,7 @@ class FeatureBatches:
         return self.images.meter
 
     @property
-    def placement(self) -> Placement:
+    def placement(self) -> DevicePlacement:
         """Where it is trained."""
         return self.images.placement
 
@@ -220,7 +220,9 @@ class FeatureBatches:
     def _count_batches(self, rows: int) -> int:
         return math.ceil(rows / self.images.options.batch_size)
 
-    def _batch(self, features: Features, order: Array, step: int, steps: int) -> tf.data.Dataset:
+    def _batch(
+        self, features: SplitFeatures, order: Array, step: int, steps: int
+    ) -> tf.data.Dataset:
         """Returns batches (float32 [B, D], targets [B, ...]) of the rows in `order`."""
         values, labels = features
         _, views, width = values.shape

@@ -14,7 +14,7 @@ from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.targets.head import Head
 from darkroom.training.models import build_model
-from darkroom.training.recipe.balance import Counts, add_prior
+from darkroom.training.recipe.balance import LabelCounts, add_prior
 from darkroom.training.recipe.optimizer import make_optimizer
 
 
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     trained: Any
     head: Head
     base: Any | None = None
-    counts: Counts | None = None
+    counts: LabelCounts | None = None
 
 
 def make_parts(
@@ -41,7 +41,7 @@ def make_parts(
     head: Head,
     num_steps: int,
     labels: Sequence[str] = (),
-    counts: Counts | None = None,
+    counts: LabelCounts | None = None,
 ) -> Parts:
     """Builds the model, and compiles the trained part of it.
 

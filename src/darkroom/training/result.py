@@ -10,7 +10,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.evaluation.scores.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import GRAPH_FILE, MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.result import Fact, Outcome, Result, list_facts
@@ -119,7 +119,7 @@ def read_result(folder: str, plan: Mapping[str, Any]) -> TrainingResult | None:
     """
     path = storage.join(folder, RESULT_FILE)
     model_dir = storage.join(folder, MODEL_FOLDER)
-    if not (storage.exists(path) and storage.exists(storage.join(model_dir, "saved_model.pb"))):
+    if not (storage.exists(path) and storage.exists(storage.join(model_dir, GRAPH_FILE))):
         return None
     try:
         saved = storage.read_json(path, _Saved)

@@ -33,7 +33,11 @@ from darkroom.training.batches import (
     use_cache_folder,
 )
 from darkroom.training.devices.loops import DivergedError, Loop, make_loop, show_batches
-from darkroom.training.devices.placement import Placement, explain_lost_workers, make_placement
+from darkroom.training.devices.placement import (
+    DevicePlacement,
+    explain_lost_workers,
+    make_placement,
+)
 from darkroom.training.features.compute import list_views
 from darkroom.training.model import Parts, compile_model, make_parts, use_precision
 from darkroom.training.recipe.balance import make_balance
@@ -46,8 +50,15 @@ from darkroom.training.recipe.hints import list_hints
 from darkroom.training.recipe.optimizer import set_place
 from darkroom.training.recipe.targets import check_annotated, list_targets
 from darkroom.training.state.checkpoints import TrainingState
-from darkroom.training.state.course import Budget, Phase, count_epochs, is_head, next_step
-from darkroom.training.state.history import ALL, MONITOR, TOP, Exported, History, format_epoch
+from darkroom.training.state.course import Phase, TimeBudget, count_epochs, is_head, next_step
+from darkroom.training.state.history import (
+    ALL_PHASE,
+    MONITOR,
+    TOP_PHASE,
+    Exported,
+    History,
+    format_epoch,
+)
 from darkroom.training.state.training_run import TrainingRun
 
 _LOGGER = logging.getLogger(__name__)
@@ -110,7 +121,7 @@ def train_splits(
 
 def train(
     options: TrainingOptions,
-    placement: Placement,
+    placement: DevicePlacement,
     *,
     training: ImageSource,
     evaluation: ImageSource,
@@ -144,7 +155,9 @@ def train(
     images = training.count_images(), evaluation.count_images()
     num_steps = _count_steps(options, placement, images[0], is_frozen=options.is_frozen)
     identities = training.identify(), evaluation.identify()
-    state = TrainingState.load(run_dir, options, *identities, Budget(options.fit_minutes), images)
+    state = TrainingState.load(
+        run_dir, options, *identities, TimeBudget(options.fit_minutes), images
+    )
     most_targets = find_head(learned.kind).most_targets
     targets = list_targets(training, input_options, most_targets)
     head = make_head(learned, targets, options.balance)
@@ -236,7 +249,7 @@ def _begin_phase(
 ) -> TrainingRun:
     """Makes the run of a phase, with its layers and its optimizer."""
     placement, model = data.placement, parts.trained
-    if phase.name in (TOP, ALL):
+    if phase.name in (TOP_PHASE, ALL_PHASE):
         num_steps = _count_steps(state.options, placement, state.num_images[0], is_frozen=False)
         with placement.strategy.scope():
             choose_trained_layers(parts.base, phase.name)
@@ -333,14 +346,14 @@ def _restore_exported(parts: Parts, run: TrainingRun, initial: Any) -> Exported:
             f"No model: {MONITOR} of the last epoch, {done}, is not a finite number.",
             "Use --export best, or a lower --learning-rate in another folder.",
         )
-    if run.phase in (TOP, ALL):
+    if run.phase in (TOP_PHASE, ALL_PHASE):
         release_layers(parts.base)
     run.end(exported)
     return Exported(exported, done, best)
 
 
 def _count_steps(
-    options: TrainingOptions, placement: Placement, num_images: int, *, is_frozen: bool
+    options: TrainingOptions, placement: DevicePlacement, num_images: int, *, is_frozen: bool
 ) -> int:
     """Returns the number of batches in an epoch; a head sees each view of an image."""
     views = len(list_views(options.input_options)) if is_frozen else 1

@@ -14,7 +14,7 @@ from darkroom.runtime.text import format_count, make_visible
 from darkroom.targets.kind import check_learned
 
 
-def find_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
+def open_training_data(data: Sequence[str], eval_data: Sequence[str]) -> OpenedData:
     """Opens the data of a training, and checks that a model can be trained and chosen by it.
 
     Args:

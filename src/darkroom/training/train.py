@@ -11,7 +11,7 @@ from darkroom.data.open import OpenedData
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
-from darkroom.evaluation.report.write import REPORT_FILES
+from darkroom.evaluation.report.write import EVALUATION_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.checks import as_size
@@ -25,12 +25,12 @@ from darkroom.training.devices.cluster import read_cluster
 from darkroom.training.networks.weights import check_weights
 from darkroom.training.recipe.hints import name_other_folder
 from darkroom.training.result import TrainingResult, read_result, write_result
-from darkroom.training.sources import find_data
+from darkroom.training.sources import open_training_data
 from darkroom.training.state.facts import collect_facts
 from darkroom.training.state.folder import (
     KERAS_FILE,
     RESULT_FILE,
-    check_place,
+    check_checkpoint_place,
     claim_folder,
     delete_model,
 )
@@ -39,15 +39,13 @@ from darkroom.training.state.history import PHASE
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
 
-Paths = str | os.PathLike[str]
-
 
 @storage.report_failures
 @report_interrupts("The training was interrupted; call it again: it resumes from its checkpoint.")
 @progress.shown
 def train(
-    records: Paths | Sequence[Paths],
-    checkpoint_dir: Paths,
+    records: storage.UserPath | Sequence[storage.UserPath],
+    checkpoint_dir: storage.UserPath,
     *,
     model: str | None = None,
     image_size: tuple[int, int] | int | None = None,
@@ -55,7 +53,7 @@ def train(
     batch_size: int | None = None,
     learning_rate: float | None = None,
     augment: str | None = None,
-    eval_records: Paths | Sequence[Paths] = (),
+    eval_records: storage.UserPath | Sequence[storage.UserPath] = (),
     options: TrainingOptions | None = None,
 ) -> TrainingResult | None:
     """Trains a model, exports it and evaluates it; a training that was stopped resumes.
@@ -135,8 +133,8 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    check_place(folder)
-    found = find_data(data, eval_data)
+    check_checkpoint_place(folder)
+    found = open_training_data(data, eval_data)
     load_tensorflow()
     options = choose_augmentation(options, found.splits[TRAIN].target.kind)
     # Everything that decides the model.
@@ -182,7 +180,7 @@ def make_options(values: Mapping[str, Any]) -> TrainingOptions:
     return options
 
 
-def _list_paths(given: Paths | Sequence[Paths]) -> list[str]:
+def _list_paths(given: storage.UserPath | Sequence[storage.UserPath]) -> list[str]:
     paths = [given] if isinstance(given, str | os.PathLike) else given
     return [os.fspath(each) for each in paths]
 
@@ -204,7 +202,7 @@ def _export(trained: TrainedModel, options: TrainingOptions, folder: str) -> Non
     from darkroom.training.formats.keras_file import write_keras_file
 
     # The files about the earlier model are not true of the next one.
-    for name in (RESULT_FILE, *REPORT_FILES):
+    for name in (RESULT_FILE, *EVALUATION_FILES):
         storage.delete_file(storage.join(folder, name))
     write_keras_file(trained.model, storage.join(folder, KERAS_FILE))
     delete_model(folder)

@@ -39,7 +39,7 @@ from darkroom.training.state.folder import (
     CHECKPOINTS_FOLDER,
     KERAS_FILE,
     TRAINING_NAMES,
-    check_place,
+    check_checkpoint_place,
 )
 from darkroom.training.state.history import BEST_FOLDER, read_history
 
@@ -75,8 +75,8 @@ def run_fn(fn_args: Any) -> None:
     check_data(splits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
-        run_dir = choose_folder(checkpoint_dir, config, commits)
-    check_place(run_dir)
+        run_dir = choose_run_folder(checkpoint_dir, config, commits)
+    check_checkpoint_place(run_dir)
     trained = train_splits(splits, options, run_dir, stage=False)
     for hint in trained.hints:
         progress.note(f"Next: {hint}")
@@ -109,7 +109,7 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
     return read_shared_labels(split.commits)
 
 
-def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
+def choose_run_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
     """Returns the folder of a training, with the checkpoint to resume from, if any.
 
     A training that was stopped resumes. One that was done resumes when all is the same but more

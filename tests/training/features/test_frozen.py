@@ -29,7 +29,7 @@ from darkroom.targets.learned import Learned
 from darkroom.training.batches import FeatureBatches, ImageBatches
 from darkroom.training.devices.placement import make_placement
 from darkroom.training.features import compute
-from darkroom.training.features.compute import Features
+from darkroom.training.features.compute import SplitFeatures
 from darkroom.training.model import make_parts
 from darkroom.training.state.training_run import TrainingRun
 
@@ -172,7 +172,7 @@ def test_embed_finds_what_a_training_has_computed(tmp_path, small_network, weigh
     cache = str(tmp_path / "cache" / "features")
     computer = compute.Computer(base, name, training.input_options, cache)
     source = open_splits(open_data([tmp_path / "records"]).splits)["train"]
-    expected = computer.compute(source, "train", [compute.View("stretch", False)]).values
+    expected = computer.compute(source, "train", [compute.FeatureView("stretch", False)]).values
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
     found = darkroom.embed(tmp_path / "records")
     assert found.computed == found.images - len(expected) > 0
@@ -188,7 +188,7 @@ def test_embed_finds_what_a_training_has_computed(tmp_path, small_network, weigh
 
 
 def test_an_epoch_has_every_view_once_from_any_batch_on(monkeypatch):
-    features = Features(np.arange(12, dtype=np.float32).reshape(6, 2, 1), np.arange(6))
+    features = SplitFeatures(np.arange(12, dtype=np.float32).reshape(6, 2, 1), np.arange(6))
     images = ImageBatches(
         make_placement("one"), InputOptions(SIZE, batch_size=5), None, None, InputMeter()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from darkroom.training.state.course import Budget
+from darkroom.training.state.course import TimeBudget
 
 
 class _Clock:
@@ -18,11 +18,11 @@ class _Clock:
 
 def test_time_before_a_restart_counts():
     clock = _Clock()
-    first = Budget(2, clock)
+    first = TimeBudget(2, clock)
     clock.now += 50
     first.epoch_seconds["head"] = 40.0
     assert (first.spent, first.left) == (50, 70)
-    second = Budget(2, clock)
+    second = TimeBudget(2, clock)
     second.resume(json.loads(json.dumps(first.to_dict())))
     clock.now += 31
     assert (second.spent, second.left) == (81, 39)
@@ -30,13 +30,13 @@ def test_time_before_a_restart_counts():
 
 
 def test_without_a_limit_there_is_always_time():
-    assert Budget().left == math.inf
+    assert TimeBudget().left == math.inf
 
 
 def test_epochs_that_were_planned_are_planned_again_for_another_limit():
-    budget = Budget(3)
+    budget = TimeBudget(3)
     budget.fine_tune_epochs, budget.view_seconds = 4, 0.01
     for minutes, expected in ((3, 4), (5, None), (None, None)):
-        other = Budget(minutes)
+        other = TimeBudget(minutes)
         other.resume(budget.to_dict())
         assert (other.fine_tune_epochs, other.view_seconds) == (expected, 0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.state.course import Budget, Course, Phase, Step, next_step
+from darkroom.training.state.course import Course, Phase, TimeBudget, TrainingStep, next_step
 
 LITE = {"model": "efficientnet-lite0", "epochs": 3}
 
@@ -13,7 +13,7 @@ LITE = {"model": "efficientnet-lite0", "epochs": 3}
 def _make_course(history=(), *, phase="", step=0, minutes=None, spent=0.0, gpu=False, **values):
     """A course of 100 images and 20: of a history, each letter a phase, with a loss that falls."""
     times = iter([0.0])
-    budget = Budget(minutes, lambda: next(times, spent))
+    budget = TimeBudget(minutes, lambda: next(times, spent))
     budget.view_seconds = 0.1
     names = {"w": {}, "h": {"phase": "head"}, "t": {"phase": "top"}, "a": {"phase": "all"}}
     entries = [{"epoch": n, **names[each], "val_loss": 1 / n} for n, each in enumerate(history, 1)]
@@ -31,19 +31,19 @@ def _make_course(history=(), *, phase="", step=0, minutes=None, spent=0.0, gpu=F
 @pytest.mark.parametrize(("history", "left"), [("", True), ("ww", True), ("www", False)])
 def test_a_whole_model_has_one_phase(history, left):
     found = next_step(_make_course(history, epochs=3))
-    assert found == (Step(Phase("", 3), 3) if left else Step(None))
+    assert found == (TrainingStep(Phase("", 3), 3) if left else TrainingStep(None))
 
 
 @pytest.mark.parametrize(
     ("history", "phase", "expected"),
     [
-        ("", "head", Step(Phase("head", 3), 6)),
-        ("hh", "head", Step(Phase("head", 3), 6)),
-        ("hhh", "head", Step(Phase("top", 2), 6)),
+        ("", "head", TrainingStep(Phase("head", 3), 6)),
+        ("hh", "head", TrainingStep(Phase("head", 3), 6)),
+        ("hhh", "head", TrainingStep(Phase("top", 2), 6)),
         # Those of the head that were asked for later do not come back.
-        ("hht", "top", Step(Phase("top", 2), 5)),
-        ("hhhtt", "top", Step(Phase("all", 1), 6)),
-        ("hhhtta", "all", Step(None)),
+        ("hht", "top", TrainingStep(Phase("top", 2), 5)),
+        ("hhhtt", "top", TrainingStep(Phase("all", 1), 6)),
+        ("hhhtta", "all", TrainingStep(None)),
     ],
 )
 def test_phases_follow_each_other(history, phase, expected):
@@ -61,7 +61,7 @@ def test_a_phase_ends_early_and_says_how_to_train_on():
     course = _make_course("www", epochs=9, early_stopping_patience=2)
     for entry in course.history[1:]:
         entry["val_loss"] = 1.0
-    assert next_step(course) == Step(
+    assert next_step(course) == TrainingStep(
         None,
         end="Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
         "--early-stopping-patience 9.",

@@ -26,7 +26,7 @@ from darkroom.training.recipe.fine_tuning import (
     release_layers,
 )
 from darkroom.training.state.checkpoints import TrainingState
-from darkroom.training.state.course import Budget, Phase
+from darkroom.training.state.course import Phase, TimeBudget
 from darkroom.training.state.history import read_exported
 from darkroom.training.state.training_run import TrainingRun
 
@@ -201,7 +201,7 @@ def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, monkeypatch):
     inner, options = tf.config.list_physical_devices, TrainingOptions(model="efficientnet-lite0")
 
     def choose():
-        state = TrainingState.load(str(tmp_path), options, "a", "a", Budget(), (22, 8))
+        state = TrainingState.load(str(tmp_path), options, "a", "a", TimeBudget(), (22, 8))
         return state.choose_fine_tuning()
 
     assert choose() == 0

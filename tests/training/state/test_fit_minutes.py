@@ -9,9 +9,9 @@ import pytest
 from darkroom.errors import UsageError
 from darkroom.training import run
 from darkroom.training.devices.cluster import Cluster
-from darkroom.training.devices.placement import Placement
+from darkroom.training.devices.placement import DevicePlacement
 from darkroom.training.features.compute import Computer
-from darkroom.training.state.course import Budget
+from darkroom.training.state.course import TimeBudget
 from darkroom.training.state.training_run import TrainingRun
 
 from ..histories import EndedError
@@ -37,7 +37,7 @@ def clock(without_images, monkeypatch):
         found.now += 10
 
     monkeypatch.setattr(QuickLoop, "train_epoch", train_epoch)
-    monkeypatch.setattr(run, "Budget", partial(Budget, clock=found))
+    monkeypatch.setattr(run, "TimeBudget", partial(TimeBudget, clock=found))
     # With it, an epoch of the last layers is thought to take 2.6 s, and one of all 4.3 s; and
     # another 10 s are kept for the start of each phase.
     monkeypatch.setattr(Computer, "measure_view", lambda computer, must_run: 0.05)
@@ -88,7 +88,7 @@ def test_several_processes_have_no_time_in_common(tmp_path, train_in, limited, m
     def make_placement(strategy):
         import tensorflow as tf
 
-        return Placement(tf.distribute.get_strategy(), Cluster(num_workers=2))
+        return DevicePlacement(tf.distribute.get_strategy(), Cluster(num_workers=2))
 
     monkeypatch.setattr("darkroom.training.devices.placement.make_placement", make_placement)
     with pytest.raises(UsageError, match="fit_minutes is set, but several processes train"):

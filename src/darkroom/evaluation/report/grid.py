@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.evaluation.report.pictures import Gallery
+from darkroom.evaluation.report.pictures import PagePictures
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.page import Part, make_section
 from darkroom.targets.description import Grid, GridCell
@@ -15,12 +15,12 @@ _MAX_WITH_PICTURES = 12
 _FLAT_CHARACTERS = 4
 
 
-def make_grid(grid: Grid, gallery: Gallery) -> Part | None:
+def make_grid_section(grid: Grid, pictures: PagePictures) -> Part | None:
     """Returns the section of a grid.
 
     Args:
         grid: The grid.
-        gallery: The images.
+        pictures: The images.
     """
     head = element("tr", element("th"), *(element("th", name) for name in grid.names))
     is_small = len(grid.names) <= _MAX_WITH_PICTURES
@@ -28,7 +28,7 @@ def make_grid(grid: Grid, gallery: Gallery) -> Part | None:
         element(
             "tr",
             element("th", name, scope="row"),
-            *(_make_cell(cell, gallery, with_picture=is_small) for cell in cells),
+            *(_make_cell(cell, pictures, with_picture=is_small) for cell in cells),
         )
         for name, cells in zip(grid.names, grid.cells, strict=True)
     )
@@ -42,24 +42,24 @@ def make_grid(grid: Grid, gallery: Gallery) -> Part | None:
     return make_section(grid.title, Part(html))
 
 
-def make_pictures(numbers: Sequence[int], gallery: Gallery) -> Html:
+def make_image_rows(numbers: Sequence[int], pictures: PagePictures) -> Html:
     """Returns images in rows, each with its caption."""
-    return element("div", *(_make_figure(each, gallery) for each in numbers), class_="pics")
+    return element("div", *(_make_figure(each, pictures) for each in numbers), class_="pics")
 
 
-def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
+def _make_cell(cell: GridCell, pictures: PagePictures, *, with_picture: bool) -> Html:
     """Returns the cell with its count, which opens to the pictures that are shown of it.
 
     Its share gives the strength of its color, by `--share` of the page's style sheet.
     """
     if not cell.images:
         return element("td", "·", class_="none")
-    small = _make_picture(cell.numbers[0], gallery) if cell.numbers and with_picture else None
+    small = _make_picture(cell.numbers[0], pictures) if cell.numbers and with_picture else None
     count, shown = f"{cell.images:,}", len(cell.numbers)
     sheet = element(
         "div",
         element("h3", f"{cell.title}: {count}"),
-        make_pictures(cell.numbers, gallery),
+        make_image_rows(cell.numbers, pictures),
         element("p", f"{shown} of {count} are shown.", class_="more")
         if shown < cell.images
         else None,
@@ -72,8 +72,8 @@ def _make_cell(cell: GridCell, gallery: Gallery, *, with_picture: bool) -> Html:
     return element("td", inner, class_=tone, style=f"--share:{10 + 60 * cell.share:.0f}%")
 
 
-def _make_figure(number: int, gallery: Gallery) -> Html:
-    name, said = gallery.names.get(number, ""), gallery.view.captions[number]
+def _make_figure(number: int, pictures: PagePictures) -> Html:
+    name, said = pictures.names.get(number, ""), pictures.view.captions[number]
     answer = element("b", said.answer, class_="yes" if said.is_right else "no")
     truth = (
         None if said.is_right else element("span", "is ", element("b", said.truth), class_="truth")
@@ -84,11 +84,11 @@ def _make_figure(number: int, gallery: Gallery) -> Html:
         # The last two parts of its path.
         element("small", "/".join(name.rsplit("/", 2)[-2:]), title=name),
     )
-    return element("figure", _make_picture(number, gallery), caption)
+    return element("figure", _make_picture(number, pictures), caption)
 
 
-def _make_picture(number: int, gallery: Gallery) -> Html:
-    name = gallery.names.get(number, "")
-    if number not in gallery.thumbnails:
+def _make_picture(number: int, pictures: PagePictures) -> Html:
+    name = pictures.names.get(number, "")
+    if number not in pictures.thumbnails:
         return element("span", class_="pic", role="img", aria_label=f"no picture of {name}")
     return element("span", class_=f"pic i{number}", role="img", aria_label=name)

@@ -7,10 +7,10 @@ from darkroom.evaluation.report.facts import Facts
 # The phases of a history after that of the head.
 _FINE_TUNING = ("top", "all")
 
-Rows = list[tuple[str, str]]
+_Rows = list[tuple[str, str]]
 
 
-def list_input(facts: Facts) -> Rows:
+def list_input(facts: Facts) -> _Rows:
     """Returns the cost of the input: the verdict, and the cost of each stage if it was measured."""
     if not facts.input:
         return []
@@ -21,7 +21,7 @@ def list_input(facts: Facts) -> Rows:
     ]
 
 
-def list_recipe(facts: Facts) -> Rows:
+def list_recipe(facts: Facts) -> _Rows:
     """Returns the options of the training, and its duration.
 
     An option is "default" where the user gave no value and the training chose one.
@@ -39,7 +39,7 @@ def list_recipe(facts: Facts) -> Rows:
     return [("exported epoch", epochs), *values.items()]
 
 
-def list_data(facts: Facts) -> Rows:
+def list_data(facts: Facts) -> _Rows:
     """Returns the parts of the data with their fingerprints."""
     return [
         (

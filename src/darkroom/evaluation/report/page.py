@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from darkroom.evaluation.report.charts import make_chart, make_curve
 from darkroom.evaluation.report.facts import Facts
-from darkroom.evaluation.report.grid import make_grid, make_pictures
+from darkroom.evaluation.report.grid import make_grid_section, make_image_rows
 from darkroom.evaluation.report.listing import list_data, list_input, list_recipe
-from darkroom.evaluation.report.pictures import Gallery, make_picture_rules
+from darkroom.evaluation.report.pictures import PagePictures, make_picture_rules
 from darkroom.evaluation.report.result import Evaluation, format_headline, list_slices
 from darkroom.runtime.markup import Html
 from darkroom.runtime.page import (
@@ -28,28 +28,28 @@ _ALL = "evaluation.json"
 _UNKNOWN = "How it was trained is not known: this is a model without the folder of its training."
 
 
-def make_model_page(found: Evaluation, facts: Facts, gallery: Gallery) -> Page:
+def make_model_page(found: Evaluation, facts: Facts, pictures: PagePictures) -> Page:
     """Returns the page.
 
     Args:
         found: The numbers.
         facts: How the model was made.
-        gallery: The images to show.
+        pictures: The images to show.
     """
-    view, summary = gallery.view, found.summarize()
+    view, summary = pictures.view, found.summarize()
     parts = (
         _make_header(found, summary),
         _make_course(facts),
         make_section(summary.table.title, make_table(_rank_scores(summary.table), "bars")),
         *map(_make_further, summary.more_tables),
-        make_grid(view.grid, gallery) if view.grid else None,
-        *(_make_group(group, gallery) for group in view.groups),
+        make_grid_section(view.grid, pictures) if view.grid else None,
+        *(_make_group(group, pictures) for group in view.groups),
         _make_facts_table(list_slices(found)),
         _make_charts(view),
         None if facts.recipe else make_note(_UNKNOWN),
         *_list_facts(found, facts),
     )
-    rules = make_picture_rules(gallery.thumbnails)
+    rules = make_picture_rules(pictures.thumbnails)
     return Page(f"Model: {format_headline(found)}", parts, rules)
 
 
@@ -106,11 +106,11 @@ def _make_further(table: Table) -> Part | None:
     return make_section(table.title, found._replace(html=Html("")) if found else None)
 
 
-def _make_group(group: Images, gallery: Gallery) -> Part | None:
+def _make_group(group: Images, pictures: PagePictures) -> Part | None:
     if not group.numbers:
         return None
     said = make_text(group.what, "more").html
-    return make_section(group.title, Part(said), Part(make_pictures(group.numbers, gallery)))
+    return make_section(group.title, Part(said), Part(make_image_rows(group.numbers, pictures)))
 
 
 def _make_charts(view: View) -> Part | None:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from darkroom.errors import DarkroomError
-from darkroom.evaluation.scores.scoring import Scored, read_images
+from darkroom.evaluation.scores.scoring import Scored, read_numbered_images
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.thumbnails import make_thumbnail
 from darkroom.options.image import ImageOptions
@@ -16,7 +16,7 @@ from darkroom.targets.scoring import find_scoring
 
 
 @dataclass(frozen=True)
-class Gallery:
+class PagePictures:
     """The images of a page.
 
     Attributes:
@@ -36,16 +36,16 @@ def make_picture_rules(thumbnails: Mapping[int, str]) -> str:
     return "\n".join([*rules, ""])
 
 
-def make_gallery(scored: Scored) -> Gallery:
+def make_page_pictures(scored: Scored) -> PagePictures:
     """Chooses images and makes their thumbnails."""
     learned = scored.learned
     view = find_scoring(learned.kind).show(scored.answers, scored.truth, learned)
     thumbnails, names = {}, {}
     with closing(ImagePreparer(ImageOptions())) as preparer:
-        for number, image in read_images(scored.source, frozenset(view.captions)):
+        for number, image in read_numbered_images(scored.source, frozenset(view.captions)):
             names[number] = image.name
             try:
                 thumbnails[number] = make_thumbnail(image.data, preparer)
             except (ValueError, OSError, DarkroomError):
                 continue  # a page must not fail because of a picture
-    return Gallery(view, thumbnails, names)
+    return PagePictures(view, thumbnails, names)

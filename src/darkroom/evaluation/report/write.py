@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from darkroom.evaluation.report.facts import EVALUATION_FILE, Facts, encode_evaluation
 from darkroom.evaluation.report.page import make_model_page
-from darkroom.evaluation.report.pictures import make_gallery
+from darkroom.evaluation.report.pictures import make_page_pictures
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.scores.scoring import Scored
 
 PAGE_FILE = "model.html"
 CARD_FILE = "model.md"
-REPORT_FILES = (EVALUATION_FILE, CARD_FILE, PAGE_FILE)
+EVALUATION_FILES = (EVALUATION_FILE, CARD_FILE, PAGE_FILE)
 
 
 def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, bytes]:
@@ -23,7 +23,7 @@ def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, b
         scored: The images, from which the page takes some.
         facts: How the model was made.
     """
-    page = make_model_page(found, facts, make_gallery(scored))
+    page = make_model_page(found, facts, make_page_pictures(scored))
     return {
         EVALUATION_FILE: encode_evaluation(found, facts),
         CARD_FILE: page.to_markdown().encode(),

@@ -79,7 +79,9 @@ def score_split(model: ServedModel, source: ImageSource, names: Sequence[str]) -
     return Scored(source, np.concatenate(answers), matched, model.learned)
 
 
-def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple[int, StoredImage]]:
+def read_numbered_images(
+    source: ImageSource, numbers: Collection[int]
+) -> Iterator[tuple[int, StoredImage]]:
     """Reads images of a split again: yields their numbers and them, one after the other.
 
     Files that are not read, as of a store that does not answer, have no bytes.

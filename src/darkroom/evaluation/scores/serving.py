@@ -33,10 +33,10 @@ EXAMPLES_SIGNATURE = "serving_examples"
 ERROR_KEY = "error"
 
 _TENSORFLOW = "tensorflow"
-_GRAPH_FILE = "saved_model.pb"
+GRAPH_FILE = "saved_model.pb"
 _LABELS, _LEARNED = f"assets/{LABELS_FILE}", f"assets/{LEARNED_FILE}"
 # Whatever else is in the folder is the user's.
-_PARTS = (_GRAPH_FILE, "assets/", "variables/")
+_PARTS = (GRAPH_FILE, "assets/", "variables/")
 _MAX_LABEL_BYTES = 1 << 28
 _HINT = "Name the folder of a training, or an exported SavedModel."
 _DAMAGE_HINT = (
@@ -126,11 +126,11 @@ def find_model(path: str) -> str:
     """
     place = storage.absolute(path)
     for folder in (place, storage.join(place, MODEL_FOLDER)):
-        if storage.exists(storage.join(folder, _GRAPH_FILE)):
+        if storage.exists(storage.join(folder, GRAPH_FILE)):
             return folder
     if not storage.exists(place) and not storage.is_folder(place):
         raise storage.build_missing_error(place, "The model")
-    raise DataError(f"There is no {_GRAPH_FILE} in {place}.", _HINT)
+    raise DataError(f"There is no {GRAPH_FILE} in {place}.", _HINT)
 
 
 def read_learned(folder: str) -> Learned:
@@ -153,7 +153,7 @@ def read_learned(folder: str) -> Learned:
     raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
 
 
-def check_kind(folder: str, learned: Learned, kind: str) -> None:
+def check_model_kind(folder: str, learned: Learned, kind: str) -> None:
     """Checks that a model answers with what images are labelled with.
 
     Raises:

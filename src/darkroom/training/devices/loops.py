@@ -19,7 +19,7 @@ from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.devices.cluster import Cluster
-from darkroom.training.devices.placement import Placement
+from darkroom.training.devices.placement import DevicePlacement
 
 StepHook = Callable[[int], None]
 # To read the loss takes a millisecond, and waits for the device.
@@ -297,7 +297,7 @@ class TapeLoop:
         self._model.compute_metrics(images, labels, predictions, sample_weight=weights)
 
 
-def make_loop(model: Any, name: str, placement: Placement, steps_per_execution: int) -> Loop:
+def make_loop(model: Any, name: str, placement: DevicePlacement, steps_per_execution: int) -> Loop:
     """Returns the loop that trains a model.
 
     Args:

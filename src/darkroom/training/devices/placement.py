@@ -20,7 +20,7 @@ from darkroom.training.devices.cluster import Cluster, read_cluster
 
 
 @dataclass(frozen=True)
-class Placement:
+class DevicePlacement:
     """Where a training runs.
 
     Attributes:
@@ -110,7 +110,7 @@ class Placement:
         return self.strategy.distribute_datasets_from_function(lambda _: parts)
 
 
-def make_placement(strategy: str) -> Placement:
+def make_placement(strategy: str) -> DevicePlacement:
     """Makes the strategy of a training. With several workers, it waits until all have started.
 
     TensorFlow must know the other workers before it does anything else in a process.
@@ -138,14 +138,14 @@ def make_placement(strategy: str) -> Placement:
                 "worker.",
                 "Set it in every process, or use the strategy 'auto'.",
             )
-        return Placement(tf.distribute.MultiWorkerMirroredStrategy(), cluster)
+        return DevicePlacement(tf.distribute.MultiWorkerMirroredStrategy(), cluster)
     if strategy == "mirrored":
-        return Placement(tf.distribute.MirroredStrategy(), Cluster())
-    return Placement(tf.distribute.get_strategy(), Cluster())
+        return DevicePlacement(tf.distribute.MirroredStrategy(), Cluster())
+    return DevicePlacement(tf.distribute.get_strategy(), Cluster())
 
 
 @contextmanager
-def explain_lost_workers(placement: Placement) -> Iterator[None]:
+def explain_lost_workers(placement: DevicePlacement) -> Iterator[None]:
     """Says what to do if another process is gone. TensorFlow ends the step that waits for it."""
     try:
         yield

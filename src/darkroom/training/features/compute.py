@@ -31,7 +31,7 @@ _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
 _MEASURED = 3
 
 
-class View(NamedTuple):
+class FeatureView(NamedTuple):
     """One way to show an image.
 
     Attributes:
@@ -48,7 +48,7 @@ class View(NamedTuple):
         return f"{self.resize}-mirrored" if self.is_mirrored else self.resize
 
 
-class Features(NamedTuple):
+class SplitFeatures(NamedTuple):
     """The features of a split.
 
     Attributes:
@@ -84,7 +84,7 @@ class Computer:
             autograph=False,
         )
 
-    def compute(self, source: ImageSource, split: str, views: list[View]) -> Features:
+    def compute(self, source: ImageSource, split: str, views: list[FeatureView]) -> SplitFeatures:
         """Returns the features of all images of a split.
 
         Args:
@@ -114,10 +114,10 @@ class Computer:
                     values[rows[keys[number]]] = each
                 for n, cache in enumerate(caches):
                     cache.add([keys[number] for number in numbers], computed[:, n])
-        return Features(values, labels)
+        return SplitFeatures(values, labels)
 
     def _compute_missing(
-        self, source: ImageSource, missing: Array, views: list[View]
+        self, source: ImageSource, missing: Array, views: list[FeatureView]
     ) -> Iterator[tuple[list[int], Array]]:
         """Yields numbers of images, and their features [n, V, D], in the groups of the cache."""
         total, done = int(missing.sum()), 0
@@ -152,7 +152,9 @@ class Computer:
         # Without the first batch, for which the graph is built.
         return statistics.median(self._view_seconds[1:] or [0.0])
 
-    def _decode(self, source: ImageSource, missing: Array, views: list[View]) -> tf.data.Dataset:
+    def _decode(
+        self, source: ImageSource, missing: Array, views: list[FeatureView]
+    ) -> tf.data.Dataset:
         """Returns batches of missing images: numbers int64 [B], views uint8 [B, V, H, W, 3]."""
         wanted = tf.constant(missing)
         elements = source.make_elements(self._options, None).enumerate()
@@ -168,15 +170,15 @@ class Computer:
         return images.batch(_BATCH_IMAGES).prefetch(1)
 
 
-def list_views(options: InputOptions) -> list[View]:
+def list_views(options: InputOptions) -> list[FeatureView]:
     """Returns the views of training images. The first one is that of evaluation and serving."""
     augmentation = options.augmentation
     others = [each for each in RESIZES if each != options.resize] if augmentation.crop else []
     mirrored = (False, True) if augmentation.flip else (False,)
-    return [View(resize, each) for resize in (options.resize, *others) for each in mirrored]
+    return [FeatureView(resize, each) for resize in (options.resize, *others) for each in mirrored]
 
 
-def decode_views(image: LabeledImage, views: list[View], options: InputOptions) -> tf.Tensor:
+def decode_views(image: LabeledImage, views: list[FeatureView], options: InputOptions) -> tf.Tensor:
     """Returns views of an image, uint8 [V, height, width, 3], RGB."""
     whole = {
         resize: decode_view(image, replace(options, resize=resize))[0]

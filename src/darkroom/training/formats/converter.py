@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
     model = tf.saved_model.load(model_dir)
     if kind == ONNX:
         convert_onnx(model, path)
-        answer = open_onnx(path)
+        answer = make_onnx_function(path)
     else:
         sample = np.load(os.path.join(folder, SAMPLE_FILE))
         with open(path, "wb") as file:
@@ -104,7 +104,7 @@ def convert_onnx(model: Any, path: str) -> None:
     tf2onnx.convert.from_function(function, input_signature=[spec], opset=_OPSET, output_path=path)
 
 
-def open_onnx(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
+def make_onnx_function(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
     """Returns the function of an ONNX model: uint8 [N, height, width, 3] to [N, C]."""
     import onnxruntime
 

@@ -21,7 +21,7 @@ from darkroom.data.splits import describe_target
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.scores.serving import check_kind, find_model, read_learned
+from darkroom.evaluation.scores.serving import check_model_kind, find_model, read_learned
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
@@ -238,7 +238,7 @@ def _check_target(folder: str, learned: Learned, data: Learned) -> None:
     Raises:
         DataError: It is not.
     """
-    check_kind(folder, learned, data.kind)
+    check_model_kind(folder, learned, data.kind)
     if learned.names != data.names:
         what = find_scoring(learned.kind).names_are
         raise DataError(

@@ -16,7 +16,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
 from darkroom.training.recipe.targets import list_targets
 
-Counts = npt.NDArray[np.int64]
+LabelCounts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Balance:
         how: As in `TrainingOptions`; not `none`.
     """
 
-    train_counts: Counts
-    eval_counts: Counts
+    train_counts: LabelCounts
+    eval_counts: LabelCounts
     how: str
 
     @property
-    def prior_counts(self) -> Counts | None:
+    def prior_counts(self) -> LabelCounts | None:
         """Images of each label for the prior, int64 [C]; None without `prior`."""
         return self.train_counts if self.how == PRIOR else None
 
@@ -99,7 +99,7 @@ def make_balance(
     )
 
 
-def count_labels(source: ImageSource, options: InputOptions, size: int) -> Counts:
+def count_labels(source: ImageSource, options: InputOptions, size: int) -> LabelCounts:
     """Returns the number of images of each label. It reads records only if that is the only way.
 
     Args:
@@ -116,7 +116,7 @@ def count_labels(source: ImageSource, options: InputOptions, size: int) -> Count
     return sum((np.bincount(each, minlength=size) for each in batches), np.zeros(size, np.int64))
 
 
-def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:
+def compute_weights(counts: LabelCounts) -> npt.NDArray[np.float32]:
     """Returns the weight of each label, float32 [C]. Over all images their mean is 1.
 
     So the loss keeps its scale, and with it the learning rate its meaning.
@@ -125,7 +125,7 @@ def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:
     return np.where(counts, counts.sum() / (present * np.maximum(counts, 1)), 0).astype(np.float32)
 
 
-def compute_quotas(counts: Counts) -> Counts:
+def compute_quotas(counts: LabelCounts) -> LabelCounts:
     """Returns how many images of each label an epoch has. Their sum is that of the counts."""
     present = np.flatnonzero(counts)
     quotas = np.zeros_like(counts)
@@ -146,7 +146,7 @@ class BalancedSource:
         counts: How many of each label there are, int64 [C].
     """
 
-    def __init__(self, source: ImageSource, counts: Counts) -> None:
+    def __init__(self, source: ImageSource, counts: LabelCounts) -> None:
         self.images, self.split, self._counts = source, source.split, counts
         self.element_bytes, self.is_counted = source.element_bytes, source.is_counted
 
@@ -212,7 +212,7 @@ class PriorShift(keras.layers.Layer):
         counts: Training images of each label, int64 [C].
     """
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: LabelCounts) -> None:
         # As the last layer of a model.
         super().__init__(name="prior", dtype="float32")
         self._shares = np.asarray(counts / counts.sum(), np.float32)
@@ -225,7 +225,7 @@ class PriorShift(keras.layers.Layer):
         return shifted / keras.ops.sum(shifted, axis=-1, keepdims=True)
 
 
-def add_prior(model: Any, counts: Counts | None) -> Any:
+def add_prior(model: Any, counts: LabelCounts | None) -> Any:
     """Returns a model with the same weights, whose answers in training have the prior.
 
     Args:
@@ -247,7 +247,7 @@ def add_prior(model: Any, counts: Counts | None) -> Any:
     return keras.Model(inputs, PriorShift(counts)(model(inputs)), name=model.name)
 
 
-def _weigh(batches: tf.data.Dataset, counts: Counts) -> tf.data.Dataset:
+def _weigh(batches: tf.data.Dataset, counts: LabelCounts) -> tf.data.Dataset:
     """Returns batches (images, labels, weights float32 [B])."""
     table = tf.constant(compute_weights(counts))
 

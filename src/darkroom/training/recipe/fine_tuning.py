@@ -9,12 +9,12 @@ import keras
 
 from darkroom.options.training import TrainingOptions
 from darkroom.training.state.course import Phase
-from darkroom.training.state.history import ALL, TOP
+from darkroom.training.state.history import ALL_PHASE, TOP_PHASE
 
 # Shares of the layers that are trained: the last ones.
-_SHARES = {TOP: 1 / 3, ALL: 1.0}
+_SHARES = {TOP_PHASE: 1 / 3, ALL_PHASE: 1.0}
 # For the default learning rate; with another one, they change by the same factor.
-_RATES = {TOP: 3e-4, ALL: 5e-4}
+_RATES = {TOP_PHASE: 3e-4, ALL_PHASE: 5e-4}
 # The weights at the end of an epoch are their mean over about this share of it: with a few hundred
 # images, single steps go to and fro.
 _AVERAGED = 1 / 3

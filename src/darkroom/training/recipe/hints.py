@@ -14,7 +14,7 @@ from darkroom.options.training import (
     SMALL_CNN,
     TrainingOptions,
 )
-from darkroom.training.state.history import ALL, PHASE, TOP, History, find_best_epoch
+from darkroom.training.state.history import ALL_PHASE, PHASE, TOP_PHASE, History, find_best_epoch
 
 _OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
 # With another of these, the checkpoint belongs to another training.
@@ -101,7 +101,7 @@ def _suggest_network(options: TrainingOptions, scores: Sequence[float], num_imag
 def _suggest_epochs(options: TrainingOptions, history: History, metric: str) -> str:
     """Names more epochs of the last phase: after fine-tuning, those of the head are over."""
     rises = _RISES.format(metric.replace("_", " "))
-    tuned = [entry for entry in history if entry.get(PHASE) in (TOP, ALL)]
+    tuned = [entry for entry in history if entry.get(PHASE) in (TOP_PHASE, ALL_PHASE)]
     if not tuned:
         is_rising = len(history) >= options.epochs and _is_rising(history, metric)
         return f"{rises}: --epochs {2 * options.epochs}" if is_rising else ""

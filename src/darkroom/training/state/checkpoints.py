@@ -16,7 +16,7 @@ from darkroom.evaluation.report.facts import HistoryEntry
 from darkroom.options.fields import FIXED, LEARNED, ORDER, list_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime.json_values import parse_json
-from darkroom.training.state.course import Budget, Course, plan_phases
+from darkroom.training.state.course import Course, TimeBudget, plan_phases
 from darkroom.training.state.folder import CHECKPOINTS_FOLDER
 
 _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
@@ -48,7 +48,7 @@ class TrainingState(Course):
         options: TrainingOptions,
         data: str,
         eval_data: str,
-        budget: Budget,
+        budget: TimeBudget,
         num_images: tuple[int, int],
     ) -> TrainingState:
         """Returns the state in the last checkpoint of a folder; that of a new training without one.

@@ -16,12 +16,12 @@ from darkroom.options.training import LAST, TrainingOptions
 from darkroom.runtime.display import format_seconds
 from darkroom.runtime.text import format_count
 from darkroom.training.state.history import (
-    ALL,
-    HEAD,
+    ALL_PHASE,
+    HEAD_PHASE,
     MONITOR,
     PHASE,
-    TOP,
-    WHOLE,
+    TOP_PHASE,
+    WHOLE_PHASE,
     History,
     find_best_epoch,
 )
@@ -31,7 +31,7 @@ _HEAD_PATIENCE = 10
 # The default epochs of fine-tuning.
 _FINE_TUNE_EPOCHS = 6
 # How long training on an image takes, as a multiple of the frozen base's time for one.
-_COSTS = {TOP: 2.0, ALL: 3.5}
+_COSTS = {TOP_PHASE: 2.0, ALL_PHASE: 3.5}
 # To build the graph of a phase.
 _START_SECONDS = 10.0
 
@@ -48,7 +48,7 @@ class Phase(NamedTuple):
     epochs: int
 
 
-class Step(NamedTuple):
+class TrainingStep(NamedTuple):
     """What a training does next.
 
     Attributes:
@@ -62,7 +62,7 @@ class Step(NamedTuple):
     end: str = ""
 
 
-class Budget:
+class TimeBudget:
     """Counts the seconds of a training, also those before a restart.
 
     Attributes:
@@ -128,9 +128,9 @@ class Course:
     options: TrainingOptions
     num_images: tuple[int, int]
     has_gpu: bool
-    budget: Budget
+    budget: TimeBudget
     history: History = field(default_factory=list)
-    phase: str = WHOLE
+    phase: str = WHOLE_PHASE
     step: int = 0
 
     @property
@@ -142,7 +142,7 @@ class Course:
     def best_phase(self) -> str:
         """The phase of that epoch; the present one before the first."""
         best = self.best_epoch
-        return self.history[best - 1].get(PHASE, WHOLE) if best else self.phase
+        return self.history[best - 1].get(PHASE, WHOLE_PHASE) if best else self.phase
 
     def is_stalled(self, phase: str) -> bool:
         """Tells whether a phase ends early, because no epoch was better for a while."""
@@ -179,7 +179,7 @@ class Course:
             return most if asked is not None or self.has_gpu else 0
         if budget.fine_tune_epochs is not None:
             return budget.fine_tune_epochs
-        done = count_epochs(self.history, TOP) + count_epochs(self.history, ALL)
+        done = count_epochs(self.history, TOP_PHASE) + count_epochs(self.history, ALL_PHASE)
         more = range(most - done, 0, -1)
         fitting = (each for each in more if self.estimate_fine_tuning(each) <= budget.left)
         return done + next(fitting, 0)
@@ -210,7 +210,7 @@ class Course:
         return f"{takes}, and {known}: --fit-minutes {more}"
 
 
-def next_step(course: Course) -> Step:
+def next_step(course: Course) -> TrainingStep:
     """Returns what a training does next. It changes nothing.
 
     A phase goes on until all its epochs are done or early stopping applies; then the next one
@@ -226,23 +226,23 @@ def next_step(course: Course) -> Step:
         # Without an epoch there is no model. And an epoch that began has no weights to go back to.
         seconds = course.estimate_epoch(phase.name)
         if done and not course.step and seconds > course.budget.left:
-            return Step(
+            return TrainingStep(
                 None,
                 end=f"Ends after epoch {done}: another one takes {format_seconds(seconds)}, more "
                 f"than is left of --fit-minutes {course.budget.minutes:g}.",
             )
         before = done - count_epochs(course.history, phase.name)
-        return Step(phase, before + sum(each.epochs for each in phases[number:]))
+        return TrainingStep(phase, before + sum(each.epochs for each in phases[number:]))
     last = phases[names.index(course.phase)]
     if course.is_stalled(last.name) and count_epochs(course.history, last.name) < last.epochs:
         waited = format_count(choose_patience(course.options, last.name), "epoch")
-        return Step(
+        return TrainingStep(
             None,
             # As many as all epochs: it then never ends before the last of them.
             end=f"Ended after epoch {done}: no lower {MONITOR} in {waited}. To train on: "
             f"--early-stopping-patience {last.epochs}.",
         )
-    return Step(None)
+    return TrainingStep(None)
 
 
 def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Phase]:
@@ -253,15 +253,19 @@ def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Pha
         fine_tune_epochs: Epochs after those of a frozen base.
     """
     if not options.is_frozen:
-        return [Phase(WHOLE, options.epochs)]
+        return [Phase(WHOLE_PHASE, options.epochs)]
     # The last layers bring most of the gain, and cost half as much as all.
     every = fine_tune_epochs // 2
-    return [Phase(HEAD, options.epochs), Phase(TOP, fine_tune_epochs - every), Phase(ALL, every)]
+    return [
+        Phase(HEAD_PHASE, options.epochs),
+        Phase(TOP_PHASE, fine_tune_epochs - every),
+        Phase(ALL_PHASE, every),
+    ]
 
 
 def count_epochs(history: History, phase: str) -> int:
     """Returns how many epochs of a phase are done."""
-    return sum(entry.get(PHASE, WHOLE) == phase for entry in history)
+    return sum(entry.get(PHASE, WHOLE_PHASE) == phase for entry in history)
 
 
 def choose_patience(options: TrainingOptions, phase: str) -> int:
@@ -274,4 +278,4 @@ def choose_patience(options: TrainingOptions, phase: str) -> int:
 
 def is_head(phase: str) -> bool:
     """Tells whether a phase trains the head alone, on features."""
-    return phase == HEAD
+    return phase == HEAD_PHASE

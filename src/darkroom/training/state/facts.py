@@ -18,7 +18,7 @@ from darkroom.evaluation.report.facts import (
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
 from darkroom.training.state.course import choose_patience, plan_phases
-from darkroom.training.state.history import ALL, PHASE, TOP, read_history
+from darkroom.training.state.history import ALL_PHASE, PHASE, TOP_PHASE, read_history
 
 
 def collect_facts(
@@ -57,7 +57,9 @@ def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) 
     if options.model == EFFICIENTNET_LITE and options.weights is None:
         chosen["weights"] = IMAGENET
     if options.fine_tune_epochs is None:
-        chosen["fine_tune_epochs"] = sum(entry.get(PHASE) in (TOP, ALL) for entry in history)
+        chosen["fine_tune_epochs"] = sum(
+            entry.get(PHASE) in (TOP_PHASE, ALL_PHASE) for entry in history
+        )
     return {**options.to_dict(), **chosen}
 
 

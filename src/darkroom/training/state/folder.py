@@ -6,7 +6,7 @@ import re
 
 from darkroom import storage
 from darkroom.errors import OutputError, UsageError
-from darkroom.evaluation.report.write import REPORT_FILES
+from darkroom.evaluation.report.write import EVALUATION_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
@@ -24,7 +24,7 @@ _FILES = (
     HISTORY_FILE,
     VERDICT_JSON,
     VERDICT_MARKDOWN,
-    *REPORT_FILES,
+    *EVALUATION_FILES,
 )
 _FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
 # Folders end with a slash.
@@ -37,7 +37,7 @@ _MODEL_FILE = re.compile(
 _HINT = "Choose another --checkpoint-dir, which may be new."
 
 
-def check_place(folder: str) -> None:
+def check_checkpoint_place(folder: str) -> None:
     """Checks that TensorFlow can write a training's checkpoints to a place.
 
     Raises:

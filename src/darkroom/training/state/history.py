@@ -17,7 +17,7 @@ History = list[dict[str, Any]]
 
 PHASE = "phase"
 # Its values, in their order. A training of the whole model has one phase, whose name is empty.
-WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
+WHOLE_PHASE, HEAD_PHASE, TOP_PHASE, ALL_PHASE = "", "head", "top", "all"
 
 HISTORY_FILE = "history.json"
 BEST_FOLDER = "best"

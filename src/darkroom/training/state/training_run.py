@@ -15,12 +15,12 @@ from darkroom.training.state.checkpoints import TrainingState
 from darkroom.training.state.course import Phase, is_head
 from darkroom.training.state.folder import CHECKPOINTS_FOLDER
 from darkroom.training.state.history import (
-    ALL,
+    ALL_PHASE,
     BEST_FOLDER,
     MONITOR,
     PHASE,
     TENSORBOARD_FOLDER,
-    TOP,
+    TOP_PHASE,
     History,
     write_best_epoch,
     write_history,
@@ -81,7 +81,7 @@ class TrainingRun:
         if state.phase != self.phase:
             # The checkpoint is of the phase before.
             state.phase, state.checkpoint = self.phase, ""
-        if self.phase in (TOP, ALL):
+        if self.phase in (TOP_PHASE, ALL_PHASE):
             # With the time that is left, it would be another number after each epoch.
             state.budget.fine_tune_epochs = state.choose_fine_tuning()
         if state.checkpoint:
