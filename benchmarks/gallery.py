@@ -24,7 +24,7 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.validation.gallery.encode import find_room
 from darkroom.validation.gallery.page import encode_findings, encode_page
-from darkroom.validation.gallery.rows import Rows, pack_map
+from darkroom.validation.gallery.rows import GalleryRows, pack_map
 from darkroom.validation.gallery.tiles import (
     LARGE_PIXELS,
     MAX_LARGE,
@@ -57,7 +57,7 @@ def make_page(count: int) -> str:
     group = own * len(SPLITS) + split
     side = rng.normal(400, 60, count).clip(32, 5_000)
     side[:: count // 50] = 20_000
-    rows = Rows(
+    rows = GalleryRows(
         np.arange(1, count + 1),
         group.astype(np.uint16),
         side.astype(np.uint16),

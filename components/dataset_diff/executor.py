@@ -21,7 +21,7 @@ from darkroom.components.image_validator.executor import (
 from darkroom.dataset.layout import REJECTS_FILE
 from darkroom.dataset.manifest import read_manifest
 from darkroom.options.diff import DiffOptions
-from darkroom.validation.diff import CHANGES, compare_datasets, find_files
+from darkroom.validation.diff import IMAGE_CHANGES, compare_datasets, find_files
 from darkroom.validation.judge import JudgedFiles
 
 HTML_KEY = "diff_html"
@@ -59,5 +59,5 @@ class Executor(base_executor.BaseExecutor):
         verdict = compare_datasets(find_files(base) if base else None, after, options)
         write_verdict(verdict, find_records(input_dict, after.index_dir), output_dict, HTML_KEY)
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-        for name, count in verdict.count_findings(CHANGES).items():
+        for name, count in verdict.count_findings(IMAGE_CHANGES).items():
             report.set_int_custom_property(name, count)

@@ -12,7 +12,7 @@ from darkroom.conversion.beam.run import run_pipeline
 from darkroom.conversion.output.attempts import new_token
 from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
-from darkroom.validation.statistics import WriteStatistics, list_splits
+from darkroom.validation.statistics import WriteStatistics, list_splits_with_records
 
 INDEX_KEY = "index"
 STATISTICS_KEY = "statistics"
@@ -38,7 +38,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """
         statistics = artifact_utils.get_single_instance(output_dict[STATISTICS_KEY])
         files = find_index_files(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
-        splits = list_splits(files)
+        splits = list_splits_with_records(files)
         statistics.split_names = artifact_utils.encode_split_names(splits)
         pipeline = self._make_beam_pipeline()
         for split in splits:

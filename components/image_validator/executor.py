@@ -18,7 +18,7 @@ from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import Anomaly
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 from darkroom.validation.report.write import GALLERY_FILE, REPORT_HTML, write_report
 
 INDEX_KEY = "index"
@@ -68,21 +68,21 @@ class Executor(base_executor.BaseExecutor):
         verdict = judge_dataset(files, options)
         write_verdict(verdict, records, output_dict, HTML_KEY, gallery=options.gallery)
         if options.gallery and records:
-            place = Records(*map(name_place, records))
+            place = RecordFolders(*map(name_place, records))
             page = artifact_utils.get_single_instance(output_dict[GALLERY_KEY])
             page.uri = storage.join(page.uri, GALLERY_FILE)
             storage.write_bytes(page.uri, encode_gallery(verdict, records, place=place).encode())
 
 
-def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> Records | None:
+def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> RecordFolders | None:
     """Returns where the records of an index are, if a component has Examples."""
     examples = input_dict.get(EXAMPLES_KEY)
-    return Records(examples[0].uri, index_dir) if examples else None
+    return RecordFolders(examples[0].uri, index_dir) if examples else None
 
 
 def write_verdict(
     verdict: DatasetReport,
-    records: Records | None,
+    records: RecordFolders | None,
     output_dict: dict[str, list[Any]],
     html_key: str,
     *,

@@ -16,7 +16,7 @@ from darkroom.runtime.result import format_rows
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.state.history import Exported, format_exported
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.report.findings import Finding, format_row
+from darkroom.validation.report.findings import Finding, format_finding_row
 
 _SHOWN_ROWS = 2
 # Type names of artifacts, which this module knows without TFX.
@@ -211,7 +211,9 @@ def _format_findings(report: DatasetReport) -> list[str]:
         shown = finding.rows[:_SHOWN_ROWS]
         for row in shown:
             # Each side of a pair gets its own line: together they are wider than a terminal.
-            lines += [f"       {side}" for side in re.split(" {2}[=~] {2}", format_row(row))]
+            lines += [
+                f"       {side}" for side in re.split(" {2}[=~] {2}", format_finding_row(row))
+            ]
         if finding.count > len(shown) > 0:
             lines.append(f"       and {finding.count - len(shown):,} more")
         if finding.policy == FAIL and finding.hint:

@@ -31,7 +31,7 @@ from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gallery.rows import NUM_ALIKE
 from darkroom.validation.report.findings import Finding
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 from ..environments import make_environment
 from ..pictures import encode, make_scene
@@ -115,7 +115,7 @@ def folder(
         f"image_uri,label,score\n{BOAT},{SCRIPT},0.9\ndrawings/boat/0002.jpg,{SCRIPT},0.8\n"
         "drawings/sun/0001.jpg,tree,0.7\ndrawings/boat/0007.jpg,house,0.75\n"
     )
-    records = Records(checked.directory, f"{checked.directory}/index")
+    records = RecordFolders(checked.directory, f"{checked.directory}/index")
     # The demo has no groups: two near copies are one here, of which the kept one should move.
     [pair, *_] = next(each.rows for each in checked.findings if each.check == "near_leakage")
     pair = {**pair, "row": pair["other_row"], "other_row": pair["row"], "move_to": "test"}

@@ -24,7 +24,7 @@ def test_describes_a_split_under_the_names_of_the_record(
     made = convert_source(str(images), new_artifact, beam_context)
     statistics = new_artifact(standard_artifacts.ExampleStatistics)
     # TFDV takes seconds for each split.
-    monkeypatch.setattr(executor, "list_splits", lambda _: ["train"])
+    monkeypatch.setattr(executor, "list_splits_with_records", lambda _: ["train"])
     executor.Executor(beam_context).Do({"index": [made["index"]]}, {"statistics": [statistics]}, {})
     assert json.loads(statistics.split_names) == ["train"]
     [dataset] = tfdv.load_stats_binary(

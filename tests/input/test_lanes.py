@@ -11,7 +11,7 @@ import tensorflow as tf
 from darkroom.data.splits import ImageSplit
 from darkroom.dataset.tfrecord import RecordWriter
 from darkroom.input.files import FileSource
-from darkroom.input.lanes import deal_files, list_turns, read_lanes
+from darkroom.input.lanes import deal_into_lanes, list_turns, read_lanes
 from darkroom.input.opening import open_files
 from darkroom.input.source import EpochOrder
 from darkroom.options.input import InputOptions
@@ -103,7 +103,7 @@ def test_an_epoch_is_always_the_same_and_differs_from_others(shards):
     ],
 )
 def test_lanes_have_neighbours_of_one_size(weights, count, lanes):
-    assert deal_files(weights, count) == lanes
+    assert deal_into_lanes(weights, count) == lanes
 
 
 def test_lanes_take_turns_by_their_shares():

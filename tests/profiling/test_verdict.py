@@ -8,7 +8,7 @@ from darkroom.profiling.verdict import (
     StageCosts,
     format_input_verdict,
     judge_input,
-    write_verdict,
+    write_input_verdict,
 )
 
 
@@ -73,7 +73,7 @@ def test_the_slowest_stage_decides_the_advice(costs, sentence, speedup):
 
 def test_the_verdict_is_written_for_machines_and_for_people(tmp_path):
     verdict = judge_input(0.5, 100.04, _costs(read=10, decode=990.26))
-    write_verdict(str(tmp_path), verdict)
+    write_input_verdict(str(tmp_path), verdict)
     found = json.loads((tmp_path / "input.json").read_text())
     assert found == {
         "verdict": verdict.sentence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from darkroom.reader.order import EXACT, WINDOW, Order, deal_files
+from darkroom.reader.order import EXACT, WINDOW, Order, deal_into_groups
 
 COUNTS = [40, 0, 7, 33, 20, 40, 1, 12]
 TOTAL = sum(COUNTS)
@@ -44,12 +44,12 @@ def test_exact_shuffles_without_a_trace_of_the_files():
 
 def test_files_are_dealt_to_groups_of_equal_numbers_of_records():
     counts = [int(c) for c in np.random.default_rng(0).integers(500, 1000, 300)]
-    groups = deal_files(counts)
+    groups = deal_into_groups(counts)
     sums = [sum(counts[file] for file in group) for group in groups]
     assert len(groups) == 64
     assert sorted(file for group in groups for file in group) == list(range(300))
     assert max(sums) / min(sums) < 1.35
-    assert deal_files([0, 3, 0]) == [[1]]
+    assert deal_into_groups([0, 3, 0]) == [[1]]
 
 
 def test_a_process_reads_only_files_of_its_groups_until_one_group_ends():

@@ -20,7 +20,7 @@ from darkroom.options.input import InputOptions
 from darkroom.reader import draws
 from darkroom.reader.decoding import Decoding, ViewOptions
 from darkroom.reader.loader import Loader
-from darkroom.reader.records import Records
+from darkroom.reader.records import SplitRecords
 from darkroom.targets import kind
 from darkroom.targets.geometry import Matrix
 
@@ -64,7 +64,7 @@ def points(split, monkeypatch):
     monkeypatch.setattr(kind, "KINDS", (*kind.KINDS, "point"))
     targets = {"label": Target("point", ("x", "y"))}
     commits = {root: replace(each, targets=targets) for root, each in split.commits.items()}
-    return Records(replace(split, commits=commits))
+    return SplitRecords(replace(split, commits=commits))
 
 
 def make_options(augment: str, resize: str = "stretch", scaled: bool = True) -> ViewOptions:

@@ -18,8 +18,8 @@ from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.reader import draws
 from darkroom.reader.batches import Batch, NumpyArrays
 from darkroom.reader.decoding import ViewOptions
-from darkroom.reader.record_files import find_image
-from darkroom.reader.records import Records
+from darkroom.reader.record_files import find_image_bytes
+from darkroom.reader.records import SplitRecords
 from darkroom.reader.windows import sample_windows
 
 pytest.importorskip("cv2")
@@ -28,22 +28,22 @@ EPOCH = draws.number_epoch(7, 3)
 
 
 @pytest.fixture(scope="module")
-def stored(records: Path) -> Records:
+def stored(records: Path) -> SplitRecords:
     return open_records(records)
 
 
-def open_records(folder: Path) -> Records:
-    return Records(open_data([folder]).splits["train"])
+def open_records(folder: Path) -> SplitRecords:
+    return SplitRecords(open_data([folder]).splits["train"])
 
 
-def read(stored: Records, options: ViewOptions, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+def read(stored: SplitRecords, options: ViewOptions, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
     batch = Batch(stored, numbers, options, NumpyArrays(), numbers + 1000, EPOCH)
     images, labels, _ = batch.wait()
     return images, labels
 
 
 def read_by_graph(
-    stored: Records, options: ViewOptions, numbers: np.ndarray
+    stored: SplitRecords, options: ViewOptions, numbers: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     steps = options.augmentation
     seeds = tf.constant(np.stack((numbers + 1000, np.full(len(numbers), EPOCH)), 1))
@@ -65,7 +65,7 @@ def read_by_graph(
 
     views, places = [], stored.find_places(numbers)
     for place, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
-        image, _ = find_image(stored.files.read(places, place), places, place)
+        image, _ = find_image_bytes(stored.files.read(places, place), places, place)
         shape = [stored.facts[name][number] for name in ("height", "width")]
         channels = tf.constant(stored.facts["channels"][number], tf.int64)
         views.append(view(tf.constant(bytes(image)), tf.constant(shape, tf.int32), channels, seed))

@@ -11,7 +11,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
 from darkroom.options.conversion import ConversionOptions
-from darkroom.validation.report.findings import format_row
+from darkroom.validation.report.findings import format_finding_row
 
 
 def draw(folder, number, quality=90, level=0):
@@ -81,7 +81,7 @@ def test_what_should_not_change_stops_the_run(worlds):
     assert found == {"test_frozen", "test_to_train"}
     # Two of twenty red images are gone: that is a tenth, and not more.
     [lost] = find(darkroom.diff(*worlds, max_class_loss=0.09))["class_loss"].rows
-    assert format_row(lost) == "red: images 20: now 18"
+    assert format_finding_row(lost) == "red: images 20: now 18"
     warned = darkroom.diff(*worlds, policies={"test_frozen": "warn", "test_to_train": "off"})
     assert warned.blessed
     assert find(warned)["test_frozen"].policy == "warn"

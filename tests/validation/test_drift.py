@@ -188,6 +188,6 @@ def test_a_baseline_needs_the_check():
 
 def test_a_baseline_that_is_not_there_is_told_before_any_check(tmp_path, monkeypatch):
     records = convert(tmp_path, "new", 0)
-    monkeypatch.setattr("darkroom.validation.judge.list_checks", None)
+    monkeypatch.setattr("darkroom.validation.judge.list_dataset_checks", None)
     with pytest.raises(MissingPathError, match="old does not exist"):
         darkroom.validate(records, baseline=tmp_path / "old")

@@ -12,7 +12,7 @@ from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, UsageError
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.targets.checks import list_all_checks
-from darkroom.validation.checks import COMMON_CHECKS, Check
+from darkroom.validation.checks import COMMON_CHECKS, DatasetCheck
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.findings import Anomaly, Finding
@@ -537,7 +537,7 @@ def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
             seen[name] = context.connection.execute(query).fetchall()[0][0]
         return ()
 
-    monkeypatch.setitem(COMMON_CHECKS, "leakage", Check(check))
+    monkeypatch.setitem(COMMON_CHECKS, "leakage", DatasetCheck(check))
     judge(CLEAN)
     assert seen["memory_limit"] == "106.8 MiB"  # 112 MB
     assert seen["threads"] == 1

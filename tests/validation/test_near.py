@@ -27,7 +27,7 @@ from darkroom.options import ConversionOptions, ValidationOptions
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 from ..pictures import encode, make_drawing, make_noise, make_scene
 
@@ -254,13 +254,13 @@ def test_features_that_the_cache_has_are_used_where_the_dataset_has_none(
     for folder, path in zip((records, embedded), lists, strict=True):
         darkroom.find_duplicates(folder, path, near=True)
     assert pq.read_table(lists[0]).equals(pq.read_table(lists[1]))
-    assert 'id="rows-map"' in encode_gallery(result.report, Records(str(records), index))
+    assert 'id="rows-map"' in encode_gallery(result.report, RecordFolders(str(records), index))
     # A pipeline gives the same report and the same page on every machine.
     files = JudgedFiles(
         index,
         str(records / "rejects.parquet"),
         read_dataset(str(records)),
-        records=Records(str(records), index),
+        records=RecordFolders(str(records), index),
     )
     report = judge_dataset(files, ValidationOptions(policies=policies))
     assert not report.has_features

@@ -16,7 +16,7 @@ from darkroom.dataset.index import read_index
 from darkroom.features.table import write_features
 from darkroom.options import ConversionOptions
 from darkroom.validation import quality
-from darkroom.validation.quality import Problem, find_outliers
+from darkroom.validation.quality import QualityProblem, find_outliers
 
 from ..pictures import encode, make_noise
 from .test_judge import found, judge, record  # noqa: F401  the fixture
@@ -150,7 +150,7 @@ def test_images_whose_features_are_far_from_their_class_are_marked(judge, tmp_pa
 )
 def test_at_most_two_percent_are_outliers(values, expected):
     rows = np.arange(len(values))
-    problem = Problem("tiny", rows, values, limit=-100)
+    problem = QualityProblem("tiny", rows, values, limit=-100)
     found = find_outliers(problem)
     assert len(found) == expected
     assert [row for row, _ in found] == rows[np.argsort(-values, kind="stable")][:expected].tolist()

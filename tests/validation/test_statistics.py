@@ -15,7 +15,7 @@ import darkroom.validation
 from darkroom.validation.statistics import (
     ReadIndexBatchesFn,
     as_list_array,
-    list_splits,
+    list_splits_with_records,
     make_feature_batch,
 )
 
@@ -50,7 +50,7 @@ def test_a_worker_reads_the_rows_of_its_split(tmp_path):
         "image/class/text": [["cat"], None],
     }
     assert list(pickler.loads(pickler.dumps(ReadIndexBatchesFn("test"))).process(path)) == []
-    assert list_splits([path]) == ["train", "eval"]
+    assert list_splits_with_records([path]) == ["train", "eval"]
 
 
 @pytest.mark.usefixtures("light_beam")

@@ -53,7 +53,7 @@ _MAX_SHOWN_BYTES = 8 << 20
 # A spreadsheet would run a cell that starts with one of these.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
-Features = Mapping[str, Sequence[Any]]
+_Features = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def inspect(
     return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 
 
-def _read_sample(source: str, dataset: Dataset, split: str, n: int) -> Iterator[Features]:
+def _read_sample(source: str, dataset: Dataset, split: str, n: int) -> Iterator[_Features]:
     """Yields the records of a split with the smallest keys, in the order of its shards."""
     chosen = nsmallest(n, _list_places(storage.join(source, INDEX_FOLDER), split))
     shards, places = dataset.splits[split].shards, dict[int, list[int]]()
@@ -167,7 +167,7 @@ def _list_places(index: str, split: str) -> Iterator[tuple[str, int, int]]:
             yield from zip(*(own[name].to_pylist() for name in names), strict=True)
 
 
-def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:
+def format_csv(records: Sequence[_Features], features: Sequence[str]) -> str:
     """Returns the features of records as CSV, one row for each record, without the image bytes."""
     names = [name for name in features if name != example.IMAGE_ENCODED]
     text = io.StringIO()
@@ -188,7 +188,7 @@ def _as_text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def draw_sheet(records: Sequence[Features], kind: Kind, names: Sequence[str] = ()) -> bytes:
+def draw_sheet(records: Sequence[_Features], kind: Kind, names: Sequence[str] = ()) -> bytes:
     """Returns a PNG with the images of records in rows, and below each what it is labelled with.
 
     Args:
@@ -225,7 +225,7 @@ def draw_sheet(records: Sequence[Features], kind: Kind, names: Sequence[str] = (
     return buffer.getvalue()
 
 
-def _draw_tile(record: Features, preparer: ImagePreparer) -> Image.Image:
+def _draw_tile(record: _Features, preparer: ImagePreparer) -> Image.Image:
     try:
         return draw_thumbnail(encode_stored(record), preparer, _TILE_PIXELS)
     except (ValueError, LookupError) as error:

@@ -9,13 +9,13 @@ from itertools import chain
 
 from darkroom import storage
 from darkroom.data.splits import (
-    ALL,
+    ALL_SPLITS,
     ImageSplit,
     RecordSplit,
     Split,
     group_by_folder,
     join_splits,
-    list_splits,
+    list_record_splits,
     read_shared_labels,
 )
 from darkroom.dataset.commit import find_dataset, read_output
@@ -58,7 +58,7 @@ class OpenedData:
         Raises:
             DataError: It has no record and no image.
         """
-        if name == ALL and self.splits:
+        if name == ALL_SPLITS and self.splits:
             return join_splits([*self.splits.values()])
         if name in self.splits:
             return self.splits[name]
@@ -107,8 +107,8 @@ def open_data(
         # A dataset of both splits is read once.
         opened = {root: read_output(root) for root in dict.fromkeys(chain(roots, eval_roots))}
         labels: Sequence[str] = read_shared_labels(dict(opened.values()))
-        splits = list_splits(dict(opened[root] for root in roots))
-        eval_splits = list_splits(dict(opened[root] for root in eval_roots))
+        splits = list_record_splits(dict(opened[root] for root in roots))
+        eval_splits = list_record_splits(dict(opened[root] for root in eval_roots))
     else:
         # It loads DuckDB, which datasets do not need.
         from darkroom.data.images import list_images
@@ -143,7 +143,7 @@ def list_examples(file_patterns: Mapping[str, str | Sequence[str]]) -> dict[str,
     }
 
 
-def resolve_roots(file_patterns: str | Sequence[str]) -> list[str]:
+def resolve_patterns(file_patterns: str | Sequence[str]) -> list[str]:
     """Returns paths or patterns of files in splits, with links to their datasets followed."""
     given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
     found = []
@@ -155,13 +155,13 @@ def resolve_roots(file_patterns: str | Sequence[str]) -> list[str]:
 
 
 def list_files(file_patterns: str | Sequence[str]) -> list[str]:
-    """Returns the sorted files that paths or patterns name, as of `resolve_roots`.
+    """Returns the sorted files that paths or patterns name, as of `resolve_patterns`.
 
     Raises:
         DataError: No file matches.
         OSError: A store cannot be asked.
     """
-    patterns = resolve_roots(file_patterns)
+    patterns = resolve_patterns(file_patterns)
     files = sorted({file for pattern in patterns for file in storage.match_pattern(pattern)})
     if not files:
         raise DataError(

@@ -26,7 +26,7 @@ from darkroom.targets.kind import find_kind
 from darkroom.targets.learned import Learned
 
 # The name of all splits together.
-ALL = "all"
+ALL_SPLITS = "all"
 # The commits of datasets by their folders; None for Examples that another tool wrote.
 Commits = Mapping[str, Dataset | None]
 
@@ -93,7 +93,9 @@ class RecordSplit:
                 "name": root.rpartition("/")[2],
                 "fingerprint": each.fingerprint,
                 "records": sum(
-                    split.records for name, split in each.splits.items() if self.name in (name, ALL)
+                    split.records
+                    for name, split in each.splits.items()
+                    if self.name in (name, ALL_SPLITS)
                 ),
             }
             for root, each in self.commits.items()
@@ -110,7 +112,7 @@ class RecordSplit:
 
         Args:
             folders: Where to read the files of a dataset that are not read in its own folder, by
-                the folder of the dataset; see `fetch_records`.
+                the folder of the dataset; see `fetch_datasets`.
         """
         found = []
         for root, names in self.files.items():
@@ -232,7 +234,7 @@ def describe_target(split: Split) -> Learned:
     return Learned(split.target.kind, tuple(split.target.names or split.labels))
 
 
-def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
+def list_record_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
     """Returns the splits that have records, by name, of the datasets with these commits."""
     found: dict[str, dict[str, list[str]]] = {}
     for root, dataset in commits.items():
@@ -245,7 +247,7 @@ def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
     }
 
 
-def fetch_records(
+def fetch_datasets(
     splits: Collection[Split],
     *,
     verify: bool = False,
@@ -299,10 +301,10 @@ def join_splits(splits: Iterable[Split]) -> Split:
             root: [file for split in records for file in split.files.get(root, ())]
             for root in commits
         }
-        return RecordSplit(ALL, files, commits)
+        return RecordSplit(ALL_SPLITS, files, commits)
     return replace(
         images[0],
-        name=ALL,
+        name=ALL_SPLITS,
         uris=[uri for split in images for uri in split.uris],
         numbers=[number for split in images for number in split.numbers],
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.data.splits import ALL, Split, describe_target
+from darkroom.data.splits import ALL_SPLITS, Split, describe_target
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
@@ -155,11 +155,11 @@ def check_split(split: str) -> str:
     Raises:
         UsageError: It is not the name of a split.
     """
-    if split == ALL:
-        return ALL
+    if split == ALL_SPLITS:
+        return ALL_SPLITS
     name = parse_split(split) if isinstance(split, str) else None
     if not name:
-        raise UsageError(f"split is {split!r}, expected {', '.join((*SPLITS, ALL))}.")
+        raise UsageError(f"split is {split!r}, expected {', '.join((*SPLITS, ALL_SPLITS))}.")
     return name
 
 

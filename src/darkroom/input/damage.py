@@ -35,7 +35,7 @@ _READ_ERRORS = (
 _NAME_FEATURES = {IMAGE_FILENAME: tf.io.FixedLenFeature([], tf.string, default_value="")}
 
 
-class ImageBatches(tf.data.Dataset):
+class GuardedBatches(tf.data.Dataset):
     """Batches whose iterators explain damage. They are read as any dataset is.
 
     Attributes:
@@ -176,7 +176,7 @@ def _list_sources(data: Any) -> Iterator[ImageSource]:
     if isinstance(data, RecordSource | FileSource):
         yield data
         return
-    if isinstance(data, ImageBatches):
+    if isinstance(data, GuardedBatches):
         yield data.source
         return
     inputs: Any = data.values() if isinstance(data, Mapping) else getattr(data, "_inputs", list)()

@@ -41,7 +41,7 @@ def read_lanes(
         cycle_length: Number of lanes.
         block_length: Records that a lane gives in a turn.
     """
-    lanes = deal_files(weights, cycle_length)
+    lanes = deal_into_lanes(weights, cycle_length)
     shares = [sum(weights[file] for file in lane) for lane in lanes]
     turns = np.repeat(list_turns(shares), block_length)
 
@@ -63,7 +63,7 @@ def read_lanes(
     return order.with_number(read) if order else read(tf.constant(0, tf.int64))
 
 
-def deal_files(weights: Sequence[int], count: int) -> list[list[int]]:
+def deal_into_lanes(weights: Sequence[int], count: int) -> list[list[int]]:
     """Deals files into lanes of about equal weight.
 
     Files of about equal size share a lane: a large one among small ones would hold them up. So do

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.data.splits import fetch_records
+from darkroom.data.splits import fetch_datasets
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.sources import AnySource
@@ -247,7 +247,7 @@ def load(
         splits: Any = data.splits
         for split in splits.values():
             _check_places(made, split.target.kind)
-        folders = fetch_records(splits.values(), verify=verify, stage=stage, cache_dir=cache_dir)
+        folders = fetch_datasets(splits.values(), verify=verify, stage=stage, cache_dir=cache_dir)
         if framework == TENSORFLOW:
             from darkroom.input.opening import open_datasets
 

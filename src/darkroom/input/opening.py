@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from darkroom.data.open import list_examples, resolve_roots
-from darkroom.data.splits import ImageSplit, Split, fetch_records, group_by_folder
+from darkroom.data.open import list_examples, resolve_patterns
+from darkroom.data.splits import ImageSplit, Split, fetch_datasets, group_by_folder
 from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import UsageError
-from darkroom.input.damage import ImageBatches
+from darkroom.input.damage import GuardedBatches
 from darkroom.input.files import FileSource
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import RecordSource
@@ -30,7 +30,7 @@ def open_splits(
 
     Args:
         splits: The splits.
-        verify: See `fetch_records`, also for `stage`.
+        verify: See `fetch_datasets`, also for `stage`.
         stage: See there.
 
     Raises:
@@ -38,7 +38,7 @@ def open_splits(
         UsageError: Images are in a store that TensorFlow cannot read.
         StorageError: The cache cannot be written, or the store fails.
     """
-    folders = fetch_records(splits.values(), verify=verify, stage=stage)
+    folders = fetch_datasets(splits.values(), verify=verify, stage=stage)
     return {name: _open_split(each, folders) for name, each in splits.items()}
 
 
@@ -54,7 +54,7 @@ def open_datasets(
 
     Args:
         splits: The splits.
-        folders: Where to read the files of each dataset; see `fetch_records`.
+        folders: Where to read the files of each dataset; see `fetch_datasets`.
         options: How images become batches.
         training: Shuffle and augment the train split.
         columns: Features of the records that batches have, too.
@@ -86,7 +86,7 @@ def open_files(file_patterns: str | Sequence[str], verify: bool = False) -> Imag
         DataError: No file matches, a dataset was never finished or is damaged, there is nothing to
             verify by, or the records have no image or no label.
     """
-    given = resolve_roots(file_patterns)
+    given = resolve_patterns(file_patterns)
     folders = [*group_by_folder(given)]
 
     def open_now() -> ImageSource:
@@ -145,7 +145,7 @@ def input_fn(
     # Counting the records of other tools would mean reading them all. The number of batches that a
     # service makes depends on its workers.
     if not source.is_counted or (training and options.service):
-        return ImageBatches(batches, source)
+        return GuardedBatches(batches, source)
     length = count_batches(source, options, training=training)
     if training:
         if not length:
@@ -159,4 +159,4 @@ def input_fn(
         length = int(tf.data.INFINITE_CARDINALITY) if passes is None else length * passes
     # Keras uses it, and a shard that ends early is noticed.
     counted = batches.apply(tf.data.experimental.assert_cardinality(length))
-    return ImageBatches(counted, source)
+    return GuardedBatches(counted, source)

@@ -83,7 +83,7 @@ def make_train_dataset(
 
     def decode(number: tf.Tensor, element: tf.Tensor) -> tuple[Any, ...]:
         image, seeds = source.parse(element), order.make_seeds(number)
-        pixels, steps = decode_view(image, options, seeds, located=moves)
+        pixels, steps = decode_labeled_image(image, options, seeds, located=moves)
         if augmentation.flip:
             mirrored = flip_image(pixels, seeds, augmentation.flip_share)
             pixels = tf.ensure_shape(mirrored, pixels.shape)
@@ -179,7 +179,7 @@ def make_eval_dataset(
         if options.augmentation.mixup and label.dtype.is_integer:
             # The loss is the same in training and evaluation.
             label = tf.one_hot(label, check_num_classes(options.num_classes))
-        pixels, steps = decode_view(image, options, located=moves)
+        pixels, steps = decode_labeled_image(image, options, located=moves)
         return tf.cast(pixels, options.dtype), label, steps, *_list_columns(image)
 
     def follow(
@@ -244,7 +244,7 @@ def _list_columns(image: LabeledImage) -> list[dict[str, tf.Tensor]]:
     return [dict(image.columns)] if image.columns else []
 
 
-def decode_view(
+def decode_labeled_image(
     image: LabeledImage,
     options: InputOptions,
     seeds: tf.Tensor | None = None,

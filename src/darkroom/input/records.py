@@ -77,7 +77,7 @@ class RecordSource:
 
         Args:
             split: The split.
-            folders: Where to read the files of each of its datasets; see `fetch_records`.
+            folders: Where to read the files of each of its datasets; see `fetch_datasets`.
             columns: Features that batches have beside image and label.
 
         Raises:

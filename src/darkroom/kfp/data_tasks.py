@@ -33,12 +33,12 @@ from darkroom.proof.findings import HINTS, UNREADABLE, format_findings
 from darkroom.proof.verify import verify
 from darkroom.runtime import progress
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.validation.diff import CHANGES, diff
+from darkroom.validation.diff import IMAGE_CHANGES, diff
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport, format_table
 from darkroom.validation.report.page import make_statistics_page
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON, write_report
 from darkroom.validation.validate import ValidationResult, validate
 
@@ -137,8 +137,8 @@ def validate_dataset(execution: Execution) -> None:
     fail, gallery = options.pop("fail"), options.pop("gallery")
     report = outputs["validation_report"]
     result = validate(place, **options)
-    records = Records(result.directory, storage.join(result.directory, layout.INDEX_FOLDER))
-    named = Records(*map(name_place, records))
+    records = RecordFolders(result.directory, storage.join(result.directory, layout.INDEX_FOLDER))
+    named = RecordFolders(*map(name_place, records))
     page = pages.encode_missing_gallery()
     if gallery:
         page = encode_gallery(result.report, records, place=named)
@@ -170,7 +170,7 @@ def diff_datasets(execution: Execution) -> None:
     fail = options.pop("fail")
     old = None if storage.exists(storage.join(places[0], _NONE_FILE)) else places[0]
     result = diff(old, places[1], report_dir=execution.outputs["diff_report"].path, **options)
-    execution.outputs["diff_metrics"].write_facts(result.report.count_findings(CHANGES))
+    execution.outputs["diff_metrics"].write_facts(result.report.count_findings(IMAGE_CHANGES))
     _hand_over(execution, result, "diff", fail)
 
 
@@ -241,10 +241,10 @@ def dataset_statistics(execution: Execution) -> None:
 
 def _write_tfdv(index_dir: str, folder: str) -> None:
     """Writes TFDV's statistics of each split, in the layout of TFX's ExampleStatistics."""
-    from darkroom.validation.statistics import list_splits, write_statistics
+    from darkroom.validation.statistics import list_splits_with_records, write_statistics
 
     files = find_index_files(index_dir)
-    for split in list_splits(files):
+    for split in list_splits_with_records(files):
         path = storage.join(folder, layout.split_folder(split), TFDV_FILE)
         storage.make_folder(os.path.dirname(path))
         write_statistics(files, split, path)

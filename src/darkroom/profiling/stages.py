@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from darkroom.input.pipeline import decode_view, make_train_dataset, map_images
+from darkroom.input.pipeline import decode_labeled_image, make_train_dataset, map_images
 from darkroom.input.source import EpochOrder, ImageSource
 from darkroom.options.input import InputOptions
 from darkroom.profiling.verdict import StageCosts
@@ -79,10 +79,10 @@ def _make_ends(
 
     def decode(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
         seeds = order.make_seeds(number)
-        return decode_view(source.parse(element), options, seeds, resized=False)[0]
+        return decode_labeled_image(source.parse(element), options, seeds, resized=False)[0]
 
     def resize(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
-        return decode_view(source.parse(element), options, order.make_seeds(number))[0]
+        return decode_labeled_image(source.parse(element), options, order.make_seeds(number))[0]
 
     num_batches = math.ceil(count / options.batch_size)
     plain = "crop" if options.augmentation.crop else "none"

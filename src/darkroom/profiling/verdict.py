@@ -144,7 +144,7 @@ def format_input_verdict(verdict: InputVerdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_verdict(folder: str, verdict: InputVerdict) -> None:
+def write_input_verdict(folder: str, verdict: InputVerdict) -> None:
     """Writes `input.json` and `input.md` into a folder."""
     text = json.dumps(verdict.to_dict(), indent=1) + "\n"
     storage.write_bytes(storage.join(folder, VERDICT_JSON), text.encode())

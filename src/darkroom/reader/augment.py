@@ -39,7 +39,7 @@ class Changes:
         self.augmentation = augmentation
 
         def draw(purpose: int) -> Array:
-            return draws.draw(positions, epoch, purpose)
+            return draws.draw_uniform(positions, epoch, purpose)
 
         def spread(purpose: int, width: float) -> Array:
             return (2 * draw(purpose) - 1) * width

@@ -13,11 +13,11 @@ import numpy as np
 
 from darkroom.errors import UsageError
 from darkroom.reader.decoder_process import DecoderProcesses, RemoteDecoding
-from darkroom.reader.decoding import COLUMNS, Decoding, ViewOptions
+from darkroom.reader.decoding import COLUMN_TYPES, Decoding, ViewOptions
 from darkroom.reader.draws import Array
 from darkroom.reader.memory import BatchMemory
 from darkroom.reader.record_files import Places
-from darkroom.reader.records import Records
+from darkroom.reader.records import SplitRecords
 from darkroom.targets.arrays import Objects
 
 # Images that a thread decodes before another thread may be asked.
@@ -106,7 +106,7 @@ class Batch:
 
     def __init__(
         self,
-        records: Records,
+        records: SplitRecords,
         rows: Array,
         options: ViewOptions,
         arrays: Arrays,
@@ -240,6 +240,6 @@ class Batch:
 
     def _gather(self, name: str) -> Any:
         """Returns a column as an array, or as a list of texts."""
-        kind, _ = COLUMNS[self._options.columns[name]]
+        kind, _ = COLUMN_TYPES[self._options.columns[name]]
         values = [each[name] for each in self._decoding.features]
         return values if kind is None else self._arrays.make_values(np.array(values, kind))

@@ -22,12 +22,12 @@ from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
 from darkroom.reader.draws import Array
-from darkroom.reader.record_files import Places, RecordFiles, find_image
+from darkroom.reader.record_files import Places, RecordFiles, find_image_bytes
 from darkroom.reader.windows import choose_centers, sample_windows
 from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
 
 # The type of a column of numbers, and the default for records that lack a column.
-COLUMNS: Mapping[str, tuple[Any, Any]] = {
+COLUMN_TYPES: Mapping[str, tuple[Any, Any]] = {
     "bytes": (None, b""),
     "int64": (np.int64, 0),
     "float": (np.float32, np.nan),
@@ -111,7 +111,7 @@ class Decoding:
         """
         for number in chunk:
             record = self._files.read(self._places, number)
-            image, form = find_image(record, self._places, number)
+            image, form = find_image_bytes(record, self._places, number)
             what = "the columns"
             try:
                 if self._options.columns:
@@ -191,7 +191,7 @@ def _parse_columns(record: bytes, columns: Mapping[str, str]) -> dict[str, Any]:
     found = decode_example(record)
     values = {}
     for name, kind in columns.items():
-        _, missing = COLUMNS[kind]
+        _, missing = COLUMN_TYPES[kind]
         value: Any = (found.get(name) or [missing])[0]
         if not isinstance(value, type(missing)):
             raise ValueError(f"{name} has values of another type than {kind}")

@@ -56,7 +56,7 @@ def draw_bits(positions: Array, epoch: int, purpose: int) -> Array:
     return state ^ state >> np.uint64(31)
 
 
-def draw(positions: Array, epoch: int, purpose: int) -> Array:
+def draw_uniform(positions: Array, epoch: int, purpose: int) -> Array:
     """Returns uniform random numbers in [0, 1), float64 [...]; see `draw_bits`."""
     return (draw_bits(positions, epoch, purpose) >> np.uint64(11)) / float(1 << 53)
 

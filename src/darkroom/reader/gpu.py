@@ -263,7 +263,7 @@ class _GpuDecoding(Decoding):
                 continue
             divisor, window = self._parts[number]
             if divisor > 1:
-                image, window = tensors.shrink(image, divisor, window), (0, 0, *window[2:])
+                image, window = tensors.shrink_window(image, divisor, window), (0, 0, *window[2:])
             images.append(image)
             windows.append(window)
         if kept := [number for number in numbers if number in self._kept]:

@@ -34,7 +34,7 @@ _LABEL = "label"
 _FRAME_BYTES = 16
 
 
-def read_index(root: str, dataset: Dataset, number: int) -> tuple[dict[str, Array], pa.Array]:
+def read_shard_index(root: str, dataset: Dataset, number: int) -> tuple[dict[str, Array], pa.Array]:
     """Returns facts about the records of a shard, int [N] each, and their labels.
 
     Args:

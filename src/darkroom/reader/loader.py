@@ -25,7 +25,7 @@ from darkroom.reader.decoder_process import DecoderProcesses, find_processes
 from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import Array, number_epoch
 from darkroom.reader.order import Order
-from darkroom.reader.records import Records
+from darkroom.reader.records import SplitRecords
 from darkroom.runtime import by_name
 from darkroom.runtime.machine import count_cores
 from darkroom.runtime.result import Outcome
@@ -69,7 +69,7 @@ class Loader:
 
     def __init__(
         self,
-        records: Records,
+        records: SplitRecords,
         options: InputOptions,
         views: ViewOptions,
         training: bool,
@@ -111,9 +111,9 @@ class Loader:
         return {**self.__dict__, "_processes": None}
 
     @property
-    def images(self) -> Images:
+    def images(self) -> StoredImages:
         """Single images by number."""
-        return Images(self._records, self._views, self._arrays)
+        return StoredImages(self._records, self._views, self._arrays)
 
     @property
     def dropped(self) -> int:
@@ -362,14 +362,14 @@ class _Iterator(Iterator[Any]):
             return batch
 
 
-class Images(Sequence[tuple[Any, ...]]):
+class StoredImages(Sequence[tuple[Any, ...]]):
     """Images with their labels, by number, as they are stored; any thread or process may read them.
 
     They have the size of the loader, if it has one, and are not augmented. PyTorch takes them for a
     dataset, and Grain for a `RandomAccessDataSource`.
     """
 
-    def __init__(self, records: Records, views: ViewOptions, arrays: Arrays) -> None:
+    def __init__(self, records: SplitRecords, views: ViewOptions, arrays: Arrays) -> None:
         self._records = records
         self._views = replace(views, augmentation=Augmentation())
         self._arrays = arrays

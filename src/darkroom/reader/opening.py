@@ -16,7 +16,7 @@ from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.loader import Loader
 from darkroom.reader.order import EXACT, ORDERS, WINDOW
-from darkroom.reader.records import Records
+from darkroom.reader.records import SplitRecords
 from darkroom.runtime import progress
 
 Transform = Callable[..., Any]
@@ -41,7 +41,7 @@ def open_loaders(
 
     Args:
         splits: The splits.
-        folders: Where to read the files of each dataset; see `fetch_records`.
+        folders: Where to read the files of each dataset; see `fetch_datasets`.
         options: How records become batches.
         framework: `numpy` or `torch`.
         training: Shuffle and augment the train split.
@@ -73,7 +73,7 @@ def open_loaders(
     loaders = {}
     for name, split in splits.items():
         trains = training and name == TRAIN
-        records = Records(split, folders)
+        records = SplitRecords(split, folders)
         loaders[name] = loader = kind(
             records,
             replace(options, shard=shard),

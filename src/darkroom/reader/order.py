@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkroom.reader.draws import PLACE, Array, draw, draw_bits, number_epoch
+from darkroom.reader.draws import PLACE, Array, draw_bits, draw_uniform, number_epoch
 
 # The ways to shuffle: any record next; or, for stores, the files one after the other.
 EXACT, WINDOW = ORDERS = ("exact", "window")
@@ -55,7 +55,7 @@ class Order:
     def _rows(self) -> Array:
         if self.kind == EXACT:
             return self._shuffle(np.arange(sum(self.counts)))
-        groups = [self._read_in_window(files) for files in deal_files(self.counts)]
+        groups = [self._read_in_window(files) for files in deal_into_groups(self.counts)]
         shortest = min((len(group) for group in groups), default=0)
         turns = np.stack([group[:shortest] for group in groups], axis=1).ravel()
         rest = np.concatenate([group[shortest:] for group in groups])
@@ -73,12 +73,12 @@ class Order:
         rows = np.concatenate(
             [np.arange(starts[file], starts[file + 1]) for file in self._shuffle(np.array(files))]
         )
-        late = draw(rows, number_epoch(self.seed, self.epoch), PLACE) * self.window
+        late = draw_uniform(rows, number_epoch(self.seed, self.epoch), PLACE) * self.window
         read: Array = rows[np.argsort(np.arange(len(rows)) + late, kind="stable")]
         return read
 
 
-def deal_files(counts: Sequence[int]) -> list[list[int]]:
+def deal_into_groups(counts: Sequence[int]) -> list[list[int]]:
     """Deals files to groups with about equal numbers of records, the same in all epochs.
 
     Args:

@@ -163,7 +163,7 @@ class RecordFiles:
         return file
 
 
-def find_image(record: bytes, places: Places, number: int) -> tuple[memoryview, int]:
+def find_image_bytes(record: bytes, places: Places, number: int) -> tuple[memoryview, int]:
     """Returns the image of a record, which is its end, and whether it is JPEG, PNG or RAW."""
     size_bytes = places.facts["size_bytes"][number]
     return memoryview(record)[len(record) - size_bytes :], places.facts["format"][number]

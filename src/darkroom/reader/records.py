@@ -14,14 +14,14 @@ import pyarrow as pa
 from darkroom.data.splits import RecordSplit, describe_target
 from darkroom.dataset.commit import Dataset
 from darkroom.reader.draws import Array
-from darkroom.reader.index import FACTS, make_texts, read_index
+from darkroom.reader.index import FACTS, make_texts, read_shard_index
 from darkroom.reader.record_files import Places, RecordFiles
 from darkroom.targets.kind import find_kind
 
 _THREADS = 8
 
 
-class Records:
+class SplitRecords:
     """The records of a split, numbered from 0 in the order of its files. It can be pickled.
 
     Attributes:
@@ -41,7 +41,7 @@ class Records:
 
         Args:
             split: The split.
-            folders: Where to read the files of each of its datasets; see `fetch_records`.
+            folders: Where to read the files of each of its datasets; see `fetch_datasets`.
 
         Raises:
             DataError: The index is missing or damaged, or it is not that of the dataset.
@@ -86,7 +86,7 @@ class Records:
 
         def read(file: int) -> pa.Array:
             """Keeps the facts of a file, and returns its labels."""
-            facts, labels = read_index(*parts[file])
+            facts, labels = read_shard_index(*parts[file])
             for name, values in facts.items():
                 self.facts[name][slice(*self._starts[file : file + 2])] = values
             return labels

@@ -17,7 +17,7 @@ from darkroom.reader.augment import GRAY, LUMINANCE, MEAN_SIDE, Changes
 from darkroom.reader.draws import Array
 
 
-def shrink(image: torch.Tensor, divisor: int, window: Sequence[int]) -> torch.Tensor:
+def shrink_window(image: torch.Tensor, divisor: int, window: Sequence[int]) -> torch.Tensor:
     """Returns a window of uint8 [3, H, W] at a fraction; a pixel is the mean of a square."""
     top, left, height, width = (side * divisor for side in window)
     pixels = image[:, top : top + height, left : left + width].float()

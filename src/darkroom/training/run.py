@@ -21,7 +21,7 @@ from darkroom.options.input import InputOptions
 from darkroom.options.training import LAST, TrainingOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
-from darkroom.profiling.verdict import InputVerdict, judge_input, write_verdict
+from darkroom.profiling.verdict import InputVerdict, judge_input, write_input_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.targets.head import Head, find_head, make_head
@@ -181,7 +181,7 @@ def train(
         if timing is not None:
             verdict = _judge(timing, options, shared, training)
             if placement.cluster.is_chief:
-                write_verdict(run_dir, verdict)
+                write_input_verdict(run_dir, verdict)
         exported = _restore_exported(parts, run, initial)
         model = parts.model
         if placement.is_distributed:

@@ -17,7 +17,7 @@ from darkroom import storage
 from darkroom.data.open import list_examples
 from darkroom.data.splits import (
     Commits,
-    fetch_records,
+    fetch_datasets,
     join_commits,
     read_shared_labels,
 )
@@ -105,7 +105,7 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
             differ, or the label map or shards are damaged.
     """
     [split] = list_examples({TRAIN: file_patterns}).values()
-    fetch_records([split], stage=False)
+    fetch_datasets([split], stage=False)
     return read_shared_labels(split.commits)
 
 

@@ -33,13 +33,16 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
     """
     with streams.quiet_tensorflow():
         import tensorflow_data_validation as tfdv
-    from darkroom.validation.statistics import list_splits, write_statistics  # needs Beam
+    from darkroom.validation.statistics import (  # needs Beam
+        list_splits_with_records,
+        write_statistics,
+    )
 
     schema = read_schema(schema_path)
     files = find_index_files(index_dir)
     found: list[Anomaly] = []
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-        for split in list_splits(files):
+        for split in list_splits_with_records(files):
             path = os.path.join(scratch, split)
             write_statistics(files, split, path)
             statistics = tfdv.load_stats_binary(path)

@@ -17,7 +17,7 @@ from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gallery.predictions import find_predictions
 from darkroom.validation.gallery.serve import GalleryServer
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 from darkroom.validation.report.write import GALLERY_FILE
 from darkroom.validation.validate import ValidationResult, validate
 
@@ -137,5 +137,5 @@ def _encode(
     predictions: str | os.PathLike[str] | None,
     server: GalleryServer | None = None,
 ) -> bytes:
-    records = Records(result.directory, storage.join(result.directory, INDEX_FOLDER))
+    records = RecordFolders(result.directory, storage.join(result.directory, INDEX_FOLDER))
     return encode_gallery(result.report, records, predictions, server=server).encode()

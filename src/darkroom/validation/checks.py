@@ -28,7 +28,7 @@ from darkroom.validation.groups import check_group_leakage
 from darkroom.validation.location import check_location_data
 from darkroom.validation.near import check_near_conflicts, check_near_duplicates, check_near_leakage
 from darkroom.validation.quality import check_quality
-from darkroom.validation.report.findings import Finding, Row
+from darkroom.validation.report.findings import Finding, FindingRow
 from darkroom.validation.suspects import check_suspect_labels
 
 
@@ -137,7 +137,7 @@ def check_missing_classes(context: Context) -> Iterator[Finding]:
         label: [split for split, present in counts.classes.items() if not present.get(label)]
         for label in labels
     }
-    missing: list[Row] = [
+    missing: list[FindingRow] = [
         {"split": ", ".join(splits), "label": label} for label, splits in lacking.items() if splits
     ]
     if missing:
@@ -157,7 +157,7 @@ def check_small_classes(context: Context) -> Iterator[Finding]:
     """Finds classes with too few records in train."""
     counts, options = context.counts, context.options
     train = counts.classes.get("train", {})
-    small: list[Row] = [
+    small: list[FindingRow] = [
         {"split": "train", "label": label, "records": train[label]}
         for label in counts.labels
         if 0 < train.get(label, 0) < options.min_class_images
@@ -181,7 +181,7 @@ def check_similar_labels(context: Context) -> Iterator[Finding]:
     for found in counts.classes.values():
         records.update(found)
     groups = find_lookalikes({*counts.labels, *records} - {""})
-    rows: list[Row] = []
+    rows: list[FindingRow] = []
     for group in groups[:MAX_LISTED_ROWS]:
         # The most frequent label comes first: the others can be changed to it.
         ordered = sorted(group, key=lambda label: -records[label])
@@ -251,15 +251,17 @@ def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
         yield Finding(check.name, policy, count, message, check.hint, rows)
 
 
-def _query(context: Context, check: TargetCheck) -> tuple[int, tuple[Row, ...]]:
+def _query(context: Context, check: TargetCheck) -> tuple[int, tuple[FindingRow, ...]]:
     """Returns how many faults a check finds by SQL, and the first of them."""
     count = fetch_number(context.connection, f"SELECT count(*) FROM ({check.sql})")
     return count, fetch_rows(context.connection, f"{check.sql} LIMIT {MAX_LISTED_ROWS}")
 
 
-def _search(context: Context, find: Callable[[pa.Table], Found]) -> tuple[int, tuple[Row, ...]]:
+def _search(
+    context: Context, find: Callable[[pa.Table], Found]
+) -> tuple[int, tuple[FindingRow, ...]]:
     """Returns how many faults a check finds in the index itself, and the first of them."""
-    count, ranked = 0, list[tuple[float, Row]]()
+    count, ranked = 0, list[tuple[float, FindingRow]]()
     for path in find_index_files(context.index_dir):
         for table in read_index_batches(path, _SEARCHED, BATCH_ROWS):
             found = find(table)
@@ -268,7 +270,7 @@ def _search(context: Context, find: Callable[[pa.Table], Found]) -> tuple[int, t
     return count, tuple(row for _, row in ranked)
 
 
-class Check(NamedTuple):
+class DatasetCheck(NamedTuple):
     """A check of any dataset.
 
     Attributes:
@@ -282,7 +284,7 @@ class Check(NamedTuple):
     foretells: bool = False
 
 
-def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
+def list_dataset_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
     """Returns the checks of a dataset by name: those of all kinds of targets, and of its own."""
     has_names = kind.names is not None
     common = {
@@ -295,24 +297,24 @@ def list_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]
 
 
 COMMON_CHECKS = {
-    "rejects": Check(check_rejects),
-    "leakage": Check(check_leakage),
-    "group_leakage": Check(check_group_leakage),
-    "label_conflicts": Check(check_label_conflicts),
-    "duplicates": Check(check_duplicates),
-    "near_leakage": Check(check_near_leakage),
-    "near_conflicts": Check(check_near_conflicts),
-    "near_duplicates": Check(check_near_duplicates),
-    "suspect_labels": Check(check_suspect_labels, foretells=True),
-    "drift": Check(check_drift),
-    "location_data": Check(check_location_data),
-    "quality": Check(check_quality),
-    "missing_splits": Check(check_missing_splits),
-    "missing_classes": Check(check_missing_classes, needs_names=True),
-    "small_classes": Check(check_small_classes, needs_names=True),
-    "unknown_labels": Check(check_unknown_labels, needs_names=True),
-    "similar_labels": Check(check_similar_labels, needs_names=True),
-    "anomalies": Check(check_anomalies),
+    "rejects": DatasetCheck(check_rejects),
+    "leakage": DatasetCheck(check_leakage),
+    "group_leakage": DatasetCheck(check_group_leakage),
+    "label_conflicts": DatasetCheck(check_label_conflicts),
+    "duplicates": DatasetCheck(check_duplicates),
+    "near_leakage": DatasetCheck(check_near_leakage),
+    "near_conflicts": DatasetCheck(check_near_conflicts),
+    "near_duplicates": DatasetCheck(check_near_duplicates),
+    "suspect_labels": DatasetCheck(check_suspect_labels, foretells=True),
+    "drift": DatasetCheck(check_drift),
+    "location_data": DatasetCheck(check_location_data),
+    "quality": DatasetCheck(check_quality),
+    "missing_splits": DatasetCheck(check_missing_splits),
+    "missing_classes": DatasetCheck(check_missing_classes, needs_names=True),
+    "small_classes": DatasetCheck(check_small_classes, needs_names=True),
+    "unknown_labels": DatasetCheck(check_unknown_labels, needs_names=True),
+    "similar_labels": DatasetCheck(check_similar_labels, needs_names=True),
+    "anomalies": DatasetCheck(check_anomalies),
 }
 
 _SEARCHED = ("row", "uri", "split", "label")

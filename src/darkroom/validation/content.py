@@ -18,7 +18,7 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
-from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, FindingRow
 
 _LIST_THEM = (
     "list them with darkroom duplicates DATASET --output FILE, and convert again with "
@@ -85,14 +85,14 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
 
 def _fetch_twins(
     context: Context, differing: Literal["split", "said"]
-) -> tuple[int, tuple[Row, ...]]:
+) -> tuple[int, tuple[FindingRow, ...]]:
     """Returns how many images differ in a column, and pairs of their records."""
     context.connection.execute(_CREATE_TWINS)
     groups, pairs = _DIFFERING.format(differing=differing), f"one.{differing} <> other.{differing}"
     return _fetch_pairs(context, groups, pairs)
 
 
-def _fetch_pairs(context: Context, groups: str, pairs: str) -> tuple[int, tuple[Row, ...]]:
+def _fetch_pairs(context: Context, groups: str, pairs: str) -> tuple[int, tuple[FindingRow, ...]]:
     """Returns how many groups of records there are, and pairs: one record of each with the others.
 
     Args:

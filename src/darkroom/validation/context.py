@@ -24,7 +24,7 @@ from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 
 class Seen(NamedTuple):
@@ -68,7 +68,7 @@ class Context:
     options: ValidationOptions
     kind: Kind
     index_dir: str
-    records: Records | None = None
+    records: RecordFolders | None = None
     uses_cache: bool = False
     read_as: ReadAs | None = None
 

@@ -12,10 +12,10 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetCounts, Histogram
-from darkroom.validation.report.findings import Row
+from darkroom.validation.report.findings import FindingRow
 
 MAX_SAMPLES = 40
-NUM_BINS = 20
+_NUM_BINS = 20
 
 
 def count_dataset(
@@ -59,14 +59,16 @@ def count_dataset(
 
 def fetch_rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
-) -> tuple[Row, ...]:
+) -> tuple[FindingRow, ...]:
     """Runs a constant query and returns its rows as dicts by column name."""
     cursor = connection.execute(sql, list(parameters))
     names = [column[0] for column in cursor.description or ()]
     return tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
 
 
-def fetch_records(connection: duckdb.DuckDBPyConnection, rows: Iterable[int]) -> dict[int, Row]:
+def fetch_named_records(
+    connection: duckdb.DuckDBPyConnection, rows: Iterable[int]
+) -> dict[int, FindingRow]:
     """Returns what findings say of records, by their rows of the source."""
     return {row["row"]: row for row in fetch_rows(connection, _RECORDS, [[*rows]])}
 
@@ -90,13 +92,13 @@ def count_unlike(connection: duckdb.DuckDBPyConnection) -> int:
     return fetch_number(connection, _COUNT_UNLIKE)
 
 
-def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
+def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[FindingRow, ...]:
     """Returns the first ten rejected rows, in the order of the source, then those with objects."""
     rows = fetch_rows(connection, _FIRST_REJECTS, [MAX_LISTED_ROWS])
     return (*rows, *fetch_rows(connection, _FIRST_LOST, [MAX_LISTED_ROWS]))
 
 
-def fetch_samples(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
+def fetch_samples(connection: duckdb.DuckDBPyConnection) -> tuple[FindingRow, ...]:
     """Returns the record with the smallest key of each class, at most forty."""
     return fetch_rows(connection, _SAMPLES, [MAX_SAMPLES])
 
@@ -109,7 +111,7 @@ def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogr
         if low is None:
             continue
         low, high = float(low), float(high)
-        num_bins = NUM_BINS if high > low else 1
+        num_bins = _NUM_BINS if high > low else 1
         counts = [0] * num_bins
         sql = _BINS.format(column=column)
         parameters = [num_bins - 1, low, (high - low) / num_bins or 1.0]

@@ -34,7 +34,7 @@ from darkroom.validation.counts import count_dataset, fetch_number, fetch_reject
 from darkroom.validation.judge import JudgedFiles, create_fields, create_rejects, name_labels
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 from darkroom.validation.validate import ValidationResult
 
@@ -84,7 +84,7 @@ FROM old FULL JOIN new USING (key)
 ) WHERE added OR removed OR moved OR relabelled OR redrawn OR encoded
 """
 # What each change is called, and from which side its split and its example are.
-CHANGES = {
+IMAGE_CHANGES = {
     "added": ("Images that are new", "new"),
     "removed": ("Images that are gone", "old"),
     "moved": ("Images that are in another split", "new"),
@@ -190,7 +190,7 @@ def diff(
     report = compare_datasets(before[0] if before else None, after, options)
     if folder is None:
         return ValidationResult(roots[-1], report)
-    write_report(report, folder, Records(roots[-1], after.index_dir))
+    write_report(report, folder, RecordFolders(roots[-1], after.index_dir))
     return ValidationResult(roots[-1], report, storage.join(folder, REPORT_HTML))
 
 
@@ -310,7 +310,7 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
 
 def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     """Yields a finding for each kind of change, with counts by split and label, and examples."""
-    for change, (title, side) in CHANGES.items():
+    for change, (title, side) in IMAGE_CHANGES.items():
         prefix = _SIDES[side]
         counts = fetch_rows(connection, _COUNT.format(change=change, prefix=prefix))
         if not counts:

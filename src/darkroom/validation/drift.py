@@ -25,7 +25,7 @@ from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 from darkroom.targets.suspects import Array, find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
-from darkroom.validation.counts import fetch_records
+from darkroom.validation.counts import fetch_named_records
 from darkroom.validation.foretold import Looks, compare_looks, foretell
 from darkroom.validation.report.findings import Finding
 
@@ -207,7 +207,7 @@ def tell_apart(looks: Looks, is_side: Array, is_other: Array, rows: Array) -> li
 def _report(context: Context, what: str, moved: Sequence[Moved], hint: str) -> Iterator[Finding]:
     """Yields a finding for each measure, with the images that show it."""
     for each in moved:
-        records = fetch_records(context.connection, each.images)
+        records = fetch_named_records(context.connection, each.images)
         rows = [
             {**records[row], **({} if value is None else {each.what: value})}
             for row, value in each.images.items()

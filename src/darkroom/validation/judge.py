@@ -29,7 +29,7 @@ from darkroom.targets.kind import Kind, find_kind
 from darkroom.validation.checks import (
     check_accounting,
     check_object_accounting,
-    list_checks,
+    list_dataset_checks,
 )
 from darkroom.validation.context import Context
 from darkroom.validation.counts import (
@@ -44,7 +44,7 @@ from darkroom.validation.drift import find_baseline
 from darkroom.validation.ignored import count_ignored, hide_ignored
 from darkroom.validation.report.dataset_report import NEAR_CHECKS, DatasetReport
 from darkroom.validation.report.findings import Anomaly
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class JudgedFiles:
     rejects_path: str
     source: str | Dataset
     anomalies: tuple[Anomaly, ...] = ()
-    records: Records | None = None
+    records: RecordFolders | None = None
     uses_cache: bool = False
 
     def read_source(self) -> Manifest | Dataset:
@@ -116,7 +116,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             files.find_read_as(source),
         )
         findings = [*check_accounting(context), *check_object_accounting(context)]
-        checks = list_checks(kind)
+        checks = list_dataset_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}
         for name, policy in policies.items():
             if policy != OFF:

@@ -25,12 +25,12 @@ from darkroom.options.image import RAW_ENCODING, ImageOptions
 from darkroom.options.validation import OFF
 from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
-from darkroom.validation.counts import fetch_number, fetch_records
+from darkroom.validation.counts import fetch_named_records, fetch_number
 from darkroom.validation.ignored import fetch_hidden
-from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, Row
-from darkroom.validation.report.pictures import Records, read_images
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, FindingRow
+from darkroom.validation.report.pictures import RecordFolders, read_found_images
 
-Numbers = npt.NDArray[np.float64]
+_Numbers = npt.NDArray[np.float64]
 
 _MAX_SHARE = 0.02
 # How far from the middle half, in its widths, and at least by a factor of two.
@@ -43,7 +43,7 @@ _NOISE = 0.5
 _LEAST_IMAGES, _LEAST_IN_CLASS = 10, 20
 
 
-class Problem(NamedTuple):
+class QualityProblem(NamedTuple):
     """A number of each image, in powers of two: the larger, the worse.
 
     Attributes:
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
     name: str
     rows: npt.NDArray[np.int64]
-    values: Numbers
+    values: _Numbers
     limit: float
     gap: float = _LEAST_GAP
     among: str = ""
@@ -121,13 +121,13 @@ def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Findin
     )
 
 
-def _list_rows(context: Context, problems: Mapping[int, str]) -> tuple[Row, ...]:
+def _list_rows(context: Context, problems: Mapping[int, str]) -> tuple[FindingRow, ...]:
     """Returns the rows of a finding, in the order of their problems by row."""
-    found = fetch_records(context.connection, problems)
+    found = fetch_named_records(context.connection, problems)
     return tuple({**found[row], "problem": problem} for row, problem in problems.items())
 
 
-def find_outliers(problem: Problem) -> list[tuple[int, float]]:
+def find_outliers(problem: QualityProblem) -> list[tuple[int, float]]:
     """Returns rows far above the middle half, and how far, in its widths; the worst first."""
     values = problem.values
     if len(values) < _LEAST_IMAGES:
@@ -141,20 +141,20 @@ def find_outliers(problem: Problem) -> list[tuple[int, float]]:
     return [(int(problem.rows[place]), float(excess[place])) for place in places[:most]]
 
 
-def _list_known(context: Context) -> Iterator[Problem]:
+def _list_known(context: Context) -> Iterator[QualityProblem]:
     """Yields the problems that the index tells."""
     found: Mapping[str, Any] = context.connection.execute(_SIZES).fetchnumpy()
     height, width = (found[name].astype(np.float64) for name in ("height", "width"))
     short, long = np.minimum(height, width), np.maximum(height, width)
-    yield Problem("tiny", found["row"], -np.log2(short), -np.log2(128))
-    yield Problem("extreme aspect", found["row"], np.log2(long / short), np.log2(2.5))
+    yield QualityProblem("tiny", found["row"], -np.log2(short), -np.log2(128))
+    yield QualityProblem("extreme aspect", found["row"], np.log2(long / short), np.log2(2.5))
     found = context.connection.execute(_LIGHT).fetchnumpy()
     light = found["luminance"].astype(np.float64)
-    yield Problem("dark", found["row"], -np.log2(1 + light), -np.log2(1 + 40))
-    yield Problem("bright", found["row"], -np.log2(256 - light), -np.log2(256 - 235))
+    yield QualityProblem("dark", found["row"], -np.log2(1 + light), -np.log2(1 + 40))
+    yield QualityProblem("bright", found["row"], -np.log2(256 - light), -np.log2(256 - 235))
 
 
-def _measure_pixels(context: Context) -> Iterator[Problem]:
+def _measure_pixels(context: Context) -> Iterator[QualityProblem]:
     """Yields the problems that pixels tell, of a random sample of the records on a disk."""
     records = context.records
     if records is None or any(map(storage.is_remote, records)):
@@ -167,18 +167,18 @@ def _measure_pixels(context: Context) -> Iterator[Problem]:
     contrast = np.array([each for _, each, _ in measured])
     edges = np.array([each for *_, each in measured])
     uniform = -np.log2(1 + contrast)
-    yield Problem("nearly uniform", numbers, uniform, -np.log2(1 + 10), among=among)
+    yield QualityProblem("nearly uniform", numbers, uniform, -np.log2(1 + 10), among=among)
     # A uniform image has no edges that could be sharp.
     is_seen = contrast > 10
     blur = -np.log2(edges[is_seen])
-    yield Problem("blurred", numbers[is_seen], blur, -np.log2(0.04), among=among)
+    yield QualityProblem("blurred", numbers[is_seen], blur, -np.log2(0.04), among=among)
 
 
-def _decode(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, Numbers]]:
+def _decode(records: RecordFolders, uris: Mapping[int, str]) -> Iterator[tuple[int, _Numbers]]:
     """Yields rows and green levels [height, width] of their images, reduced."""
     options = ImageOptions(encoding=RAW_ENCODING, resize_short_side=_SHORT_SIDE)
     with closing(ImagePreparer(options)) as preparer:
-        for row, data in read_images(records, uris):
+        for row, data in read_found_images(records, uris):
             try:
                 image = preparer.prepare(data)
             except RejectError:
@@ -188,7 +188,7 @@ def _decode(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, Nu
             yield row, pixels[..., image.channels // 2].astype(np.float64)
 
 
-def _measure(levels: Numbers) -> tuple[float, float]:
+def _measure(levels: _Numbers) -> tuple[float, float]:
     """Returns the standard deviation of levels, and by how much they are sharper than a blur.
 
     Levels differ more two pixels away than one: where all is smooth four times as much, as squares,
@@ -206,7 +206,7 @@ def _measure(levels: Numbers) -> tuple[float, float]:
     return float(levels.std()), max(float(edges), 1e-3)
 
 
-def _find_far(context: Context) -> Iterator[Problem]:
+def _find_far(context: Context) -> Iterator[QualityProblem]:
     """Yields how far images are from the centre of their class, where there are features."""
     features = context.features
     if features is None:
@@ -220,7 +220,7 @@ def _find_far(context: Context) -> Iterator[Problem]:
         values /= np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-9)
         distance = np.linalg.norm(values - values.mean(axis=0), axis=1)
         far[places] = np.log2(np.maximum(distance, 1e-9) / max(float(np.median(distance)), 1e-9))
-    yield Problem("far from its class", features.rows, far, np.log2(1.2), 0.3)
+    yield QualityProblem("far from its class", features.rows, far, np.log2(1.2), 0.3)
 
 
 _SIZES = "SELECT row, height, width FROM records WHERE height > 0 AND width > 0 ORDER BY row"

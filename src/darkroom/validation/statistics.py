@@ -119,7 +119,7 @@ def write_statistics(index_files: Sequence[str], split: str, path: str) -> None:
         apply_transform(pipeline, f"WriteStatistics[{split}]", write)
 
 
-def list_splits(index_files: Sequence[str]) -> list[str]:
+def list_splits_with_records(index_files: Sequence[str]) -> list[str]:
     """Returns the splits that have records, in the order of their files.
 
     Raises:

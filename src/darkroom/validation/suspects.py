@@ -12,7 +12,7 @@ from darkroom.options.validation import OFF
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.targets.suspects import MIN_IMAGES, Array, find_suspecting
 from darkroom.validation.context import Context
-from darkroom.validation.counts import fetch_records
+from darkroom.validation.counts import fetch_named_records
 from darkroom.validation.foretold import foretell
 from darkroom.validation.ignored import fetch_hidden
 from darkroom.validation.quality import find_spoilt
@@ -74,7 +74,7 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
         order = seen.rows[place[_rank(known, told, np.isin(names, doubts.untold))]].tolist()
         left_out = {*rows, *hidden}
         ranked = [*shown, *(row for row in order if row not in left_out)][:MAX_RANKED_ROWS]
-        found = fetch_records(context.connection, ranked)
+        found = fetch_named_records(context.connection, ranked)
         listed = [{**found[row], **shown[row]} for row in ranked[:count]]
         verb = "image is" if count == 1 else "images are"
         yield Finding(

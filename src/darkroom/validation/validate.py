@@ -31,8 +31,8 @@ from darkroom.validation.report.dataset_report import (
     format_table,
     format_verdict,
 )
-from darkroom.validation.report.findings import Finding, format_row
-from darkroom.validation.report.pictures import Records, show_pictures
+from darkroom.validation.report.findings import Finding, format_finding_row
+from darkroom.validation.report.pictures import RecordFolders, show_pictures
 from darkroom.validation.report.write import (
     GALLERY_FILE,
     REPORT_FILES,
@@ -137,7 +137,7 @@ class ValidationResult(Result):
 
     def _repr_html_(self) -> str:
         """Returns it as a notebook shows it, with images of findings, which are read for that."""
-        records = Records(self.directory, storage.join(self.directory, INDEX_FOLDER))
+        records = RecordFolders(self.directory, storage.join(self.directory, INDEX_FOLDER))
         # The images of two datasets that are compared are not in one place.
         is_diff = self.report.title == DIFF_TITLE
         shown = None if is_diff else show_pictures(self.report, records)
@@ -148,7 +148,7 @@ class ValidationResult(Result):
 
 
 def _format_finding(finding: Finding) -> str:
-    rows = [format_row(row) for row in finding.rows[:_MAX_CARD_ROWS]]
+    rows = [format_finding_row(row) for row in finding.rows[:_MAX_CARD_ROWS]]
     more = finding.count - len(rows)
     also = [f"and {more:,} more"] if rows and more > 0 else []
     return "\n".join(filter(None, (finding.message, finding.hint, *rows, *also)))
@@ -228,7 +228,7 @@ def validate(
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
-    records = Records(root, storage.join(root, layout.INDEX_FOLDER))
+    records = RecordFolders(root, storage.join(root, layout.INDEX_FOLDER))
     report = _judge(records, options, path, is_agreed=max_rejects is None)
     if folder is None:
         return ValidationResult(root, report)
@@ -239,7 +239,7 @@ def validate(
 
 
 def _judge(
-    records: Records, options: ValidationOptions, schema: str | None, is_agreed: bool
+    records: RecordFolders, options: ValidationOptions, schema: str | None, is_agreed: bool
 ) -> DatasetReport:
     """Judges a dataset with its own files, after a check of their hashes.
 

@@ -25,7 +25,7 @@ from darkroom.validation.gallery.page import (
 from darkroom.validation.gallery.rows import (
     MAP_SIDE,
     NONE_ALIKE,
-    Rows,
+    GalleryRows,
     find_alike,
     pack_map,
     place_on_map,
@@ -137,7 +137,7 @@ def test_a_sample_has_images_of_each_class_and_split():
     rng = np.random.default_rng(0)
     group = rng.choice(30, 50_000, p=[0.942, *[0.002] * 29]).astype(np.uint8)
     none = np.zeros(len(group), np.uint8)
-    rows = Rows(np.arange(len(group)), group, none, none, ((),) * 10)
+    rows = GalleryRows(np.arange(len(group)), group, none, none, ((),) * 10)
     named = [[5, 6, 7], list(range(100, 3_000))]
     chosen = choose_tiles(rows, named)
     assert MAX_TILES - 40 <= len(set(chosen)) == len(chosen) <= MAX_TILES

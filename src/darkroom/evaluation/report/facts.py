@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, TypedDict
 
 from darkroom import storage
-from darkroom.data.splits import ALL, DataPart, Split
+from darkroom.data.splits import ALL_SPLITS, DataPart, Split
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.runtime.json_values import build_value
@@ -74,7 +74,7 @@ class Facts:
         seen = {part["fingerprint"] for part in split.data}
         for name in (TRAIN, EVAL):
             used = {part["fingerprint"] for part in self.data.get(name, ())}
-            if split.name in (name, ALL) and used & seen:
+            if split.name in (name, ALL_SPLITS) and used & seen:
                 return name
         return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from darkroom.data.splits import ALL
+from darkroom.data.splits import ALL_SPLITS
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, Row, list_facts
@@ -153,7 +153,7 @@ def format_headline(found: Evaluation) -> str:
 
 def describe_split(split: str) -> str:
     """Returns a split as part of a sentence."""
-    return "all splits" if split == ALL else f"the {split} split"
+    return "all splits" if split == ALL_SPLITS else f"the {split} split"
 
 
 def describe_use(use: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from darkroom.input.graph.parts import cut, to_integers
+from darkroom.input.graph.parts import cut_string, to_integers
 
 _HEADERS = (40, 52, 56, 64, 108, 124)
 _DEPTHS = (1, 4, 8, 24, 32)
@@ -55,10 +55,10 @@ def _read_rows(encoded: tf.Tensor, header: _Header) -> tf.Tensor:
     used_bytes = (header.width * header.bits + 7) // 8
     row_bytes = (used_bytes + 3) // 4 * 4
     num_bytes = row_bytes * header.height
-    data = cut(encoded, header.find_pixels(), num_bytes)
+    data = cut_string(encoded, header.find_pixels(), num_bytes)
     # The last row may lack its padding.
-    data = tf.strings.join((data, cut(b"\0\0\0", 0, row_bytes - used_bytes)))
-    rows = tf.io.decode_raw(cut(data, 0, num_bytes), tf.uint8)
+    data = tf.strings.join((data, cut_string(b"\0\0\0", 0, row_bytes - used_bytes)))
+    rows = tf.io.decode_raw(cut_string(data, 0, num_bytes), tf.uint8)
     rows = tf.reshape(rows, (header.height, row_bytes))[:, :used_bytes]
     return tf.cond(header.is_top_down, lambda: rows, lambda: tf.reverse(rows, (0,)))
 
@@ -78,7 +78,7 @@ def _look_up(encoded: tf.Tensor, header: _Header, rows: tf.Tensor) -> tf.Tensor:
     numbers = tf.bitwise.right_shift(tf.cast(rows, tf.int32)[..., tf.newaxis], shifts) & mask
     numbers = tf.reshape(numbers, (header.height, -1))[:, : header.width]
     # Blue, green, red and an unused byte for each. What a palette lacks is black.
-    palette = cut(encoded, header.end, 4 * header.num_colors)
+    palette = cut_string(encoded, header.end, 4 * header.num_colors)
     colors = tf.io.decode_raw(palette, tf.uint8, fixed_length=4 * _MAX_COLORS)
     return tf.gather(tf.reshape(colors, (-1, 4))[:, 2::-1], numbers)
 
@@ -98,7 +98,7 @@ class _Header:
     """
 
     def __init__(self, encoded: tf.Tensor) -> None:
-        fields = tf.unstack(to_integers(cut(encoded, 10, 40), 10, little_endian=True))
+        fields = tf.unstack(to_integers(cut_string(encoded, 10, 40), 10, little_endian=True))
         self._pixels, self.num_bytes, self.width, height, kind, self.compression = fields[:6]
         self.height, self.is_top_down = tf.abs(height), height < 0
         self.bits = tf.bitwise.right_shift(kind, 16)

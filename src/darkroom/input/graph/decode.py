@@ -24,7 +24,7 @@ from darkroom.input.graph.orientation import (
     locate_upright,
     parse_orientation,
     to_float,
-    undo_orientation,
+    turn_upright,
 )
 from darkroom.input.graph.profiles import (
     convert_display_p3,
@@ -266,7 +266,7 @@ class _Decoder:
         orientation = tf.constant(1)
         if shape is None:
             stored, orientation = decode_stored(self.encoded)
-            pixels = undo_orientation(stored, orientation)
+            pixels = turn_upright(stored, orientation)
         else:
             pixels = tf.io.decode_image(self.encoded, channels=3, expand_animations=False)
             pixels = tf.ensure_shape(pixels, (None, None, 3))
@@ -319,7 +319,7 @@ class _Decoder:
         )
         is_wide = is_display_p3(find_jpeg_profile(self.encoded))
         pixels = tf.cond(is_wide, lambda: convert_display_p3(pixels), lambda: pixels)
-        upright = undo_orientation(pixels, orientation)
+        upright = turn_upright(pixels, orientation)
         window = None if place is None else _scale_window(place, divisor)
         return self._cut(upright, window, divisor, orientation)
 

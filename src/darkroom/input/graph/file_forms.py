@@ -19,7 +19,7 @@ import tensorflow as tf
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.input.graph.bmp import decode_bmp, describe_bmp
 from darkroom.input.graph.gif import decode_gif, describe_gif
-from darkroom.input.graph.orientation import UNUSUAL, find_orientation
+from darkroom.input.graph.orientation import UNUSUAL, read_orientation
 from darkroom.input.graph.parts import trace_once
 from darkroom.input.graph.png import decode_png, describe_png
 from darkroom.input.graph.profiles import find_jpeg_profile, is_display_p3, is_srgb
@@ -133,7 +133,7 @@ def _describe_jpeg(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Where several descriptions fit, the last one counts.
     """
     shape = tf.io.extract_jpeg_shape(encoded)
-    channels, orientation = shape[2], find_orientation(encoded)
+    channels, orientation = shape[2], read_orientation(encoded)
     is_turned = (orientation > 1) & tf.equal(channels, 3)
 
     def has_foreign_profile() -> tf.Tensor:

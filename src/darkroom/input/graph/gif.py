@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from darkroom.input.graph.parts import cut, overwrite, to_numbers, trace_once
+from darkroom.input.graph.parts import cut_string, overwrite, to_numbers, trace_once
 
 _HEADER_BYTES = 13
 _EXTENSION, _FRAME, _CONTROL = 0x21, 0x2C, 0xF9
@@ -45,7 +45,7 @@ def decode_gif(encoded: tf.Tensor) -> tf.Tensor:
         uint8 [H, W, 3], RGB.
     """
     frame, control = _find_frame(encoded)
-    flags, _, _, number = tf.unstack(to_numbers(cut(encoded, control + 3, 4), 4))
+    flags, _, _, number = tf.unstack(to_numbers(cut_string(encoded, control + 3, 4), 4))
     is_transparent = (control > 0) & tf.equal(flags & 1, 1)
     opaque = tf.cond(
         is_transparent, lambda: _paint(encoded, frame, control, number), lambda: encoded
@@ -86,7 +86,7 @@ def _find_frame(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
         The position is 0 when the walk is over: at a frame, or where no block begins.
         """
-        first, second = tf.unstack(to_numbers(cut(encoded, position, 2), 2))
+        first, second = tf.unstack(to_numbers(cut_string(encoded, position, 2), 2))
         # An extension is a name and parts; each part begins with its length.
         begins = ~is_inside & tf.equal(first, _EXTENSION)
         frame = tf.where(~is_inside & tf.equal(first, _FRAME), position, 0)
@@ -100,10 +100,10 @@ def _find_frame(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _read_byte(encoded: tf.Tensor, position: tf.Tensor | int) -> tf.Tensor:
-    return to_numbers(cut(encoded, position, 1), 1)[0]
+    return to_numbers(cut_string(encoded, position, 1), 1)[0]
 
 
 def _read_shorts(encoded: tf.Tensor, position: tf.Tensor | int, count: int) -> list[tf.Tensor]:
-    data = cut(encoded, position, 2 * count)
+    data = cut_string(encoded, position, 2 * count)
     numbers = tf.io.decode_raw(data, tf.uint16, fixed_length=2 * count)
     return list(tf.unstack(tf.cast(numbers, tf.int32)))

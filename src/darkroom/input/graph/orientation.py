@@ -10,7 +10,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
-from darkroom.input.graph.parts import contains, cut, split, to_numbers, trace_once
+from darkroom.input.graph.parts import contains, cut_string, split, to_numbers, trace_once
 from darkroom.targets.geometry import FLIPPED, MIRRORED, TRANSPOSED, Matrix, turn
 
 # Real files have EXIF in their first or second segment. This limits hostile files.
@@ -26,7 +26,7 @@ _SHORT, _LONG = 3, 4
 ABSENT, UNUSUAL = 0, -1
 
 
-def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+def turn_upright(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     """Returns upright pixels, by undoing an EXIF orientation.
 
     Args:
@@ -76,11 +76,11 @@ def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 [], 1 to 8.
     """
-    return tf.maximum(find_orientation(encoded), 1)
+    return tf.maximum(read_orientation(encoded), 1)
 
 
 @trace_once
-def find_orientation(encoded: tf.Tensor) -> tf.Tensor:
+def read_orientation(encoded: tf.Tensor) -> tf.Tensor:
     """Returns the orientation of a JPEG, or tells that it may have one that is not read here.
 
     Args:
@@ -93,7 +93,7 @@ def find_orientation(encoded: tf.Tensor) -> tf.Tensor:
 
     def parse() -> tf.Tensor:
         start, size = _find_exif(encoded)
-        found = tf.cond(size > 0, lambda: parse_directory(cut(encoded, start, size)), look)
+        found = tf.cond(size > 0, lambda: parse_directory(cut_string(encoded, start, size)), look)
         return tf.cond(tf.equal(found, ABSENT), lambda: _parse_xmp(encoded), lambda: found)
 
     def look() -> tf.Tensor:
@@ -150,7 +150,7 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
         The position is 0 when the walk is over, as at the tables of the image.
         """
-        segment = cut(encoded, position, 10)
+        segment = cut_string(encoded, position, 10)
         first, marker, high, low = tf.unstack(to_numbers(segment, 4))
         length = high * 256 + low
         is_exif = tf.equal(marker, 0xE1) & tf.strings.regex_full_match(segment, _EXIF)
@@ -187,8 +187,8 @@ def parse_directory(tiff: tf.Tensor) -> tf.Tensor:
     # Above 2 GiB it wraps to a negative number.
     offset = read(tiff, tf.int32, 8)[1]
     offset = tf.where((offset < 0) | (offset > length), length, offset)
-    count = tf.cast(read(cut(tiff, offset, 2), tf.uint16, 2)[0], tf.int32)
-    directory = cut(tiff, offset + 2, 12 * count)
+    count = tf.cast(read(cut_string(tiff, offset, 2), tf.uint16, 2)[0], tf.int32)
+    directory = cut_string(tiff, offset + 2, 12 * count)
     entries = tf.strings.substr(directory, 0, tf.strings.length(directory) // 12 * 12)
     tag, kind, _, _, short, _ = tf.unstack(tf.reshape(read(entries, tf.int16), (-1, 6)), axis=1)
     _, values, long = tf.unstack(tf.reshape(read(entries, tf.int32), (-1, 3)), axis=1)

@@ -13,7 +13,7 @@ trace_once = functools.partial(
 )
 
 
-def cut(data: tf.Tensor, position: tf.Tensor | int, count: tf.Tensor | int) -> tf.Tensor:
+def cut_string(data: tf.Tensor, position: tf.Tensor | int, count: tf.Tensor | int) -> tf.Tensor:
     """Returns the part of a string that exists. tf.strings.substr fails beyond the end."""
     return tf.strings.substr(data, tf.minimum(position, tf.strings.length(data)), count)
 
@@ -21,8 +21,8 @@ def cut(data: tf.Tensor, position: tf.Tensor | int, count: tf.Tensor | int) -> t
 def overwrite(data: tf.Tensor, position: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     """Returns a string with other bytes from a position on."""
     size = tf.strings.length(data)
-    behind = cut(data, position + tf.strings.length(text), size)
-    return tf.strings.join((cut(data, 0, position), text, behind))
+    behind = cut_string(data, position + tf.strings.length(text), size)
+    return tf.strings.join((cut_string(data, 0, position), text, behind))
 
 
 def split(data: tf.Tensor, name: bytes, most: int = -1) -> tf.Tensor:

@@ -16,7 +16,7 @@ from darkroom.input.graph.orientation import (
 )
 from darkroom.input.graph.parts import (
     contains,
-    cut,
+    cut_string,
     find_last,
     split,
     to_integers,
@@ -60,9 +60,9 @@ def describe_png(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     form = tf.where(is_hidden, "a PNG with unusual EXIF data, which may turn it", form)
     is_key_deep = tf.equal(color, _RGB) & is_deep & has_key
     form = tf.where(is_key_deep, "a PNG of 16 bits with one transparent color", form)
-    start = cut(encoded, 12, 4)
+    start = cut_string(encoded, 12, 4)
     form = tf.where(tf.equal(start, b"CgBI"), "a PNG of Xcode (CgBI)", form)
-    sides = to_integers(cut(encoded, 16, 8), 2, little_endian=False)
+    sides = to_integers(cut_string(encoded, 16, 8), 2, little_endian=False)
     num_pixels = tf.reduce_prod(tf.cast(sides, tf.int64))
     return form, tf.where(tf.equal(start, b"IHDR"), num_pixels, tf.constant(0, tf.int64))
 
@@ -100,7 +100,7 @@ def _read_facts(encoded: tf.Tensor) -> tf.Tensor:
 
     def read_behind() -> tf.Tensor:
         size = _read_length(parts[last - 1], 4)
-        return cut(parts[last], size, tf.strings.length(parts[last]))
+        return cut_string(parts[last], size, tf.strings.length(parts[last]))
 
     behind = tf.cond(last > 0, read_behind, lambda: b"")
     return tf.strings.join((parts[0], behind))
@@ -117,11 +117,11 @@ def _find_turn(facts: tf.Tensor) -> tf.Tensor:
         return tf.cond(last > 0, lambda: parse_block(last), lambda: ABSENT)
 
     def parse_block(last: tf.Tensor) -> tf.Tensor:
-        block = cut(exif[last], 0, _read_length(exif[last - 1], 4))
+        block = cut_string(exif[last], 0, _read_length(exif[last - 1], 4))
         return parse_directory(tf.strings.regex_replace(block, _EXIF_NAMES, ""))
 
     def parse_xmp() -> tf.Tensor:
-        return search_xmp_orientation(cut(xmp[-1], 0, _read_length(xmp[-2], 8)))
+        return search_xmp_orientation(cut_string(xmp[-1], 0, _read_length(xmp[-2], 8)))
 
     found = tf.cond(tf.size(exif) > 1, parse_exif, lambda: ABSENT)
     is_by_xmp = tf.equal(found, ABSENT) & (tf.size(xmp) > 1)
@@ -131,7 +131,7 @@ def _find_turn(facts: tf.Tensor) -> tf.Tensor:
 def _read_length(before: tf.Tensor, place: int) -> tf.Tensor:
     """Returns the length of a chunk, int32 [], which is so many bytes before what follows."""
     begin = tf.maximum(tf.strings.length(before) - place, 0)
-    return tf.maximum(to_integers(cut(before, begin, 4), 1, little_endian=False)[0], 0)
+    return tf.maximum(to_integers(cut_string(before, begin, 4), 1, little_endian=False)[0], 0)
 
 
 def _has_foreign_profile(facts: tf.Tensor) -> tf.Tensor:
@@ -139,10 +139,10 @@ def _has_foreign_profile(facts: tf.Tensor) -> tf.Tensor:
     parts = split(facts, b"iCCP", 1)
 
     def is_foreign() -> tf.Tensor:
-        data = cut(parts[1], 0, _read_length(parts[0], 4))
+        data = cut_string(parts[1], 0, _read_length(parts[0], 4))
         # After the end of its name is the number of the compression.
         name = split(data, b"\0", 1)[0]
-        compressed = cut(data, tf.strings.length(name) + 2, tf.strings.length(data))
+        compressed = cut_string(data, tf.strings.length(name) + 2, tf.strings.length(data))
         return ~is_srgb(tf.io.decode_compressed(compressed, "ZLIB"))
 
     return tf.cond(tf.size(parts) > 1, is_foreign, lambda: False)

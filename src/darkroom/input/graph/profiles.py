@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from darkroom.input.graph.parts import cut, find_last, split, to_numbers, trace_once
+from darkroom.input.graph.parts import cut_string, find_last, split, to_numbers, trace_once
 
 # Names are ASCII or, from version 4 of profiles on, UTF-16. In RE2, \C is any byte.
 _SRGB, _DISPLAY_P3 = (r"(?s)\C*" + r"\x00?".join(name) + r"\C*" for name in ("sRGB", "Display P3"))
@@ -37,8 +37,8 @@ def find_jpeg_profile(encoded: tf.Tensor) -> tf.Tensor:
     def read() -> tf.Tensor:
         before = parts[last - 1]
         begin = tf.maximum(tf.strings.length(before) - 2, 0)
-        high, low = tf.unstack(to_numbers(cut(before, begin, 2), 2))
-        return cut(parts[last], 0, tf.maximum(256 * high + low - 2 - len(_NAME), 0))
+        high, low = tf.unstack(to_numbers(cut_string(before, begin, 2), 2))
+        return cut_string(parts[last], 0, tf.maximum(256 * high + low - 2 - len(_NAME), 0))
 
     return tf.cond(last > 0, read, lambda: b"")
 

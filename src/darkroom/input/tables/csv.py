@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.data.open import list_files
-from darkroom.input.tables.csv_table import CsvOptions, Table, find_problem, read_table
+from darkroom.input.tables.csv_table import CsvColumns, CsvOptions, find_problem, read_table
 
 # Each block costs a call of Python. With 512 lines, that took as long as everything else.
 _BLOCK_LINES = 2048
@@ -72,7 +72,7 @@ def _set_options(batches: tf.data.Dataset) -> tf.data.Dataset:
     return batches.with_options(settings).prefetch(_PREFETCHED_BATCHES)
 
 
-def _make_epoch(files: tf.Tensor, table: Table, epoch: tf.Tensor | None) -> tf.data.Dataset:
+def _make_epoch(files: tf.Tensor, table: CsvColumns, epoch: tf.Tensor | None) -> tf.data.Dataset:
     """Returns one pass over the files, in the order of `epoch`; None: in the files' own order."""
     options = table.options
     paths = tf.data.Dataset.from_tensor_slices(
@@ -124,7 +124,7 @@ def _read_blocks(file: tf.Tensor) -> tf.data.Dataset:
 
 
 def _decode_block(
-    table: Table, file: tf.Tensor, first: tf.Tensor, lines: tf.Tensor
+    table: CsvColumns, file: tf.Tensor, first: tf.Tensor, lines: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns float32 [N, F] and the labels [N] of a block, without its empty lines."""
 

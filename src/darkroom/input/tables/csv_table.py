@@ -83,7 +83,7 @@ del CsvOptions.__annotations__["_"]
 
 
 @dataclass(frozen=True)
-class Table:
+class CsvColumns:
     """The columns that are read from a line.
 
     Attributes:
@@ -120,7 +120,7 @@ class Table:
         return features, cells[self.label]
 
 
-def read_table(files: Sequence[str], options: CsvOptions) -> Table:
+def read_table(files: Sequence[str], options: CsvOptions) -> CsvColumns:
     """Reads the headers of files and finds the columns of `options` in them.
 
     Raises:
@@ -160,7 +160,7 @@ def read_table(files: Sequence[str], options: CsvOptions) -> Table:
             "feature, each column once, and not the label."
         )
     places = tuple(columns.index(name) for name in features)
-    return Table(columns, places, columns.index(options.label), options)
+    return CsvColumns(columns, places, columns.index(options.label), options)
 
 
 def _read_header(file: str, delimiter: str) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def _empty_blank_cells(lines: tf.Tensor, delimiter: str) -> tf.Tensor:
     return lines
 
 
-def find_problem(table: Table, file: str, first: int, lines: tf.Tensor) -> str:
+def find_problem(table: CsvColumns, file: str, first: int, lines: tf.Tensor) -> str:
     """Finds the first line that cannot be parsed, and says why.
 
     Args:
@@ -235,7 +235,7 @@ def find_problem(table: Table, file: str, first: int, lines: tf.Tensor) -> str:
     return ""
 
 
-def _describe_line(table: Table, line: str) -> str:
+def _describe_line(table: CsvColumns, line: str) -> str:
     """Returns a sentence that says what is wrong with a line, as far as it can be found."""
     try:
         [cells] = csv.reader([line], delimiter=table.options.delimiter, strict=True)

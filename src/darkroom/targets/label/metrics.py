@@ -16,8 +16,8 @@ import numpy.typing as npt
 from darkroom.targets.label.confusion import ConfusionMatrix, make_matrix
 from darkroom.targets.scoring import Floats, Ints
 
-TOP = 5
-NUM_BINS = 15
+_TOP = 5
+_NUM_BINS = 15
 MAX_CONFUSIONS = 100
 _MAX_ROC_POINTS = 101
 # The quantile of a normal distribution for an interval of 95 %.
@@ -164,7 +164,7 @@ def measure(scores: Floats, truth: Ints, labels: Sequence[str]) -> LabelMetrics:
         records=len(truth),
         accuracy=float(is_right.mean()),
         interval=find_wilson_interval(int(is_right.sum()), len(truth)),
-        top5_accuracy=_measure_top(scores, truth) if len(labels) > TOP else None,
+        top5_accuracy=_measure_top(scores, truth) if len(labels) > _TOP else None,
         macro_f1=_mean([each.f1 for each in known]),
         macro_recall=_mean([each.recall for each in known]),
         calibration_error=sum(each.count * abs(each.confidence - each.accuracy) for each in bins)
@@ -212,9 +212,9 @@ def measure_calibration(confidence: Floats, is_right: npt.NDArray[np.bool_]) -> 
         The bins that have predictions.
     """
     # A score on an edge counts for the part below it, so that 1 is in the last one.
-    numbers = np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
+    numbers = np.clip(np.ceil(confidence * _NUM_BINS).astype(np.int64) - 1, 0, _NUM_BINS - 1)
     found = []
-    for number in range(NUM_BINS):
+    for number in range(_NUM_BINS):
         inside = numbers == number
         if count := int(inside.sum()):
             share = float(is_right[inside].mean())
@@ -266,7 +266,7 @@ def _measure_top(scores: Floats, truth: Ints) -> float:
     # As `argmax` does: of equal scores the first labels count.
     is_before = np.arange(scores.shape[1]) < truth[:, None]
     ahead = (scores > own).sum(axis=1) + ((scores == own) & is_before).sum(axis=1)
-    return float((ahead < TOP).mean())
+    return float((ahead < _TOP).mean())
 
 
 def _mean(values: Sequence[float | None]) -> float:

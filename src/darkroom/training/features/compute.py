@@ -20,7 +20,7 @@ from darkroom import storage
 from darkroom.features.cache import Array, FeatureCache, make_key
 from darkroom.features.networks.network import identify_network
 from darkroom.features.values import make_values
-from darkroom.input.pipeline import decode_view, map_images
+from darkroom.input.pipeline import decode_labeled_image, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
 from darkroom.runtime import progress
@@ -181,7 +181,7 @@ def list_views(options: InputOptions) -> list[FeatureView]:
 def decode_views(image: LabeledImage, views: list[FeatureView], options: InputOptions) -> tf.Tensor:
     """Returns views of an image, uint8 [V, height, width, 3], RGB."""
     whole = {
-        resize: decode_view(image, replace(options, resize=resize))[0]
+        resize: decode_labeled_image(image, replace(options, resize=resize))[0]
         for resize in dict.fromkeys(view.resize for view in views)
     }
     pixels = [

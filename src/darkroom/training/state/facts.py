@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.data.splits import Commits, DataPart, list_splits
+from darkroom.data.splits import Commits, DataPart, list_record_splits
 from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
@@ -73,6 +73,6 @@ def write_facts(folder: str, options: TrainingOptions, exported: int, commits: C
         commits: The commits of the data by its root; None for records of another program.
     """
     known = {root: each for root, each in commits.items() if each}
-    data = {name: split.data for name, split in list_splits(known).items()}
+    data = {name: split.data for name, split in list_record_splits(known).items()}
     facts = collect_facts(folder, options, exported, data)
     storage.write_bytes(storage.join(folder, FACTS_FILE), encode_facts(facts))

@@ -23,22 +23,22 @@ from darkroom.validation.gallery.tiles import (
     MAX_SERVED_TILES,
     MAX_TILES,
     choose_tiles,
-    make_tiles,
+    make_image_tiles,
 )
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 # A page that mail and chat still take.
-MAX_BYTES = 25_000_000
+_MAX_BYTES = 25_000_000
 _TEXT_BYTES = 1_500_000
 
 
 def encode_gallery(
     report: DatasetReport,
-    records: Records,
+    records: RecordFolders,
     predictions: str | os.PathLike[str] | None = None,
     *,
-    place: Records | None = None,
+    place: RecordFolders | None = None,
     server: GalleryServer | None = None,
 ) -> str:
     """Returns the gallery of a dataset, a page of at most 25 MB for a million images.
@@ -72,7 +72,7 @@ def encode_gallery(
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
         chosen = choose_tiles(rows, named, MAX_SERVED_TILES if server else MAX_TILES)
-        tiles = make_tiles(records, dataset, rows, chosen, find_room(arrays), server)
+        tiles = make_image_tiles(records, dataset, rows, chosen, find_room(arrays), server)
     if features:
         arrays["alike"] = find_alike([tile.place for tile in tiles], found, features.values)
     if told:
@@ -83,7 +83,7 @@ def encode_gallery(
     )
 
 
-def _name_place(records: Records) -> dict[str, str]:
+def _name_place(records: RecordFolders) -> dict[str, str]:
     """Returns where a later run finds a dataset, in the fields of what the page saves."""
     is_inside = records.index_dir.startswith(f"{records.examples}/")
     # In TFX, the index is an artifact of its own.
@@ -93,4 +93,4 @@ def _name_place(records: Records) -> dict[str, str]:
 
 def find_room(arrays: Mapping[str, Numbers]) -> int:
     """Returns how many bytes are left for pictures in a page with these arrays."""
-    return MAX_BYTES - _TEXT_BYTES - sum(array.nbytes for array in arrays.values()) * 4 // 3
+    return _MAX_BYTES - _TEXT_BYTES - sum(array.nbytes for array in arrays.values()) * 4 // 3

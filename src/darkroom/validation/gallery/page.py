@@ -16,10 +16,10 @@ from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.page import make_frame
 from darkroom.runtime.style import COLORS, THEMES
 from darkroom.targets.kind import find_kind
-from darkroom.validation.gallery.rows import Numbers, Rows
+from darkroom.validation.gallery.rows import GalleryRows, Numbers
 from darkroom.validation.gallery.tiles import Tile
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope, format_verdict
-from darkroom.validation.report.findings import Finding, format_row, list_facts
+from darkroom.validation.report.findings import Finding, format_finding_row, list_record_facts
 
 SCRIPT_FOLDER = Path(__file__).parent / "script"
 # Each file uses only those above it.
@@ -45,7 +45,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 def encode_page(
     report: DatasetReport,
     dataset: Dataset,
-    rows: Rows,
+    rows: GalleryRows,
     arrays: Mapping[str, Numbers],
     findings: Sequence[Mapping[str, Any]],
     tiles: Sequence[Tile],
@@ -126,7 +126,7 @@ def _encode_array(values: Numbers) -> dict[str, str]:
     return {"type": values.dtype.name, "data": base64.b64encode(little.tobytes()).decode()}
 
 
-def encode_findings(findings: Sequence[Finding], rows: Rows) -> list[dict[str, Any]]:
+def encode_findings(findings: Sequence[Finding], rows: GalleryRows) -> list[dict[str, Any]]:
     """Returns the findings as values of JSON.
 
     `items` has those of their rows that are records: the places of one or two records, and what
@@ -146,7 +146,7 @@ def encode_findings(findings: Sequence[Finding], rows: Rows) -> list[dict[str, A
     ]
 
 
-def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
+def _encode_rows(finding: Finding, rows: GalleryRows) -> dict[str, Any]:
     """Returns `items` and `lines` of a finding.
 
     A row of a finding names its record by `row`, and that of a pair the second one by `other_row`.
@@ -160,10 +160,10 @@ def _encode_rows(finding: Finding, rows: Rows) -> dict[str, Any]:
     for row, pair in zip(finding.rows, found.tolist(), strict=True):
         # Rejected and lost rows are not records, whatever their number.
         if pair[0] < 0 or "reason" in row or finding.check == "accounting":
-            lines.append(format_row(row))
+            lines.append(format_finding_row(row))
             continue
         places = [place for place in pair if place >= 0]
         if "move_to" not in row:
             places.sort(key=lambda place: (-int(split_of[place]), -int(rows.side[place])))
-        items.append({"places": places, "facts": list_facts(row)})
+        items.append({"places": places, "facts": list_record_facts(row)})
     return {"items": items, "lines": lines}

@@ -22,7 +22,7 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage.uris import has_scheme, resolve_uri
-from darkroom.validation.gallery.rows import Numbers, Rows
+from darkroom.validation.gallery.rows import GalleryRows, Numbers
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
 _COLUMNS = ("image_uri", "label", "score")
@@ -40,7 +40,7 @@ class _Line(NamedTuple):
     score: float
 
 
-class Predictions(NamedTuple):
+class RowPredictions(NamedTuple):
     """What a model says of all rows, in the order of the index.
 
     Attributes:
@@ -60,8 +60,8 @@ class Predictions(NamedTuple):
 
 
 def read_predictions(
-    path: str | os.PathLike[str], index_dir: str, rows: Rows, dataset: Dataset
-) -> Predictions:
+    path: str | os.PathLike[str], index_dir: str, rows: GalleryRows, dataset: Dataset
+) -> RowPredictions:
     """Reads what a model says of the images of a dataset, which are named by their URIs.
 
     Args:
@@ -107,10 +107,12 @@ def read_predictions(
         "The most certain mistakes come first: wrong labels are often among them.",
         tuple({"row": row} for row in worst.tolist()),
     )
-    return Predictions(label.astype(np.min_scalar_type(len(labels))), score, finding)
+    return RowPredictions(label.astype(np.min_scalar_type(len(labels))), score, finding)
 
 
-def _find_mistakes(label: Numbers, score: Numbers, rows: Rows, labels: Sequence[str]) -> Numbers:
+def _find_mistakes(
+    label: Numbers, score: Numbers, rows: GalleryRows, labels: Sequence[str]
+) -> Numbers:
     """Returns the places of rows of which the model says another label, the most certain first."""
     number = {name: place for place, name in enumerate(labels, 1)}
     # Sets have one label at most; 0 is that of an image without one.

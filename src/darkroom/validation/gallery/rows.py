@@ -30,7 +30,7 @@ _MAP_QUANTILES = (0.002, 0.998)
 _FIT_ROWS = 20_000
 
 
-class Rows(NamedTuple):
+class GalleryRows(NamedTuple):
     """All rows, in the order of the index.
 
     Attributes:
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
         return np.where(self.row[found] == wanted, found, -1)
 
 
-def read_rows(index_dir: str) -> Rows:
+def read_rows(index_dir: str) -> GalleryRows:
     """Reads the rows of an index.
 
     Raises:
@@ -77,7 +77,7 @@ def read_rows(index_dir: str) -> Rows:
     luminance = pc.fill_null(table["luminance"].cast(pa.float64()), np.nan).to_numpy()
     known = np.isfinite(luminance)
     brightness = np.where(known, luminance, 0).round().clip(0, UNKNOWN - 1)
-    return Rows(
+    return GalleryRows(
         table["row"].to_numpy(),
         group.astype(np.min_scalar_type(len(sets) * len(SPLITS))),
         side.clip(0, 65_535).astype(np.uint16),

@@ -18,9 +18,9 @@ from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
-from darkroom.validation.gallery.rows import Rows
+from darkroom.validation.gallery.rows import GalleryRows
 from darkroom.validation.gallery.serve import GalleryServer
-from darkroom.validation.report.pictures import Records
+from darkroom.validation.report.pictures import RecordFolders
 
 MAX_TILES = 2_000
 # Of a page whose pictures are served; those are made when they are looked at.
@@ -62,7 +62,9 @@ class Tile(NamedTuple):
     score: float | None = None
 
 
-def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]], most: int = MAX_TILES) -> list[int]:
+def choose_tiles(
+    rows: GalleryRows, findings: Sequence[Sequence[int]], most: int = MAX_TILES
+) -> list[int]:
     """Returns the places of the images to show, each once, the most important first.
 
     Args:
@@ -87,10 +89,10 @@ def choose_tiles(rows: Rows, findings: Sequence[Sequence[int]], most: int = MAX_
     return list(chosen)[:most]
 
 
-def make_tiles(
-    records: Records,
+def make_image_tiles(
+    records: RecordFolders,
     dataset: Dataset,
-    rows: Rows,
+    rows: GalleryRows,
     places: Sequence[int],
     max_bytes: int,
     server: GalleryServer | None = None,

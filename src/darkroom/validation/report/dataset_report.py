@@ -16,7 +16,7 @@ from darkroom.runtime.json_values import build_value
 from darkroom.runtime.result import Row as ResultRow
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.validation.report.findings import Finding, Row, format_more, format_row
+from darkroom.validation.report.findings import Finding, FindingRow, format_finding_row, format_more
 
 REPORT_FORMAT_VERSION = 1
 # Rows that a terminal or a notebook shows.
@@ -69,7 +69,7 @@ class DatasetCounts:
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
     numbers: tuple[str, ...] = field(default=(), kw_only=True)
-    summary: tuple[Row, ...] = field(default=(), kw_only=True)
+    summary: tuple[FindingRow, ...] = field(default=(), kw_only=True)
     unannotated: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     objects: ObjectCounts | None = field(default=None, kw_only=True)
     lost: Mapping[str, int] = field(default_factory=dict, kw_only=True)
@@ -104,11 +104,11 @@ class DatasetReport(DatasetCounts):
 
     policies: Mapping[str, str]
     findings: tuple[Finding, ...] = ()
-    rejects: tuple[Row, ...] = ()
+    rejects: tuple[FindingRow, ...] = ()
     num_header_only: int = 0
     num_unlike: int = 0
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    samples: tuple[Row, ...] = ()
+    samples: tuple[FindingRow, ...] = ()
     excluded: int = 0
     ignored: int = 0
     title: str = "Validation"
@@ -191,7 +191,7 @@ def format_verdict(report: DatasetReport) -> str:
     return f"Passed{also}."
 
 
-def list_objects(objects: ObjectCounts) -> list[tuple[str, int]]:
+def list_object_counts(objects: ObjectCounts) -> list[tuple[str, int]]:
     """Returns what became of objects, with the number of each; what must be 0 is left out."""
     shown = ("written", "rejected", "deduplicated", "merged")
     numbers = [(name, getattr(objects, name)) for name in shown]
@@ -211,7 +211,7 @@ def format_accounting(report: DatasetReport) -> str:
     )
     if report.objects is None:
         return rows
-    numbers = ", ".join(f"{number:,} {name}" for name, number in list_objects(report.objects))
+    numbers = ", ".join(f"{number:,} {name}" for name, number in list_object_counts(report.objects))
     return f"{rows} {format_count(report.objects.read, 'object')}: {numbers}."
 
 
@@ -253,7 +253,7 @@ def format_header_only(report: DatasetReport) -> str:
     return f"{report.num_header_only:,} {verb} checked by header only and may have damaged images."
 
 
-def round_summary(counts: DatasetCounts) -> list[Row]:
+def round_summary(counts: DatasetCounts) -> list[FindingRow]:
     """Returns the rows of the summary with numbers as people read them."""
     return [
         {name: f"{each:.6g}" if isinstance(each, float) else each for name, each in row.items()}
@@ -281,7 +281,7 @@ def format_table(report: DatasetReport) -> str:
     for finding in report.findings:
         head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "
         lines += ["", head + make_visible(finding.message, max_characters=1000)]
-        lines += [f"      {format_row(row)}" for row in finding.first_rows]
+        lines += [f"      {format_finding_row(row)}" for row in finding.first_rows]
         if more := format_more(finding):
             lines.append(f"      and {more}")
         if finding.hint:

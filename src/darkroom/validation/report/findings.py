@@ -52,7 +52,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "renumbered": "Labels with another number",
 }
 
-Row = Mapping[str, Any]
+FindingRow = Mapping[str, Any]
 _RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
 # What splits are compared by.
 MEASURES = ("size", "aspect", "brightness", "features")
@@ -110,8 +110,8 @@ class Finding:
     count: int
     message: str
     hint: str = ""
-    rows: tuple[Row, ...] = ()
-    next_rows: tuple[Row, ...] = ()
+    rows: tuple[FindingRow, ...] = ()
+    next_rows: tuple[FindingRow, ...] = ()
     measured: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -121,7 +121,7 @@ class Finding:
         return CHECK_TITLES.get(self.check, self.check) + (f": {what}" if what else "")
 
     @property
-    def first_rows(self) -> tuple[Row, ...]:
+    def first_rows(self) -> tuple[FindingRow, ...]:
         """The rows that pages and texts show."""
         return self.rows[:MAX_LISTED_ROWS]
 
@@ -145,7 +145,7 @@ def format_more(finding: Finding) -> str:
     return f"{more}: {which} are in report.json and --json"
 
 
-def format_row(row: Row) -> str:
+def format_finding_row(row: FindingRow) -> str:
     """Returns a row of a finding as one line of text, with both records of a pair."""
     if "other_row" in row:
         sign = "~" if {"difference", "group"} & {*row} else "="
@@ -164,12 +164,12 @@ def format_row(row: Row) -> str:
     return ": ".join(make_visible(f"{name}{value}") for name, value in values if value)
 
 
-def list_sides(row: Row) -> tuple[Row, Row]:
+def list_sides(row: FindingRow) -> tuple[FindingRow, FindingRow]:
     """Returns the two records of a pair."""
     return row, {name[6:]: value for name, value in row.items() if name.startswith("other_")}
 
 
-def list_facts(row: Row) -> dict[str, Any]:
+def list_record_facts(row: FindingRow) -> dict[str, Any]:
     """Returns what a finding says of its records besides what they are, by names for people."""
     # That there are two records goes without saying.
     known = {
@@ -180,7 +180,7 @@ def list_facts(row: Row) -> dict[str, Any]:
     return {name_value(name): value for name, value in known.items() if name not in _RECORD}
 
 
-def format_record(record: Row) -> str:
+def format_record(record: FindingRow) -> str:
     """Returns a record as text: its row, its URI, and its split and label."""
     place = ", ".join(
         make_visible(str(record[name])) for name in ("split", "label") if record.get(name)

@@ -29,16 +29,16 @@ from darkroom.validation.report.dataset_report import (
     format_header_only,
     format_scope,
     format_verdict,
-    list_objects,
+    list_object_counts,
     round_summary,
 )
 from darkroom.validation.report.findings import (
     CHECK_TITLES,
     Finding,
-    Row,
+    FindingRow,
     format_more,
     format_record,
-    list_facts,
+    list_record_facts,
     list_sides,
     name_value,
 )
@@ -120,7 +120,9 @@ def _list_tiles(report: DatasetReport) -> list[tuple[str, str]]:
         dropped: report.deduplicated,
     }
     if report.objects is not None:
-        numbers |= {f"objects {name}": number for name, number in list_objects(report.objects)}
+        numbers |= {
+            f"objects {name}": number for name, number in list_object_counts(report.objects)
+        }
     return [(f"{number:,}", name) for name, number in numbers.items()]
 
 
@@ -146,7 +148,7 @@ def _make_finding(finding: Finding, thumbnails: Thumbnails) -> Part:
     )
 
 
-def _list_rows(rows: Sequence[Row], thumbnails: Thumbnails) -> Table:
+def _list_rows(rows: Sequence[FindingRow], thumbnails: Thumbnails) -> Table:
     """Returns rows of a finding: records or pairs of them with their pictures, or other values."""
     if rows and "other_row" in rows[0]:
         header = ["", "one record", "", "other record"]
@@ -161,12 +163,12 @@ def _list_rows(rows: Sequence[Row], thumbnails: Thumbnails) -> Table:
     return Table("", header, body)
 
 
-def _list_pair(row: Row, thumbnails: Thumbnails) -> Iterator[Cell]:
+def _list_pair(row: FindingRow, thumbnails: Thumbnails) -> Iterator[Cell]:
     """Yields four cells: the picture and the facts of each of two records.
 
     What the check says of both of them is with the second one.
     """
-    more = ", ".join(f"{name} {value}" for name, value in list_facts(row).items())
+    more = ", ".join(f"{name} {value}" for name, value in list_record_facts(row).items())
     for side, said in zip(list_sides(row), ("", more), strict=True):
         tags = (side[name] for name in ("split", "label"))
         html = element(
@@ -183,7 +185,7 @@ def _list_pair(row: Row, thumbnails: Thumbnails) -> Iterator[Cell]:
         )
 
 
-def _make_picture(row: Row, thumbnails: Thumbnails) -> Drawn:
+def _make_picture(row: FindingRow, thumbnails: Thumbnails) -> Drawn:
     uri = str(row.get("uri"))
     return Drawn("", thumbnails.get(uri, _NO_PICTURE))
 
@@ -248,7 +250,7 @@ def _make_histograms(histograms: Mapping[str, Histogram]) -> Part | None:
     return make_section("Size and brightness", make_figures(figures) if figures else None)
 
 
-def _make_samples(samples: Sequence[Row], thumbnails: Thumbnails) -> Part | None:
+def _make_samples(samples: Sequence[FindingRow], thumbnails: Thumbnails) -> Part | None:
     figures = [
         element(
             "figure",

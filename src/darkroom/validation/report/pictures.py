@@ -23,7 +23,7 @@ from darkroom.validation.report.dataset_report import DatasetReport
 MAX_THUMBNAILS = 160
 
 
-class Records(NamedTuple):
+class RecordFolders(NamedTuple):
     """Where the records of a report are.
 
     Attributes:
@@ -47,8 +47,8 @@ class Pictures(NamedTuple):
     missing: str = ""
 
 
-def make_pictures(
-    report: DatasetReport, records: Records | None, sources: SourceImages
+def make_report_pictures(
+    report: DatasetReport, records: RecordFolders | None, sources: SourceImages
 ) -> Pictures:
     """Makes thumbnails of the first 160 images that a report names.
 
@@ -62,7 +62,9 @@ def make_pictures(
     thumbnails, drawn = {}, {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
-        thumbnails = make_thumbnails((uris[row], data) for row, data in read_images(records, uris))
+        thumbnails = make_thumbnails(
+            (uris[row], data) for row, data in read_found_images(records, uris)
+        )
         drawn = _read_shapes(records, uris)
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
@@ -77,7 +79,7 @@ def make_pictures(
     return Pictures(pictures, " ".join(missing))
 
 
-def show_pictures(report: DatasetReport, records: Records) -> Html | None:
+def show_pictures(report: DatasetReport, records: RecordFolders) -> Html | None:
     """Returns pictures of the first eight images that a report names, as `show_records` does."""
     rows = [row for _, row in islice(_list_pictured(report), MAX_SHOWN)]
     return show_records(*records, rows)
@@ -99,7 +101,7 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
 
 
 def _read_shapes(
-    records: Records, uris: Mapping[int, str]
+    records: RecordFolders, uris: Mapping[int, str]
 ) -> dict[str, tuple[Sequence[Shape], tuple[int, int]]]:
     """Returns the shapes of records, and their sizes in pixels (width, height), by URI."""
     drawn = {}
@@ -113,7 +115,9 @@ def _read_shapes(
     return drawn
 
 
-def read_images(records: Records, uris: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
+def read_found_images(
+    records: RecordFolders, uris: Mapping[int, str]
+) -> Iterator[tuple[int, bytes]]:
     """Yields the rows and the images of records, file by file, as long as they can be read."""
     # Other commands report the problems of a dataset.
     with suppress(OSError, DarkroomError, LookupError):

@@ -13,7 +13,7 @@ from darkroom.storage import ledger
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.page import make_report_page
-from darkroom.validation.report.pictures import Records, make_pictures
+from darkroom.validation.report.pictures import RecordFolders, make_report_pictures
 
 REPORT_JSON = "report.json"
 REPORT_MARKDOWN = "report.md"
@@ -25,7 +25,7 @@ REPORT_FILES = (REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML)
 def write_report(
     report: DatasetReport,
     folder: str,
-    records: Records | None = None,
+    records: RecordFolders | None = None,
     sources: SourceImages | None = None,
     *,
     gallery: bool = False,
@@ -46,7 +46,7 @@ def write_report(
         OutputError: The folder has files of these names that darkroom did not write.
         OSError: The folder cannot be written.
     """
-    pictures = make_pictures(report, records, sources or SourceImages())
+    pictures = make_report_pictures(report, records, sources or SourceImages())
     if pictures.missing:
         progress.note(pictures.missing)
     link = element("a", "All images and findings: the gallery", href=GALLERY_FILE)
