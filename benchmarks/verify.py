@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from darkroom.dataset import example
 from darkroom.dataset.checksums import sum_bytes
-from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit import Dataset, Shard, SplitShards, write_commit
 from darkroom.dataset.index import index_schema
 from darkroom.dataset.layout import Folders, index_file, shard_file, split_folder
 from darkroom.dataset.splits import TRAIN
@@ -73,7 +73,7 @@ def make_dataset(root: Path, num_bytes: int, record_bytes: int) -> None:
     (root / "labels.txt").write_text("cat\n")
     total = records * _SHARDS
     features = {example.IMAGE_SOURCE_ID: {"type": "bytes"}}
-    splits = {TRAIN: Split(total, shards)}
+    splits = {TRAIN: SplitShards(total, shards)}
     plain = Dataset(2, "", {}, "full", features, ("cat",), total, total, 0, 0, splits)
     paths = (root / "index" / name for name in plain.index_files)
     sums = {path.name: sum_bytes(path.read_bytes()) for path in paths}

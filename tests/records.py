@@ -75,7 +75,7 @@ def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None
             for number, path in enumerate(paths)
         ]
         assert sum(shard.records for shard in shards) == records
-        splits[name] = dataset.Split(records, tuple(shards))
+        splits[name] = dataset.SplitShards(records, tuple(shards))
     total = sum(counts.values())
     features = {"image/class/label": {"type": "int64"}} if labels else {}
     plain = dataset.Dataset(3, "", {}, "full", features, tuple(labels), total, total, 0, 0, splits)

@@ -37,7 +37,7 @@ from darkroom.pipelines.compilation.nodes import (
 )
 from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import ClusterConfig, check_name
-from darkroom.runtime.functions import FUNCTION, describe_failure, load_function
+from darkroom.runtime.functions import FUNCTION, describe_user_failure, load_function
 
 # The parameter of a user's function that gets the root.
 _ROOT = "root"
@@ -96,7 +96,7 @@ def load_pipeline(name: str, root: str) -> Pipeline:
             pipeline = function(**({_ROOT: root} if takes_root else {}))
     except (Exception, SystemExit) as error:
         raise UsageError(
-            f"pipeline is {name!r}, which failed: {describe_failure(error)}.",
+            f"pipeline is {name!r}, which failed: {describe_user_failure(error)}.",
             f"darkroom passes nothing but {_ROOT}, where the function takes it.",
         ) from error
     if not isinstance(pipeline, Pipeline):

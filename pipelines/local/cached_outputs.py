@@ -23,7 +23,7 @@ from darkroom.components.system_artifacts import ClassificationMetrics
 from darkroom.dataset.checksums import find_changed, read_sums, sum_file, write_sums
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.layout import SUMS_FILE, split_folder
-from darkroom.dataset.opening import check_files
+from darkroom.dataset.opening import check_shard_files
 from darkroom.errors import DataError, StorageError
 
 _STANDARD = frozenset(
@@ -61,7 +61,7 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                 elif kind == standard_artifacts.Examples.TYPE_NAME and (
                     dataset := find_dataset(place)
                 ):
-                    check_files(place, dataset)
+                    check_shard_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(error.message) from error
         try:

@@ -11,7 +11,7 @@ from typing import Any
 from darkroom.dataset.index import read_index
 from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
-from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
+from darkroom.options.validation import FAIL, VALIDATION_POLICIES, WARN
 from darkroom.runtime.result import format_rows
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.state.history import Exported, format_exported
@@ -83,7 +83,9 @@ class RunSummary:
     def mild_findings(self) -> list[Finding]:
         """Findings that are set to warn, but stop a run by default."""
         findings = self.report.findings if self.report else ()
-        return [f for f in findings if f.policy == WARN and DEFAULT_POLICIES.get(f.check) == FAIL]
+        return [
+            f for f in findings if f.policy == WARN and VALIDATION_POLICIES.get(f.check) == FAIL
+        ]
 
     @property
     def other_failures(self) -> list[str]:

@@ -11,7 +11,7 @@ _IN_A_FILE = "Give it in the file of --config, or in compile and submit by --set
 # A command; an option, which is also its flag with dashes and its name in TOML; the flag of a
 # command, where the option is still there; a public name of Python with its package, as
 # `darkroom.Engine`.
-COMMANDS: dict[str, str] = {
+WITHDRAWN_COMMANDS: dict[str, str] = {
     "attempts": "Run the same command again: it resumes, and says which attempt may still run.",
 }
 OPTIONS: dict[str, str] = {
@@ -21,7 +21,7 @@ OPTIONS: dict[str, str] = {
     "tune": "Run examples/search_options.py, which asks KerasTuner.",
     "resolve": "Give what the gallery's page saved to darkroom convert --decisions.",
 }
-FLAGS: dict[str, str] = {
+WITHDRAWN_FLAGS: dict[str, str] = {
     **dict.fromkeys(
         (
             "darkroom run --image",
@@ -41,7 +41,7 @@ FLAGS: dict[str, str] = {
         "Leave it out: features are computed in the process of the command.",
     ),
 }
-NAMES: dict[str, str] = {}
+WITHDRAWN_NAMES: dict[str, str] = {}
 
 
 def explain_option(name: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from darkroom.conversion.convert import convert
 from darkroom.dataset.manifest import Manifest, ManifestRow, read_manifest_rows
-from darkroom.dataset.rejects import HINTS, Reject, read_rejects
+from darkroom.dataset.rejects import REJECT_HINTS, Reject, read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DarkroomError
 from darkroom.manifest.writer import write_manifest
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     @property
     def reasons(self) -> dict[int, str]:
         """The reason of each rejected row; every reason has a hint."""
-        assert {reject.reason for reject in self.rejects.values()} <= HINTS.keys()
+        assert {reject.reason for reject in self.rejects.values()} <= REJECT_HINTS.keys()
         return {row: reject.reason for row, reject in self.rejects.items()}
 
     @property

@@ -13,7 +13,7 @@ from PIL import Image, ImageCms, features
 
 from darkroom.conversion.convert import convert
 from darkroom.dataset.index import read_index
-from darkroom.dataset.rejects import HINTS
+from darkroom.dataset.rejects import REJECT_HINTS
 from darkroom.errors import RejectError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import prepare_image
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
         """Returns reason and detail; the row and the URI are checked."""
         reject = self.rejected[name]
         assert (reject["row"], Path(reject["image_uri"]).name) == (self.rows[name], name)
-        assert reject["reason"] in HINTS
+        assert reject["reason"] in REJECT_HINTS
         return reject["reason"], reject["detail"]
 
     def changes(self, name: str) -> list[str]:
@@ -438,4 +438,4 @@ def test_a_crash_a_hang_and_too_much_memory_reject_one_row_each(monkeypatch):
     found = [prepare(good + end) for end in (b"", b"CRASH", b"HANGS", b"EATER", b"")]
     preparer.close()
     assert found == ["png", "decoder_crash", "decoder_timeout", "decoder_memory", "png"]
-    assert HINTS.keys() >= {"decoder_crash", "decoder_timeout", "decoder_memory"}
+    assert REJECT_HINTS.keys() >= {"decoder_crash", "decoder_timeout", "decoder_memory"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.dataset.rejects import HINTS
+from darkroom.dataset.rejects import REJECT_HINTS
 from darkroom.options.source import DOUBTS
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def test_every_reason_code_has_a_hint() -> None:
     sources = (path.read_text() for path in _SOURCES.rglob("*.py"))
     found = {code for text in sources for code in _REASON.findall(text)}
     assert len(found) > 15
-    assert found - HINTS.keys() == set()
+    assert found - REJECT_HINTS.keys() == set()
 
 
 def test_every_reason_code_of_the_page_has_a_hint() -> None:
@@ -41,4 +41,4 @@ def test_every_reason_code_of_the_page_has_a_hint() -> None:
         for code in re.findall(r"`(\w+)`", line.replace("\\|", "").split(" | ")[3])
     }
     assert codes
-    assert codes - HINTS.keys() - {*DOUBTS} == set()
+    assert codes - REJECT_HINTS.keys() - {*DOUBTS} == set()

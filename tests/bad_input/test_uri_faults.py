@@ -16,7 +16,7 @@ from darkroom.conversion.convert import convert
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
-from darkroom.dataset.rejects import HINTS, read_rejects
+from darkroom.dataset.rejects import REJECT_HINTS, read_rejects
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.manifest.sources.roots import check_inside
@@ -30,7 +30,7 @@ def _convert(source, output_dir, **options):
     """Converts whatever is rejected; returns the rejects by row, and the records by their id."""
     result = convert(source, output_dir, max_rejects=1, **options)
     rejects = {each.row: each for each in read_rejects(f"{output_dir}/rejects.parquet")}
-    assert {each.reason for each in rejects.values()} <= HINTS.keys()
+    assert {each.reason for each in rejects.values()} <= REJECT_HINTS.keys()
     records = [
         decode_example(record)
         for split in read_dataset(str(output_dir)).splits.values()
@@ -56,7 +56,7 @@ def test_missing_files_are_rejected(jpeg_set, tmp_path):
         convert(source, tmp_path / "out")
     assert caught.value.message.count(": missing (there is no such file)") == 10
     assert f"row 1: missing (there is no such file) {jpeg_set.folder}/00.jpg" in str(caught.value)
-    assert HINTS["missing"] in caught.value.hint
+    assert REJECT_HINTS["missing"] in caught.value.hint
     rejects, records = _convert(source, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == dict.fromkeys(
         range(1, 13), "missing"

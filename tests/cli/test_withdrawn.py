@@ -22,10 +22,10 @@ INSTEAD = "The servers of pipelines have schedules."
 
 @pytest.fixture
 def _withdrawn(monkeypatch):
-    monkeypatch.setitem(withdrawn.COMMANDS, "wait", INSTEAD)
+    monkeypatch.setitem(withdrawn.WITHDRAWN_COMMANDS, "wait", INSTEAD)
     monkeypatch.setitem(withdrawn.OPTIONS, "every_night", INSTEAD)
-    monkeypatch.setitem(withdrawn.FLAGS, "darkroom verify --at", INSTEAD)
-    monkeypatch.setitem(withdrawn.NAMES, "darkroom.Night", INSTEAD)
+    monkeypatch.setitem(withdrawn.WITHDRAWN_FLAGS, "darkroom verify --at", INSTEAD)
+    monkeypatch.setitem(withdrawn.WITHDRAWN_NAMES, "darkroom.Night", INSTEAD)
 
 
 @pytest.mark.usefixtures("_withdrawn")
@@ -59,17 +59,17 @@ def test_what_is_withdrawn_is_gone_and_listed_for_readers(pytestconfig):
     page = (pytestconfig.rootpath / "docs/guides/from-0.2.md").read_text("utf-8")
     options = {each.name for each in list_options(*PIPELINE_CLASSES)}
     assert not options & set(withdrawn.OPTIONS)
-    assert not set(COMMANDS) & set(withdrawn.COMMANDS)
-    for name in withdrawn.NAMES:
+    assert not set(COMMANDS) & set(withdrawn.WITHDRAWN_COMMANDS)
+    for name in withdrawn.WITHDRAWN_NAMES:
         package, _, attribute = name.rpartition(".")
         with pytest.raises(AttributeError):
             lazy_names.load_name(package, attribute, {})
     for name in withdrawn.OPTIONS:
         # A key of a table of the file has no flag.
         assert f"--{name.replace('_', '-')}" in page or f"`{name}`" in page
-    for name in (*withdrawn.COMMANDS, *withdrawn.NAMES):
+    for name in (*withdrawn.WITHDRAWN_COMMANDS, *withdrawn.WITHDRAWN_NAMES):
         assert name in page
-    for name in withdrawn.FLAGS:
+    for name in withdrawn.WITHDRAWN_FLAGS:
         _, command, flag = name.split()
         assert re.search(rf"darkroom {command} .*`?{flag}`", page)
         assert main([command, f"{flag}=x"]) == 2

@@ -28,7 +28,7 @@ from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.opening import check_files
+from darkroom.dataset.opening import check_shard_files
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("decoder_process")]
 def _read(result: ConversionResult) -> dict[str, list[dict]]:
     """Reads the records of every split back from the files that the commit names."""
     dataset = datasets.read_dataset(result.output_dir)
-    check_files(result.output_dir, dataset)
+    check_shard_files(result.output_dir, dataset)
     return {
         name: [
             decode_example(record)

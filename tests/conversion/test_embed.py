@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import darkroom
-from darkroom.dataset.checksums import list_sidecars
+from darkroom.dataset.checksums import list_summed_sidecars
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.errors import DataError, OutputError, StorageError, UsageError
@@ -129,7 +129,7 @@ def test_only_new_images_of_an_update_are_computed(records, asked, monkeypatch):
     darkroom.embed(records)
     changed = [(1, 2, 3), *COLORS[1:], (4, 5, 6)]
     convert(records.parent, changed, update=True)
-    assert FEATURES_FILE not in list_sidecars(str(records))
+    assert FEATURES_FILE not in list_summed_sidecars(str(records))
     assert "The features of the earlier dataset are gone: use embed (--embed)." in notes
     convert(records.parent, changed, update=True, embed=True)
     assert asked == [2]
@@ -185,7 +185,7 @@ def test_whoever_changes_the_dataset_meanwhile_is_noticed(records, asked, monkey
         patch.setattr(Network, "model", property(replace))
         with pytest.raises(DataError, match="was replaced while it was read"):
             darkroom.embed(records)
-    assert FEATURES_FILE not in list_sidecars(str(records))
+    assert FEATURES_FILE not in list_summed_sidecars(str(records))
 
 
 def test_a_dataset_that_cannot_get_a_file_is_left_as_it_is(records, asked, monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import find_same_shard, plan_tasks
-from darkroom.dataset.commit import Shard, Split
+from darkroom.dataset.commit import Shard, SplitShards
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
 from darkroom.manifest.writer import write_manifest
@@ -75,5 +75,5 @@ def test_only_a_whole_old_shard_is_linked(changes, is_same):
     types = [pa.string(), pa.int64(), pa.int64(), pa.bool_()]
     rows = pa.table({**places, **changes}, pa.schema(zip(places, types, strict=True)))
     shards = tuple(Shard(f"{number}", count, 1, "0") for number, count in enumerate((4, 3)))
-    found = find_same_shard(rows, dict.fromkeys(("train", "eval"), Split(7, shards)))
+    found = find_same_shard(rows, dict.fromkeys(("train", "eval"), SplitShards(7, shards)))
     assert found == (shards[1] if is_same else None)

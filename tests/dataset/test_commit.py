@@ -11,18 +11,18 @@ import pytest
 from darkroom.dataset.commit import (
     Dataset,
     Shard,
-    Split,
+    SplitShards,
     find_dataset,
     read_dataset,
     write_dataset,
 )
-from darkroom.dataset.opening import check_files, open_dataset
+from darkroom.dataset.opening import check_shard_files, open_dataset
 from darkroom.errors import DataError
 
 
 def _make(*files: str, name: str = "train") -> Dataset:
     shards = tuple(Shard(file, 1, 3, "0" * 64) for file in files)
-    splits = {name: Split(len(files), shards)}
+    splits = {name: SplitShards(len(files), shards)}
     rows = len(files)
     return Dataset(3, "", {}, "full", {}, ("ä", "b"), rows, rows, 0, 0, splits).with_files()
 
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
 def test_a_commit_is_read_as_written(root):
     dataset = read_dataset(str(root))
     assert dataset == _make("Split-train/a", "Split-train/b")
-    check_files(str(root), dataset)
+    check_shard_files(str(root), dataset)
     assert find_dataset(str(root)) == dataset
 
 
@@ -105,18 +105,18 @@ def test_files_match_the_commit_by_name_and_size(root):
     for data in (b"ab", b"abcd"):
         shard.write_bytes(data)
         with pytest.raises(DataError, match=rf"{shard} is damaged: {len(data)} bytes, expected 3"):
-            check_files(str(root), dataset)
+            check_shard_files(str(root), dataset)
     shard.unlink()
     with pytest.raises(DataError, match=r"shards are missing: \['a'\]"):
-        check_files(str(root), dataset)
+        check_shard_files(str(root), dataset)
     shard.write_bytes(b"abc")
     (root / "Split-train" / "c").touch()
     with pytest.raises(DataError, match=r"does not name: \['c'\]"):
-        check_files(str(root), dataset)
+        check_shard_files(str(root), dataset)
     (root / "Split-train" / "c").unlink()
     (root / "Split-new").mkdir()
     with pytest.raises(DataError, match=r"does not name: \['Split-new'\]"):
-        check_files(str(root), dataset)
+        check_shard_files(str(root), dataset)
 
 
 @pytest.mark.parametrize("mark", ["labels.txt", ".attempt", "index", "rejects.parquet"])

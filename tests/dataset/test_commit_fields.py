@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.dataset.commit import Dataset, Shard, Split, format_dataset, read_dataset
+from darkroom.dataset.commit import Dataset, Shard, SplitShards, format_dataset, read_dataset
 from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError
 from darkroom.proof.verify import verify
@@ -28,7 +28,7 @@ _WHOLE = Dataset(
     written=2,
     rejected=1,
     deduplicated=1,
-    splits={"train": Split(2, (_SHARD,))},
+    splits={"train": SplitShards(2, (_SHARD,))},
 ).with_files()
 FIELDS = json.loads(format_dataset(_WHOLE))
 

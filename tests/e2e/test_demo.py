@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.opening import check_files
+from darkroom.dataset.opening import check_shard_files
 
 from ..warm_python import WarmPython
 
@@ -62,7 +62,7 @@ def test_a_model_is_trained_and_pushed(demo):
 def test_every_row_and_the_planted_faults_are_accounted_for(demo):
     _, summary = demo
     examples = summary["examples"]
-    check_files(examples, read_dataset(examples))
+    check_shard_files(examples, read_dataset(examples))
     assert summary["rejected"] == {"empty": 1, "missing": 1, "not_an_image": 1, "truncated": 1}
     assert (summary["rows"], summary["written"], summary["deduplicated"]) == (117, 113, 0)
     found = {finding["check"]: finding["rows"] for finding in summary["findings"]}

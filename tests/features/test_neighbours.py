@@ -7,7 +7,12 @@ import pyarrow as pa
 import pytest
 
 from darkroom.features import neighbours
-from darkroom.features.neighbours import NUM_NEIGHBOURS, find_nearest, find_neighbours, scale
+from darkroom.features.neighbours import (
+    NUM_NEIGHBOURS,
+    find_nearest,
+    find_neighbours,
+    scale_to_length_one,
+)
 from darkroom.features.table import Features
 
 
@@ -62,7 +67,7 @@ def test_a_pair_has_to_be_more_alike_where_many_are_alike():
 def test_the_nearest_of_a_pool_are_those_of_all_its_cosines(monkeypatch):
     monkeypatch.setattr(neighbours, "_PART", 4)
     monkeypatch.setattr(neighbours, "_BLOCK", 64)
-    points = scale(np.random.default_rng(2).normal(size=(401, 8)).astype(np.float32))
+    points = scale_to_length_one(np.random.default_rng(2).normal(size=(401, 8)).astype(np.float32))
     wanted, pool = np.arange(100), np.arange(1, 401, 3)
     numbers, cosines = find_nearest(points, wanted, pool, 7)
     expected = points[wanted] @ points[pool].T

@@ -14,7 +14,7 @@ import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.dataset import commit as datasets
-    from darkroom.dataset.opening import check_files
+    from darkroom.dataset.opening import check_shard_files
     from darkroom.errors import DataError
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
@@ -32,7 +32,7 @@ def read(data: bytes) -> None:
     _PATH.write_bytes(data)
     try:
         dataset = datasets.read_dataset(_FOLDER.name)
-        check_files(_FOLDER.name, dataset)
+        check_shard_files(_FOLDER.name, dataset)
     except DataError:
         return
     assert dataset.with_fingerprint() == dataset
@@ -53,7 +53,7 @@ def sign(data: bytes) -> bytes | None:
 
 def make_seeds() -> Iterator[bytes]:
     shards = (datasets.Shard("Split-train/data_tfrecord-00000-of-00001", 2, 9, "0" * 64),)
-    splits = {"train": datasets.Split(2, shards)}
+    splits = {"train": datasets.SplitShards(2, shards)}
     features = {"image/encoded": {"type": "bytes"}}
     whole = datasets.Dataset(
         3, "", {"checks": "full", "seed": 0}, "full", features, ("a", "b"), 3, 2, 1, 0, splits

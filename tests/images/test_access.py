@@ -3,7 +3,7 @@ import errno
 import pytest
 
 from darkroom import storage
-from darkroom.dataset.rejects import HINTS
+from darkroom.dataset.rejects import REJECT_HINTS
 from darkroom.errors import AccessError, CredentialsError, StorageError, TransientStorageError
 from darkroom.images.access import check_access, check_not_all_denied, describe_failure
 
@@ -29,7 +29,7 @@ def test_a_failure_to_read_has_a_reason_and_a_hint(error, reason):
     found = describe_failure(error)
     assert found.reason == reason
     assert 0 < len(found.detail) < 100
-    assert reason in HINTS
+    assert reason in REJECT_HINTS
 
 
 def test_files_that_cannot_be_read_for_other_reasons_do_not_stop_the_run(tmp_path):

@@ -9,12 +9,12 @@ import pytest
 
 from darkroom.images import near_pairs
 from darkroom.images.near_pairs import MAX_DIFFERENCE, find_near_pairs, list_groups
-from darkroom.images.perceptual_hash import ORDER
+from darkroom.images.perceptual_hash import BIT_ORDER
 
 
 def pack(signs: np.ndarray) -> np.ndarray:
     """Returns the hashes of the signs of waves, bool [hashes, 16, 16]."""
-    return np.packbits(signs.reshape(-1, 256)[:, ORDER], axis=1)
+    return np.packbits(signs.reshape(-1, 256)[:, BIT_ORDER], axis=1)
 
 
 def turn(signs: np.ndarray, mirror: bool, flip: bool, transpose: bool) -> np.ndarray:

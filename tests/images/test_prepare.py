@@ -16,7 +16,7 @@ from darkroom.images import pixels
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.images.pixels import hash_pixels, measure_luminance
 from darkroom.images.prepare import prepare_image, prepare_plain
-from darkroom.images.views import JPEG, choose_part, decode_view
+from darkroom.images.views import JPEG_FORM, choose_part, decode_view
 from darkroom.options.image import ImageOptions
 
 from ..image_forms import chunk, insert
@@ -71,7 +71,7 @@ def test_a_jpeg_whose_colors_are_reduced_in_a_rare_way_keeps_its_bytes(photo, op
     assert (image.encoded, image.changes, image.height, image.channels) == (data, (), 32, 3)
     view = np.empty((32, 32, 3), np.uint8)
     shape = 32, 32, 3
-    decode_view(data, JPEG, shape, choose_part(JPEG, shape, None, view.shape), view)
+    decode_view(data, JPEG_FORM, shape, choose_part(JPEG_FORM, shape, None, view.shape), view)
     assert np.abs(view.astype(int) - _decode(data)).max() < 6
 
 

@@ -16,7 +16,7 @@ from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.decisions.saved import FORM
 from darkroom.kfp import data_tasks
 from darkroom.kfp.interfaces import INTERFACES
-from darkroom.options.validation import CHECKS, OFF
+from darkroom.options.validation import CHECK_NAMES, OFF
 from darkroom.training import train
 from darkroom.validation import statistics
 
@@ -337,7 +337,7 @@ def test_statistics_are_those_of_the_report(cluster, dataset, monkeypatch):
     for split in ("train", "eval"):
         assert (folder / f"Split-{split}/FeatureStats.pb").read_text() == split
     counts = json.loads((folder / "statistics.json").read_text())
-    policies = dict.fromkeys(CHECKS, OFF)
+    policies = dict.fromkeys(CHECK_NAMES, OFF)
     report = darkroom.validate(cluster.find(dataset), policies=policies).report
     assert counts["splits"] == report.splits == {"train": 32, "eval": 8}
     assert counts["classes"] == report.classes

@@ -321,7 +321,7 @@ def test_what_is_found_by_name_is_there():
         module, _, name = place.partition(":")
         assert name in find_defined_names(module)
         with suppress(ModuleNotFoundError):  # of an extra that is not installed
-            assert callable(by_name.load(place)), place
+            assert callable(by_name.load_place(place)), place
 
 
 def test_no_files_import_each_other_in_a_circle():

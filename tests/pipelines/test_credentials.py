@@ -14,7 +14,7 @@ import pytest
 from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import (
-    KINDS,
+    CREDENTIAL_PATTERNS,
     check_credentials,
     check_environment,
     find_credential,
@@ -114,7 +114,7 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CREDENTIAL_PATTERNS)
 def test_every_kind_is_found_alone_and_in_other_text(kind: str):
     sample = SAMPLES[kind]
     assert find_credential(sample) == kind
@@ -232,4 +232,4 @@ def test_other_environment_variables_are_accepted():
 def test_the_page_lists_every_kind():
     page = (Path(__file__).parents[2] / "docs" / "reference" / "credentials.md").read_text()
     _, _, listed = page.partition("These are found:")
-    assert " ".join(listed.split()).rstrip(".").split(", ") == [*KINDS]
+    assert " ".join(listed.split()).rstrip(".").split(", ") == [*CREDENTIAL_PATTERNS]

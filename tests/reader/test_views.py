@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from darkroom.conversion.convert import convert
 from darkroom.data.open import open_data
-from darkroom.images.views import PNG
+from darkroom.images.views import PNG_FORM
 from darkroom.input.graph.augment import augment_batch, flip_image
 from darkroom.input.graph.decode import view_image
 from darkroom.options import ConversionOptions
@@ -51,7 +51,7 @@ def read_by_graph(
     @tf.function(reduce_retracing=True)
     def view(encoded: tf.Tensor, shape: tf.Tensor, channels: tf.Tensor, seed: tf.Tensor):
         crops = (seed, steps) if steps.crop else ()
-        is_raw = stored.facts["format"][0] > PNG
+        is_raw = stored.facts["format"][0] > PNG_FORM
         image, _ = view_image(
             encoded,
             options.image_size,

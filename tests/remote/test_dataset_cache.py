@@ -13,7 +13,7 @@ import darkroom
 from darkroom import storage
 from darkroom.data import cache
 from darkroom.data.cache import stage_dataset
-from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_commit
+from darkroom.dataset.commit import Dataset, Shard, SplitShards, read_dataset, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.proof.verify import verify
@@ -38,7 +38,7 @@ def write_remote(root: str) -> Dataset:
             for file, data in CONTENTS.items()
             if f"-{name}/" in file
         )
-        splits[name] = Split(len(shards), shards)
+        splits[name] = SplitShards(len(shards), shards)
     dataset = Dataset(
         format_version=3,
         fingerprint="",

@@ -340,7 +340,7 @@ def test_public_functions_show_progress_in_a_notebook_or_if_asked(argument, vari
         [sys.executable, "-c", SCRIPT, argument],
         capture_output=True,
         text=True,
-        env={**os.environ, progress.VARIABLE: variable},
+        env={**os.environ, progress.PROGRESS_VARIABLE: variable},
     )
     assert (done.stdout, done.stderr, done.returncode) == (out, err, 0)
 
@@ -409,7 +409,7 @@ def test_redirect_output_follows_no_link_and_names_an_unusable_file(tmp_path):
 
 
 def test_nothing_is_shown_where_nobody_wants_it(monkeypatch):
-    monkeypatch.setenv(progress.VARIABLE, "0")
+    monkeypatch.setenv(progress.PROGRESS_VARIABLE, "0")
     stream = io.StringIO()
     with progress.use(PlainProgress(stream)), progress.step("Read"):
         progress.advance(1, 2, "images")

@@ -54,7 +54,7 @@ def convert(records: Path, **options):
 def list_sidecars(records: Path) -> set[str]:
     """Returns the sidecars for others that are listed, after all listed files were checked."""
     assert darkroom.verify(records).findings == ()
-    return checksums.list_sidecars(str(records)) - {READ_AS_FILE}
+    return checksums.list_summed_sidecars(str(records)) - {READ_AS_FILE}
 
 
 def test_the_commit_is_the_same_with_and_without(records, tmp_path):

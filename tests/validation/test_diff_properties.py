@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import darkroom
 from darkroom.conversion.shards.encode import encode_rows
 from darkroom.dataset.commit import Dataset, Target
-from darkroom.dataset.index import COLUMNS, IndexWriter, read_index
+from darkroom.dataset.index import INDEX_COLUMNS, IndexWriter, read_index
 from darkroom.dataset.manifest import ManifestRow
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.images.prepare import PreparedImage
@@ -173,7 +173,7 @@ def test_labels_with_other_numbers_are_told(kind, tmp_path):
 
 
 def test_what_is_left_out_is_named():
-    assert {name for name, _ in COLUMNS} >= LEFT_OUT
+    assert {name for name, _ in INDEX_COLUMNS} >= LEFT_OUT
     guide = Path(__file__).parents[2] / "docs/guides/update.md"
     for text in (darkroom.diff.__doc__, guide.read_text("utf-8")):
         assert [name for name in LEFT_OUT if f"`{name}`" not in text] == []

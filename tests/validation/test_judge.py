@@ -10,7 +10,7 @@ import pytest
 from darkroom.dataset.manifest import Manifest, read_manifest, write_manifest_info
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, UsageError
-from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
+from darkroom.options.validation import VALIDATION_POLICIES, ValidationOptions
 from darkroom.targets.checks import list_all_checks
 from darkroom.validation.checks import COMMON_CHECKS, DatasetCheck
 from darkroom.validation.judge import JudgedFiles, judge_dataset
@@ -210,7 +210,7 @@ def test_clean_dataset_passes(judge):
     assert report.histograms["width"].counts == (4,)
     assert {sample["label"] for sample in report.samples} == {"cat", "dog"}
     others = {check.name for check in list_all_checks()}
-    assert set(report.policies) == set(DEFAULT_POLICIES) - others
+    assert set(report.policies) == set(VALIDATION_POLICIES) - others
 
 
 def test_leakage_names_both_records(judge):

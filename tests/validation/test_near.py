@@ -19,7 +19,7 @@ from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import list_index_files, read_index
 from darkroom.features.cache import FeatureCache
-from darkroom.features.opening import IDENTITY
+from darkroom.features.opening import NETWORK_IDENTITY
 from darkroom.features.table import read_features, write_features
 from darkroom.images import near_pairs
 from darkroom.images.alignment import can_align
@@ -242,9 +242,9 @@ def test_features_that_the_cache_has_are_used_where_the_dataset_has_none(
     index = str(records / "index")
     values = read_features(str(records / "features.parquet"), index).values
     (records / "features.parquet").unlink()
-    monkeypatch.setattr("darkroom.features.opening.WIDTH", 64)
+    monkeypatch.setattr("darkroom.features.opening.NETWORK_WIDTH", 64)
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
-    cache = FeatureCache(f"{tmp_path}/cache/features/{IDENTITY}-stretch")
+    cache = FeatureCache(f"{tmp_path}/cache/features/{NETWORK_IDENTITY}-stretch")
     cache.add([bytes.fromhex(each) for each in read_index(index)["sha256"].to_pylist()], values)
     result = darkroom.validate(records, policies=policies)
     assert result.findings == darkroom.validate(embedded, policies=policies).findings

@@ -87,14 +87,16 @@ def _find_default(value: Any) -> Any:
 
 
 def _document_option(module: griffe.Module, member: griffe.Attribute) -> None:
-    """Gives a field that is an option the words of its `option(...)` or `describe(...)`."""
-    calls = re.findall(r"\b(?:option|describe)\(|metadata=([A-Z_]+)", text := str(member.value))
+    """Gives a field that is an option the words of its `option(...)` or `describe_option(...)`."""
+    calls = re.findall(
+        r"\b(?:option|describe_option)\(|metadata=([A-Z_]+)", text := str(member.value)
+    )
     for name in filter(None, calls):
         text = str(_resolve(module[name]).value) if name in module.members else ""
     if not calls or not text:
         return
     for call in ast.walk(ast.parse(text, mode="eval")):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("option", "describe"):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("option", "describe_option"):
             words = [*call.args, *(each.value for each in call.keywords if each.arg == "more")]
             said = [each.value for each in words if isinstance(each, ast.Constant)]
             sentences = [each for each in said if isinstance(each, str) and each.endswith(".")]

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from faults import read_faults
 
-from darkroom.dataset.rejects import HINTS
+from darkroom.dataset.rejects import REJECT_HINTS
 from tables import escape, format_table
 
 _HEAD = """# Reasons for rejects
@@ -36,7 +36,7 @@ def format_page(generated: str) -> str:
             if fault.input not in causes[code]:
                 causes[code].append(fault.input)
     rows = []
-    for code, hint in sorted(HINTS.items()):
+    for code, hint in sorted(REJECT_HINTS.items()):
         more = ["..."] if len(causes[code]) > _SHOWN else []
         rows.append((f"`{code}`", "; ".join(causes[code][:_SHOWN] + more), escape(hint)))
     return _HEAD.format(generated=generated) + format_table(

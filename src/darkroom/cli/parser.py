@@ -11,8 +11,8 @@ from darkroom.cli.commands import COMMANDS
 from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 from darkroom.version import __version__
-from darkroom.withdrawn import COMMANDS as WITHDRAWN
-from darkroom.withdrawn import FLAGS, explain_option
+from darkroom.withdrawn import WITHDRAWN_COMMANDS as WITHDRAWN
+from darkroom.withdrawn import WITHDRAWN_FLAGS, explain_option
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,7 +49,7 @@ class _Parser(argparse.ArgumentParser):
         known = self._option_string_actions
         names = (each.partition("=")[0] for each in given if each.startswith("--"))
         wrong = next((name for name in names if name not in known), "")
-        instead = explain_option(wrong) or FLAGS.get(f"{self.prog} {wrong}")
+        instead = explain_option(wrong) or WITHDRAWN_FLAGS.get(f"{self.prog} {wrong}")
         return instead or self._suggest(wrong, known)
 
     def _suggest(self, name: str, known: Iterable[str]) -> str:

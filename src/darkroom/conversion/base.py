@@ -27,7 +27,7 @@ from darkroom.dataset.index import (
 from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
 from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import check_files, check_index_files
+from darkroom.dataset.opening import check_index_files, check_shard_files
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
@@ -143,7 +143,7 @@ def open_old_dataset(
     if folders is None:
         return None
     dataset = read_dataset(folders.examples)
-    check_files(folders.examples, dataset)
+    check_shard_files(folders.examples, dataset)
     image = asdict(options.image)
     image["checks"] = image.pop("image_check")
     image["compression"] = options.compression

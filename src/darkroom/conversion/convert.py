@@ -13,7 +13,7 @@ from darkroom import storage
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.output.additions import keep_accepted
 from darkroom.conversion.result import ConversionResult
-from darkroom.dataset.checksums import list_sidecars
+from darkroom.dataset.checksums import list_summed_sidecars
 from darkroom.dataset.layout import FEATURES_FILE
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.schema import Schema
@@ -116,7 +116,7 @@ def convert(
             describe=made.describe,
         )
         name = _choose_runner(runner, project, region, made)
-        had = FEATURES_FILE in list_sidecars(find_data(folder))
+        had = FEATURES_FILE in list_summed_sidecars(find_data(folder))
         if made.embed:
             # A step of its own: only who asks for features loads what computes them.
             steps.enter_context(by_name.find("follow_with_features")(job))
@@ -128,7 +128,7 @@ def convert(
         # An earlier run may have written the dataset without them.
         if made.describe and result.job_id is None:
             by_name.find("add_missing")(folder, made.describe)
-        if had and not made.embed and FEATURES_FILE not in list_sidecars(find_data(folder)):
+        if had and not made.embed and FEATURES_FILE not in list_summed_sidecars(find_data(folder)):
             progress.note("The features of the earlier dataset are gone: use embed (--embed).")
     return result
 

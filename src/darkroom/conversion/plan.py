@@ -20,7 +20,7 @@ from darkroom.conversion.output.commit import Commit, describe_options
 from darkroom.conversion.shards.old_records import OldDataset
 from darkroom.conversion.shards.shard import ShardRange, ShardTask
 from darkroom.conversion.shards.writing import WriteJob
-from darkroom.dataset.commit import Shard, Split, read_dataset
+from darkroom.dataset.commit import Shard, SplitShards, read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.manifest import (
     MANIFEST_FILE,
@@ -146,7 +146,7 @@ def _find_links(
         yield shard if shard and shard.file not in old.damaged else None
 
 
-def find_same_shard(places: pa.Table, splits: Mapping[str, Split]) -> Shard | None:
+def find_same_shard(places: pa.Table, splits: Mapping[str, SplitShards]) -> Shard | None:
     """Returns the old shard of which rows are all records, unchanged and in their order.
 
     Args:

@@ -28,7 +28,7 @@ from darkroom.runtime.class_table import (
     format_missing_classes,
     has_no_labels,
 )
-from darkroom.runtime.result import Outcome, Result, Row, list_facts
+from darkroom.runtime.result import Outcome, Result, ResultRow, list_facts
 from darkroom.runtime.text import format_count
 from darkroom.targets.kind import find_kind
 
@@ -163,7 +163,7 @@ class ConversionResult(Result):
             "Missing": format_missing_classes(self.classes, self.labels, self.numbers),
             "Unknown": format_unannotated(self.unannotated),
         }
-        rows: list[Row] = [
+        rows: list[ResultRow] = [
             *(["Already complete: nothing was done."] if self.already_complete else []),
             *(list_read_as(self.read_as) if self.read_as else []),
             *list_facts(facts),

@@ -18,7 +18,7 @@ from darkroom.dataset.commit import Dataset, Shard, Target
 from darkroom.dataset.index import check_index_rows
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, split_folder
-from darkroom.dataset.opening import check_files, check_unchanged
+from darkroom.dataset.opening import check_shard_files, check_unchanged
 from darkroom.errors import DataError, UsageError
 from darkroom.options.image import RAW_ENCODING
 from darkroom.proof.verify import check_hashes
@@ -276,7 +276,7 @@ def fetch_datasets(
         copies[root] = copy = stage_dataset(root, dataset, cache_dir) if stage and dataset else root
         if dataset is not None:
             try:
-                check_files(copy, dataset)
+                check_shard_files(copy, dataset)
             except (DataError, OSError):
                 check_unchanged({copy: dataset})
                 raise

@@ -120,7 +120,7 @@ def read_sums(folder: str) -> dict[str, FileSum]:
     return sums
 
 
-def list_sidecars(folder: str) -> set[str]:
+def list_summed_sidecars(folder: str) -> set[str]:
     """Returns the paths of the sidecars that the list in a folder names; none without a list."""
     try:
         return set(filter(is_sidecar, read_sums(folder)))

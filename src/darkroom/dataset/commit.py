@@ -71,7 +71,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitShards:
     """The shards of a split.
 
     Attributes:
@@ -145,7 +145,7 @@ class Dataset:
     written: Count
     rejected: Count
     deduplicated: Count
-    splits: dict[str, Split]
+    splits: dict[str, SplitShards]
     files: dict[str, SideFile] = field(default_factory=dict)
     targets: Annotated[dict[str, Target], check_some] = field(
         default_factory=lambda: {"label": Target()}

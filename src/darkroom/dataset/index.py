@@ -38,7 +38,7 @@ _SOURCE, _CODE = b"darkroom.source", b"darkroom.code"
 
 _LABEL, _LISTED = "label", "listed"
 # The caller says of what type the columns of labels are.
-COLUMNS = (
+INDEX_COLUMNS = (
     ("key", pa.string()),
     ("id", pa.string()),
     ("row", pa.int64()),
@@ -97,7 +97,7 @@ def index_schema(
         listed: Type of the column `listed`; None if it has none.
     """
     left_out = {*OPTIONAL_COLUMNS} - {*optional}
-    types = {**dict(COLUMNS), _LABEL: label, _LISTED: listed}
+    types = {**dict(INDEX_COLUMNS), _LABEL: label, _LISTED: listed}
     fields = [pa.field(name, kind) for name, kind in types.items() if name not in left_out and kind]
     if inputs:
         extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
@@ -304,7 +304,7 @@ def check_index(
     Raises:
         DataError: One is missing, or has another type.
     """
-    types, found = {**dict(COLUMNS), _LABEL: label}, parquet.schema_arrow
+    types, found = {**dict(INDEX_COLUMNS), _LABEL: label}, parquet.schema_arrow
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
         if kind == "missing" or types[name] not in (kind, None):
@@ -388,7 +388,7 @@ def read_index_batches(
                 raise DataError(f"{path} has records without {empty[0]}.", _suggest_verify(path))
             table = pa.Table.from_batches([batch])
             for name in newer:
-                table = table.append_column(name, pa.nulls(len(table), dict(COLUMNS)[name]))
+                table = table.append_column(name, pa.nulls(len(table), dict(INDEX_COLUMNS)[name]))
             count += len(table)
             yield table
         if num_rows not in (None, count):

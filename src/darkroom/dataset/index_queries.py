@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.index import COLUMNS, NEVER_NULL, find_index_files, list_index_files
+from darkroom.dataset.index import INDEX_COLUMNS, NEVER_NULL, find_index_files, list_index_files
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
 _TYPES = {pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
 _COLUMNS = {
-    **{name: _TYPES[kind] for name, kind in COLUMNS if kind},
+    **{name: _TYPES[kind] for name, kind in INDEX_COLUMNS if kind},
     "label": "VARCHAR",
     "extra": "STRUCT",
 }

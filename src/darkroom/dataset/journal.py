@@ -77,7 +77,7 @@ def write_journal(
     storage.sync_folder(folders.examples)
 
 
-def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
+def find_journals(folders: Folders, found: Mapping[str, int]) -> set[str]:
     """Returns the journals of an output, and the files in it that they name.
 
     Args:

@@ -39,7 +39,7 @@ from darkroom.storage.parquet import KeptTables, report_damage
 
 MANIFEST_FILE = "manifest.parquet"
 MANIFEST_INFO_FILE = "manifest.json"
-FORMAT_VERSION = 2
+MANIFEST_VERSION = 2
 MAX_ROW_GROUP_ROWS = 8_192
 _HINT = "Run ManifestGen; if its output comes from a cache, run once with caching off."
 _JPEG_NAME = r"(?i)\.(jpg|jpeg|jpe|jfif)$"
@@ -94,7 +94,7 @@ class Manifest:
     decisions: Decisions | None = None
     read_as: ReadAs | None = None
     objects: ObjectCounts | None = None
-    format_version: int = field(default=FORMAT_VERSION)
+    format_version: int = field(default=MANIFEST_VERSION)
 
     @property
     def num_examples(self) -> int:
@@ -157,9 +157,9 @@ def read_manifest(folder: str) -> Manifest:
             f"There is no manifest in {folder}: {error}.",
             _HINT,
         ) from error
-    if manifest.format_version != FORMAT_VERSION:
+    if manifest.format_version != MANIFEST_VERSION:
         raise DataError(
-            f"{path} has format {manifest.format_version}, expected {FORMAT_VERSION}.",
+            f"{path} has format {manifest.format_version}, expected {MANIFEST_VERSION}.",
             "Create the manifest again.",
         )
     return manifest

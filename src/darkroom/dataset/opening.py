@@ -41,7 +41,7 @@ _Result = TypeVar("_Result")
 
 
 def open_dataset(folder: str) -> Dataset:
-    """Reads the commit of a dataset, and checks its files as `check_files` does.
+    """Reads the commit of a dataset, and checks its files as `check_shard_files` does.
 
     Raises:
         DataError: The folder has no dataset, or a damaged one.
@@ -50,7 +50,7 @@ def open_dataset(folder: str) -> Dataset:
 
     def open_now() -> Dataset:
         dataset = read_dataset(folder)
-        check_files(folder, dataset)
+        check_shard_files(folder, dataset)
         return dataset
 
     return read_unchanged([folder], open_now)
@@ -138,7 +138,7 @@ def identify_commit(folder: str) -> str:
     return f"{found.size_bytes} {found.version}"
 
 
-def check_files(folder: str, dataset: Dataset) -> None:
+def check_shard_files(folder: str, dataset: Dataset) -> None:
     """Checks the shards by name and size, and that the label file is that of the commit.
 
     Whoever does so reads the dataset, and holds it.

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from darkroom import storage
 from darkroom.dataset.layout import READ_AS_FILE
-from darkroom.dataset.schema import TARGETS, Kind
+from darkroom.dataset.schema import COLUMN_TARGETS, Kind
 from darkroom.errors import DataError
 from darkroom.runtime.result import Fact
 from darkroom.runtime.text import format_count, list_first, make_visible
@@ -145,7 +145,7 @@ class ReadAs:
         return f"column {roles[kind.value]}" if kind.value in roles else ""
 
     def _describe_labels(self) -> str:
-        targets = {kind.value for kind in TARGETS}
+        targets = {kind.value for kind in COLUMN_TARGETS}
         names = [name for name, kind in self.columns.items() if kind in targets]
         if not names and not self.labels:
             return "none: no column has labels"

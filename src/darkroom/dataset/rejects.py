@@ -23,7 +23,7 @@ from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
-HINTS: Mapping[str, str] = {
+REJECT_HINTS: Mapping[str, str] = {
     "animated": "Save one frame as a separate file.",
     "ambiguous_orientation": "Say where the boxes are: --box-orientation upright, as the image is "
     "shown, or stored, as its file has it (box_orientation= in Python).",
@@ -93,7 +93,7 @@ CONVERT_STAGE = "convert"
 # Of an object that was rejected alone: its image has a record.
 OBJECT_STAGE = "object"
 
-SCHEMA = pa.schema(
+_SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
         ("uri", pa.string()),
@@ -155,7 +155,7 @@ class RejectsWriter:
     def __init__(self, path: str) -> None:
         self._file = storage.open_write(path)
         self._summed = SummedFile(self._file)
-        self._writer = pq.ParquetWriter(self._summed, SCHEMA)
+        self._writer = pq.ParquetWriter(self._summed, _SCHEMA)
         self._rows: list[Reject] = []
         self.count = 0
 
@@ -186,7 +186,7 @@ class RejectsWriter:
     def _flush(self) -> None:
         rows = [_as_record(reject) for reject in self._rows]
         if rows:
-            self._writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+            self._writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
         self._rows = []
 
 
@@ -290,8 +290,8 @@ def format_hint(rejected: Mapping[str, int]) -> str:
     Args:
         rejected: Number of rejected rows by reason code.
     """
-    known = sorted(HINTS.keys() & rejected.keys(), key=lambda name: (-rejected[name], name))
-    lines = [f"{reason}: {HINTS[reason]}" for reason in known]
+    known = sorted(REJECT_HINTS.keys() & rejected.keys(), key=lambda name: (-rejected[name], name))
+    lines = [f"{reason}: {REJECT_HINTS[reason]}" for reason in known]
     if rejected.keys() & _ABOUT_LABELS:
         lines.append(SEE_FORMS)
     return "\n".join(lines)

@@ -48,7 +48,7 @@ _FORM = 'Write it as in {"path": "image", "species": "string_label"}'
 # A column of these says alone what an image is labelled with; there are several of the others.
 SINGLE_TARGETS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL, Kind.LABELS, Kind.OBJECTS)
 # The kind of target that columns hold; see `darkroom.targets`.
-TARGETS = {
+COLUMN_TARGETS = {
     Kind.STRING_LABEL: "label",
     Kind.INTEGER_LABEL: "label",
     Kind.LABELS: "labels",
@@ -170,7 +170,7 @@ class Schema:
                     f"Only one column can be of kind {used}, got {[*found]}.",
                     "Give the others another kind, or 'ignored'.",
                 )
-        targets = {kind for _, kind in self.columns if kind in TARGETS}
+        targets = {kind for _, kind in self.columns if kind in COLUMN_TARGETS}
         if len(targets) > 1:
             raise UsageError(
                 "An image is labelled in one way, but there are columns of the kinds "
@@ -207,12 +207,14 @@ class Schema:
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of the columns that say what an image is labelled with."""
-        return tuple(name for name, kind in self.columns if kind in TARGETS)
+        return tuple(name for name, kind in self.columns if kind in COLUMN_TARGETS)
 
     @property
     def target_kind(self) -> str:
         """The kind of target that they hold; `label` when there are none."""
-        return next((TARGETS[kind] for _, kind in self.columns if kind in TARGETS), "label")
+        return next(
+            (COLUMN_TARGETS[kind] for _, kind in self.columns if kind in COLUMN_TARGETS), "label"
+        )
 
     @property
     def id(self) -> str | None:

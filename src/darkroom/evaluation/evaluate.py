@@ -173,7 +173,7 @@ def _check_target(target: str, datasets: Sequence[str]) -> None:
     for root in (*datasets, target):
         if storage.exists(storage.join(root, DATASET_FILE)):
             check_outside(root, target, "The report")
-    ledger.check_files(target, EVALUATION_FILES)
+    ledger.check_owned_files(target, EVALUATION_FILES)
 
 
 def _evaluate_split(model: ServedModel, named: Split, facts: Facts) -> tuple[Evaluation, Scored]:

@@ -59,7 +59,7 @@ def find_kept(name: str) -> str | None:
     return None
 
 
-def make_key(sha256: bytes, shape: Sequence[int] | None = None) -> bytes:
+def make_cache_key(sha256: bytes, shape: Sequence[int] | None = None) -> bytes:
     """Returns the key of an image, 32 bytes.
 
     Args:

@@ -31,11 +31,11 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.features.cache import Array, FeatureCache, find_kept, make_key
+from darkroom.features.cache import Array, FeatureCache, find_kept, make_cache_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, write_features
 from darkroom.features.values import make_values
-from darkroom.images.views import FORMATS, RAW, choose_part, decode_view, load_opencv
+from darkroom.images.views import RAW_FORM, STORED_FORMATS, choose_part, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
@@ -153,7 +153,9 @@ def number_contents(files: Iterable[str]) -> dict[bytes, list[int]]:
         for sha256, form, *shape in zip(*table.select(names).to_pydict().values(), strict=True):
             place += 1
             if sha256 is not None:
-                key = make_key(bytes.fromhex(sha256), shape if form == FORMATS[RAW] else None)
+                key = make_cache_key(
+                    bytes.fromhex(sha256), shape if form == STORED_FORMATS[RAW_FORM] else None
+                )
                 found.setdefault(key, []).append(place)
     return found
 
@@ -211,7 +213,7 @@ def _decode(image_size: tuple[int, int], record: bytes) -> Array | None:
     found: dict[str, Any] = decode_example(record)
     view = np.empty((*image_size, 3), np.uint8)
     try:
-        form = FORMATS.index(found[IMAGE_FORMAT][0].decode())
+        form = STORED_FORMATS.index(found[IMAGE_FORMAT][0].decode())
         shape = [found[name][0] for name in (IMAGE_HEIGHT, IMAGE_WIDTH, IMAGE_CHANNELS)]
         part = choose_part(form, shape, None, image_size)
         decode_view(found[IMAGE_ENCODED][0], form, shape, part, view)

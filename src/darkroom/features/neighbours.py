@@ -33,7 +33,7 @@ def find_neighbours(features: Features) -> Neighbours:
         nothing = np.ones((len(rows), 1), np.float32)
         return Neighbours(rows[:0], rows[:0], rows, nothing, nothing[:, 0])
     points = find_points(values, min(_NUM_COMPONENTS, max(2, len(values) // _IMAGES_EACH)))[order]
-    points = scale(points / np.maximum(points.std(axis=0), 1e-12))
+    points = scale_to_length_one(points / np.maximum(points.std(axis=0), 1e-12))
     found, reach = [], np.empty(len(rows), np.float32)
     for part in _split(points, np.arange(len(points))):
         nearest, cosines = find_nearest(points, part, part, NUM_NEIGHBOURS)
@@ -52,7 +52,7 @@ def find_points(values: Array, count: int, sample: Array | None = None) -> Array
     return project(values, mean, find_axes(scatter, count))
 
 
-def scale(points: Array) -> Array:
+def scale_to_length_one(points: Array) -> Array:
     """Returns points with the length 1, so that products are cosines."""
     # An image that is like the mean of all is like no other.
     scaled: Array = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)

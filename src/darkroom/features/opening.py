@@ -22,7 +22,7 @@ from darkroom.storage.parquet import BATCH_ROWS
 
 # Of EfficientNet-Lite0 with the weights of ImageNet, as its network has them: TensorFlow, which
 # could tell, takes seconds to load.
-IDENTITY, WIDTH = "a9e7610a51963adbdfb18034c69ff868", 1280
+NETWORK_IDENTITY, NETWORK_WIDTH = "a9e7610a51963adbdfb18034c69ff868", 1280
 # A training with the usual splits keeps nine tenths, because it does not see test.
 _LEAST_SHARE = 0.8
 
@@ -49,12 +49,12 @@ def open_features(index_dir: str, *, uses_cache: bool = True) -> Features | None
 
 def _find_in_cache(index_dir: str) -> Features | None:
     """Returns what the cache has of the images of an index, by their contents."""
-    folders = {resize: find_kept(f"{IDENTITY}-{resize}") for resize in RESIZES}
+    folders = {resize: find_kept(f"{NETWORK_IDENTITY}-{resize}") for resize in RESIZES}
     folders = {resize: each for resize, each in folders.items() if each and storage.is_folder(each)}
     places = number_contents(find_index_files(index_dir)) if folders else {}
     for resize, folder in folders.items() if places else ():
         index = read_index(index_dir, ["row", "sha256"])
-        values = make_values((len(index), WIDTH))
+        values = make_values((len(index), NETWORK_WIDTH))
         known = FeatureCache(folder).load(places, values)
         found = np.sort([place for key in known for place in places[key]])
         if len(found) < _LEAST_SHARE * sum(map(len, places.values())):
@@ -63,7 +63,9 @@ def _find_in_cache(index_dir: str) -> Features | None:
             block = found[start : start + BATCH_ROWS]
             values[start : start + len(block)] = values[block]  # A place is never before its row.
         # Only those of one view are comparable, too; `embed` has that without a name.
-        model = f"{EFFICIENTNET_LITE} {IDENTITY}" + (f"-{resize}" if resize != STRETCH else "")
+        model = f"{EFFICIENTNET_LITE} {NETWORK_IDENTITY}" + (
+            f"-{resize}" if resize != STRETCH else ""
+        )
         rows, values = index.take(pa.array(found)), values[: len(found)]
         return Features(model, rows["row"].to_numpy(), values, rows["sha256"], is_kept=True)
     return None

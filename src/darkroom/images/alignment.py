@@ -16,7 +16,7 @@ import numpy as np
 
 from darkroom.runtime.lazy_names import is_installed
 
-SIDE = 320
+COMPARED_SIDE = 320
 _MAX_POINTS, _FAST_LEVELS = 700, 7
 # Text has so many strong key points that others are found, too, and chosen evenly from 4 x 4 cells.
 _NUM_FOUND, _NUM_CELLS = 1_000, 4
@@ -78,7 +78,7 @@ def make_sketch(gray: Array, *, mirrored: bool = False) -> Sketch:
         mirrored: Mirror the image first.
     """
     cv2 = _load_opencv()
-    factor = SIDE / max(gray.shape)
+    factor = COMPARED_SIDE / max(gray.shape)
     way = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
     sides = [max(2, round(side * factor)) for side in reversed(gray.shape)]
     gray = cv2.resize(gray, sides, interpolation=way)

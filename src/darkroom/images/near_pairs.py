@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from darkroom.images.perceptual_hash import NUM_WAVES, ORDER
+from darkroom.images.perceptual_hash import BIT_ORDER, NUM_WAVES
 
 # Bits of 256 in which copies of an image may differ.
 MAX_DIFFERENCE = 48
@@ -80,7 +80,7 @@ def find_near_pairs(hashes: Array) -> NearPairs:
 
 def _turn(hashes: Array) -> Array:
     """Returns the hashes of the images with rows for columns."""
-    places = np.argsort(ORDER).reshape(NUM_WAVES, NUM_WAVES).T.ravel()[ORDER]
+    places = np.argsort(BIT_ORDER).reshape(NUM_WAVES, NUM_WAVES).T.ravel()[BIT_ORDER]
     turned = np.empty_like(hashes)
     for start in range(0, len(hashes), _BLOCK):
         bits = np.unpackbits(hashes[start : start + _BLOCK], axis=1)

@@ -14,7 +14,7 @@ from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.tfrecord import read_place, read_record_at
 from darkroom.errors import DarkroomError, RejectError
-from darkroom.images.alignment import SIDE, Sketch, compare, make_sketch
+from darkroom.images.alignment import COMPARED_SIDE, Sketch, compare, make_sketch
 from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
 from darkroom.images.records import find_records
@@ -114,7 +114,7 @@ def _draw(places: Mapping[int, _Place], mirrored: set[int], row: int) -> _Looks 
         record = example.decode_example(read_record_at(place.path, data, place.position))
         with open_stored(encode_stored(record)) as image:
             # A large JPEG is decoded at a half, a quarter or an eighth of its size.
-            image.draft("L", (SIDE, SIDE))
+            image.draft("L", (COMPARED_SIDE, COMPARED_SIDE))
             gray = np.asarray(image.convert("L"))
         plain = make_sketch(gray)
         if row not in mirrored:

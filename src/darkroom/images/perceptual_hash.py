@@ -46,13 +46,13 @@ def _find_order() -> npt.NDArray[Any]:
     return order
 
 
-ORDER = _find_order()
+BIT_ORDER = _find_order()
 
 
 def hash_look(pixels: Pixels) -> str | None:
     """Returns the perceptual hash of pixels, in hexadecimal; None if they are plain or tiny.
 
-    Indexes keep its bits, and `images/near_pairs.py` compares them in the same `ORDER`.
+    Indexes keep its bits, and `images/near_pairs.py` compares them in the same `BIT_ORDER`.
 
     Args:
         pixels: uint8 [height, width] or [height, width, channels], upright; green counts.
@@ -74,7 +74,7 @@ def hash_look(pixels: Pixels) -> str | None:
     across, along = (_make_waves(side) for side in inside.shape)
     waves = (across.single @ inside.astype(np.float32)).astype(np.float64) @ along.double.T
     bits = waves > _MIN_LEVEL * _AMPLITUDE**2 * inside.size
-    return np.packbits(bits.take(ORDER)).tobytes().hex()
+    return np.packbits(bits.take(BIT_ORDER)).tobytes().hex()
 
 
 class _Waves(NamedTuple):

@@ -56,7 +56,7 @@ _MISSING = {
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-class Header(NamedTuple):
+class ImageHeader(NamedTuple):
     """The facts in the header of an image file.
 
     Attributes:
@@ -88,7 +88,7 @@ class Decoded(NamedTuple):
     matrix: Matrix = IDENTITY
 
 
-def parse_header(data: bytes, source_format: str) -> Header:
+def parse_header(data: bytes, source_format: str) -> ImageHeader:
     """Returns the facts in the header of an image file, without decoding it.
 
     Raises:
@@ -96,7 +96,7 @@ def parse_header(data: bytes, source_format: str) -> Header:
     """
     with _open(data, source_format) as image:
         channels = len(image.getbands())
-        return Header(image.height, image.width, channels, image.info.get("icc_profile"))
+        return ImageHeader(image.height, image.width, channels, image.info.get("icc_profile"))
 
 
 def find_orientation(data: bytes, source_format: str) -> int:

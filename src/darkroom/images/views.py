@@ -23,8 +23,8 @@ from darkroom.images.memory import READ_BUDGET, Need, check_num_pixels, count_by
 from darkroom.images.pillow import open_stored
 
 # As `image/format` names them.
-FORMATS = ("jpeg", "png", "RAW")
-JPEG, PNG, RAW = range(3)
+STORED_FORMATS = ("jpeg", "png", "RAW")
+JPEG_FORM, PNG_FORM, RAW_FORM = range(3)
 _DIVISORS = (8, 4, 2, 1)
 # Those of more pixels wait for each other, so that all threads together do not take all memory.
 _LARGE_PIXELS = 1 << 23
@@ -34,7 +34,7 @@ _PNG_READERS = ("PNG",)
 Array = np.ndarray[Any, Any]
 # By what the sides of an image are divided when it is decoded, and what of that a view shows: top,
 # left, height and width in pixels.
-Part = tuple[int, tuple[int, int, int, int]]
+ViewPart = tuple[int, tuple[int, int, int, int]]
 
 
 def load_opencv() -> ModuleType:
@@ -56,7 +56,7 @@ def decode_view(
     image: bytes | memoryview,
     form: int,
     shape: Sequence[int],
-    part: Part,
+    part: ViewPart,
     view: Array,
 ) -> None:
     """Decodes a part of an image into a view.
@@ -77,7 +77,7 @@ def decode_view(
         _decode_part(image, form, shape, part, view)
 
 
-def decode(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
+def decode_stored(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
     """Returns the pixels of an image, uint8 [height, width, 3], RGB, maybe read-only.
 
     Args:
@@ -100,7 +100,7 @@ def choose_part(
     sides: Sequence[int],
     *,
     scaled: bool = True,
-) -> Part:
+) -> ViewPart:
     """Returns what a view decodes of an image: its window, at a fraction of its size.
 
     The fraction and the rounding of the window are those of `darkroom.input.graph.decode`, so that
@@ -114,7 +114,7 @@ def choose_part(
         scaled: Whether the sides of a JPEG may be divided at all.
     """
     divisor = 1
-    if scaled and form == JPEG:
+    if scaled and form == JPEG_FORM:
         needed = window[2:] if window else shape
         fits = min(needed[0] // sides[0], needed[1] // sides[1])
         divisor = next((each for each in _DIVISORS if each <= fits), 1)
@@ -145,16 +145,16 @@ def _hold_memory(shape: Sequence[int]) -> AbstractContextManager[None]:
     """Waits until there is memory for a large image, and holds it while the block runs."""
     check_num_pixels(shape[0], shape[1])
     # What the block frees goes back to the system by itself.
-    return READ_BUDGET.reserve(Need(0, count_bytes(shape[0] * shape[1], FORMATS[JPEG])))
+    return READ_BUDGET.reserve(Need(0, count_bytes(shape[0] * shape[1], STORED_FORMATS[JPEG_FORM])))
 
 
 def _decode_part(
-    image: bytes | memoryview, form: int, shape: Sequence[int], part: Part, view: Array
+    image: bytes | memoryview, form: int, shape: Sequence[int], part: ViewPart, view: Array
 ) -> None:
     """Does what `decode_view` does, when there is memory."""
     sides = view.shape[:2]
     divisor, (top, left, height, width) = part
-    if form == JPEG and sides == (height, width) == _reduce(shape, divisor):
+    if form == JPEG_FORM and sides == (height, width) == _reduce(shape, divisor):
         _decode_jpeg(image, divisor, shape, view)
         return
     pixels = _decode(image, form, shape, divisor)[top : top + height, left : left + width]
@@ -170,10 +170,10 @@ def _decode(image: bytes | memoryview, form: int, shape: Sequence[int], divisor:
 
     A JPEG has 1 / `divisor` of its sides, rounded up; other images are decoded in full.
     """
-    if form == JPEG:
+    if form == JPEG_FORM:
         sides = _reduce(shape, divisor)
         return _decode_jpeg(image, divisor, shape, np.empty((*sides, 3), np.uint8))
-    if form == RAW:
+    if form == RAW_FORM:
         pixels = np.frombuffer(image, np.uint8).reshape(tuple(shape))
         return np.repeat(pixels, 3, axis=2) if shape[2] == 1 else pixels
     try:  # not `pillow.open_stored`, which is slower
@@ -216,7 +216,7 @@ def _read_sides(jpeg: bytes | memoryview) -> tuple[int, int]:
     try:
         height, width, *_ = simplejpeg.decode_jpeg_header(jpeg, strict=False)
     except KeyError:  # as in `jpeg.parse_plain_header`
-        with open_stored(jpeg, FORMATS[JPEG]) as opened:
+        with open_stored(jpeg, STORED_FORMATS[JPEG_FORM]) as opened:
             return opened.height, opened.width
     return height, width
 

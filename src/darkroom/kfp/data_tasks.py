@@ -28,8 +28,8 @@ from darkroom.kfp.execution import LOCATION, Execution
 from darkroom.kfp.interfaces import DIRECT
 from darkroom.kfp.places import name_place, name_uris
 from darkroom.options.conversion import ConversionOptions
-from darkroom.options.validation import CHECKS, FAIL, OFF
-from darkroom.proof.findings import HINTS, UNREADABLE, format_findings
+from darkroom.options.validation import CHECK_NAMES, FAIL, OFF
+from darkroom.proof.findings import FILE_HINTS, UNREADABLE, format_findings
 from darkroom.proof.verify import verify
 from darkroom.runtime import progress
 from darkroom.runtime.lazy_names import is_installed
@@ -218,7 +218,7 @@ def _count_rows(report: DatasetReport) -> dict[str, float]:
 def dataset_statistics(execution: Execution) -> None:
     """Counts the content of a dataset; where TFDV is installed, its statistics are beside that."""
     place, outputs = execution.find_dataset(), execution.outputs
-    result = validate(place, policies=dict.fromkeys(CHECKS, OFF))
+    result = validate(place, policies=dict.fromkeys(CHECK_NAMES, OFF))
     report, folder = result.report, outputs["statistics"].path
     counts = {
         **_count_rows(report),
@@ -255,7 +255,7 @@ def verify_dataset(execution: Execution) -> None:
     result = verify(execution.find_dataset())
     if result.findings and not result.is_damaged:
         lines = format_findings(result.findings)
-        raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
+        raise StorageError(f"Not all could be verified:{lines}", FILE_HINTS[UNREADABLE])
     page = pages.encode_card("Verification", result)
     execution.outputs["verification_page"].write(page.encode())
     numbers = {"records": result.records, "shards": result.files, "bytes": result.bytes}

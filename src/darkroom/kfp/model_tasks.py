@@ -25,7 +25,7 @@ from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
-from darkroom.runtime.functions import describe_failure, load_function
+from darkroom.runtime.functions import describe_user_failure, load_function
 from darkroom.storage import copies
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.result import TrainingResult
@@ -128,7 +128,7 @@ def train_with_function(execution: Execution) -> None:
             traceback.print_exc()
             if isinstance(error, OSError):
                 raise
-            raise UsageError(f"{name} failed: {describe_failure(error)}.") from error
+            raise UsageError(f"{name} failed: {describe_user_failure(error)}.") from error
         numbers = {} if found is None else found
         if not (
             isinstance(numbers, Mapping) and all(isinstance(n, Real) for n in numbers.values())

@@ -13,7 +13,7 @@ from darkroom.dataset.rejects import read_first_rejects
 from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
 from darkroom.runtime.markup import Html, element, encode_picture
-from darkroom.runtime.page import Page, Part, make_section, make_table, make_text
+from darkroom.runtime.page import Page, PagePart, make_section, make_table, make_text
 from darkroom.runtime.table import Cell, Table
 from darkroom.runtime.text import format_count
 
@@ -23,7 +23,7 @@ _MAX_REJECTS = 10
 
 def encode_card(title: str, result: Any) -> str:
     """Returns a page with the notebook's view of a result, with artifacts by their URIs."""
-    return Page(title, [Part(Html(name_uris(result._repr_html_())))]).to_html()
+    return Page(title, [PagePart(Html(name_uris(result._repr_html_())))]).to_html()
 
 
 def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
@@ -35,16 +35,16 @@ def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
         table: The features as CSV.
     """
     header, *rows = csv.reader(io.StringIO(table))
-    parts = [Part(element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"))]
+    parts = [PagePart(element("h1", f"A sample of {split}: {format_count(len(rows), 'record')}"))]
     if sheet:
-        parts.append(Part(element("img", src=encode_picture(sheet), alt="contact sheet")))
+        parts.append(PagePart(element("img", src=encode_picture(sheet), alt="contact sheet")))
     return Page(f"Records of {split}", [*parts, make_table(Table("", header, rows))]).to_html()
 
 
 def encode_missing_gallery() -> str:
     """Returns the page of a task that was asked for no gallery: each of its outputs has a file."""
     said = make_text("The option gallery makes one: findings and images, to decide about.")
-    return Page("Gallery", [Part(element("h1", "No gallery was asked for")), said]).to_html()
+    return Page("Gallery", [PagePart(element("h1", "No gallery was asked for")), said]).to_html()
 
 
 def encode_summary(result: ConversionResult) -> str:

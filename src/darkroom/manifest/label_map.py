@@ -60,9 +60,9 @@ def _read_label_map(path: str) -> tuple[str, ...]:
     with suppress(OSError):
         start = read_evidence(path).text
     if start.lstrip().startswith("{"):
-        names = by_name.load(load_format("coco").of_names)(path)
+        names = by_name.load_place(load_format("coco").of_names)(path)
     elif _YAML.search(start):
-        names = by_name.load(load_format("yolo").of_names)(path)
+        names = by_name.load_place(load_format("yolo").of_names)(path)
     elif _ITEM.search(start):
         names = _parse_items("\n".join(read_labels(path)), path)
     else:

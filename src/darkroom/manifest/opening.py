@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.dataset.schema import SINGLE_TARGETS, TARGETS, Kind
+from darkroom.dataset.schema import COLUMN_TARGETS, SINGLE_TARGETS, Kind
 from darkroom.dataset.sources import SPAN_MARK, AnySource, find_sources, is_dataframe
 from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
@@ -24,7 +24,7 @@ from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.lists import LIST_ENDINGS, open_list
 from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import AUTO_FORMAT, FORMATS, TASK_CLASS
+from darkroom.options.source import AUTO_FORMAT, SOURCE_FORMATS, TASK_CLASS
 from darkroom.runtime import by_name
 from darkroom.storage.uris import relative_identity
 
@@ -118,7 +118,9 @@ def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     written = (
         (kind.value if kind in unnamed else name, kind) for name, kind in source.schema.columns
     )
-    return [each for each in written if each[1] in (*unnamed, *TARGETS)] + [*source.schema.inputs]
+    return [each for each in written if each[1] in (*unnamed, *COLUMN_TARGETS)] + [
+        *source.schema.inputs
+    ]
 
 
 def _open(path: str, options: ManifestOptions) -> list[Source]:
@@ -136,7 +138,7 @@ def _open(path: str, options: ManifestOptions) -> list[Source]:
         return _open_folder(Listing(path), options)
     form = _find_form(path, ending, options)
     if form and form.of_file:
-        return [by_name.load(form.of_file)(path, options)]
+        return [by_name.load_place(form.of_file)(path, options)]
     if form and options.format != AUTO_FORMAT:
         raise UsageError(
             f"{path} is a file, and a source of the format {options.format} is a folder.",
@@ -150,7 +152,7 @@ def _open(path: str, options: ManifestOptions) -> list[Source]:
             "Save it with commas, as .csv: "
             f'pandas.read_csv("{path}", sep="\\t").to_csv("list.csv", index=False)',
         )
-    formats = ", ".join(FORMATS[1:])
+    formats = ", ".join(SOURCE_FORMATS[1:])
     raise UsageError(
         f"{path} is {form.title}." if form else f"The kind of the source {path} is unknown.",
         form.format_advice(path)
@@ -192,7 +194,7 @@ def _open_annotations(
 ) -> list[Source]:
     """Opens the annotations of a folder."""
     if form.of_folder:
-        return [by_name.load(form.of_folder)(listing, options)]
+        return [by_name.load_place(form.of_folder)(listing, options)]
     if not files:
         raise DataError(
             f"Nothing below {listing.path} is {form.title}.",
@@ -201,7 +203,7 @@ def _open_annotations(
     listing.taken.update(files)
     roots = list_roots(listing.path, options)
     paths = [check_found(listing.join(file), roots) for file in files]
-    reader = by_name.load(form.of_file)
+    reader = by_name.load_place(form.of_file)
     found: list[Source] = [reader(path, options, listing) for path in paths]
     if len(found) > 1:
         # Two files may have images of one name.

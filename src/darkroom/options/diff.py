@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from darkroom.options.fields import check_fields, document, option
 from darkroom.options.validation import FAIL, check_policies
 
-DEFAULT_POLICIES: Mapping[str, str] = {
+DIFF_POLICIES: Mapping[str, str] = {
     "test_frozen": FAIL,
     "class_loss": FAIL,
     "test_to_train": FAIL,
@@ -25,7 +25,7 @@ class DiffFields:
         "Effect of each finding on the run: fail, warn or off.",
         group="checks",
         metavar="CHECK=POLICY",
-        shown=f"fail for {', '.join(DEFAULT_POLICIES)}",
+        shown=f"fail for {', '.join(DIFF_POLICIES)}",
         flag="--policy",
         runtime=True,
     )
@@ -55,5 +55,5 @@ class DiffOptions(DiffFields):
             UsageError: A value is wrong.
         """
         check_fields(self)
-        check_policies(self.policies, DEFAULT_POLICIES)
-        object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
+        check_policies(self.policies, DIFF_POLICIES)
+        object.__setattr__(self, "policies", {**DIFF_POLICIES, **self.policies})

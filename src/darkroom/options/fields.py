@@ -96,7 +96,7 @@ class OptionField(NamedTuple):
         return f"--{self.name.replace('_', '-')}" if self.option.flag == "" else self.option.flag
 
 
-def describe(help: str, *, group: str, **details: Any) -> dict[str, Option]:
+def describe_option(help: str, *, group: str, **details: Any) -> dict[str, Option]:
     """Returns the metadata of a field that is an option.
 
     Args:
@@ -119,7 +119,7 @@ def option(default: _Default, help: str, *, group: str, **details: Any) -> _Defa
         group: One of `GROUPS`.
         details: More attributes of `Option`.
     """
-    metadata = describe(help, group=group, **details)
+    metadata = describe_option(help, group=group, **details)
     # For type checkers a field is its default.
     if isinstance(default, dict):
         return cast(_Default, dataclasses.field(default_factory=default.copy, metadata=metadata))

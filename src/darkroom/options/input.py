@@ -14,7 +14,7 @@ from darkroom.options.fields import (
     ORDER,
     SEED_HELP,
     check_fields,
-    describe,
+    describe_option,
     document,
     option,
 )
@@ -44,7 +44,7 @@ BOX_FORMATS = (
 _Options = TypeVar("_Options", bound="ReadingFields")
 
 # Without a default where pixels are needed in a size of the caller's choice.
-IMAGE_SIZE = describe(
+IMAGE_SIZE = describe_option(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",

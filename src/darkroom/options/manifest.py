@@ -25,10 +25,10 @@ from darkroom.options.checks import (
 from darkroom.options.fields import spell_out
 from darkroom.options.source import (
     DOUBTS,
-    FORMATS,
     LABEL_KINDS,
     MANY_LABELS,
     MERGES,
+    SOURCE_FORMATS,
     SUBFOLDERS,
     RowFields,
     SourceFields,
@@ -63,7 +63,7 @@ class ManifestOptions(RowFields):
                 beside integer labels.
         """
         check_choice("label_kind", self.label_kind, LABEL_KINDS)
-        check_choice("format", self.format, FORMATS)
+        check_choice("format", self.format, SOURCE_FORMATS)
         check_choice("merge_rows", self.merge_rows, MERGES)
         check_choice("subfolders", self.subfolders, SUBFOLDERS)
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)

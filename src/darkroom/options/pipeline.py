@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.fields import describe, document, option
+from darkroom.options.fields import describe_option, document, option
 from darkroom.options.source import DATA_HELP
 
 # Arguments of Beam for TFX. Without an image named it would build a source package of itself for
@@ -126,7 +126,9 @@ class ClusterFields:
 class PipelineFields(ClusterFields):
     """The options of a pipeline besides those of its stages."""
 
-    data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
+    data: str = field(
+        metadata=describe_option(DATA_HELP, group="data", metavar="PATH", runtime=True)
+    )
     name: str = option(
         "darkroom",
         "Name of the pipeline: lower-case letters, digits and dashes.",

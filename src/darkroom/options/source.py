@@ -40,7 +40,7 @@ DOUBTS = (
 JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 AUTO_FORMAT = "auto"
 # Of annotations; see `darkroom.manifest.formats`.
-FORMATS = (
+SOURCE_FORMATS = (
     *(AUTO_FORMAT, "coco", "yolo", "voc", "tf_csv", "vertex", "automl", "label_studio"),
     "hugging_face",
 )
@@ -123,7 +123,7 @@ class RowFields:
         AUTO_FORMAT,
         "Format of the annotations that the source is.",
         group="data",
-        choices=FORMATS,
+        choices=SOURCE_FORMATS,
         more="`auto` knows it by its content, and takes all others for a list or a folder of "
         "images.",
     )

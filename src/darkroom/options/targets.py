@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.options.fields import check_fields, describe, document, option
+from darkroom.options.fields import check_fields, describe_option, document, option
 
 KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 # Vertex mounts every bucket that the service account may read.
@@ -54,7 +54,7 @@ class KubeflowFields(SubmissionFields):
     """The options of a run on Kubeflow Pipelines."""
 
     host: str = field(
-        metadata=describe("URL of Kubeflow Pipelines.", group="cluster", metavar="URL")
+        metadata=describe_option("URL of Kubeflow Pipelines.", group="cluster", metavar="URL")
     )
     namespace: str | None = option(
         None,
@@ -77,10 +77,12 @@ class VertexOptions(SubmissionFields):
     """The options of a run on Vertex AI Pipelines."""
 
     project: str = field(
-        metadata=describe("Google Cloud project, for Vertex.", group="cluster", metavar="NAME")
+        metadata=describe_option(
+            "Google Cloud project, for Vertex.", group="cluster", metavar="NAME"
+        )
     )
     region: str = field(
-        metadata=describe(
+        metadata=describe_option(
             "Google Cloud region, for Vertex, as in europe-west4.", group="cluster", metavar="NAME"
         )
     )

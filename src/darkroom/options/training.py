@@ -11,7 +11,15 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import NO_AUGMENTATION, parse_augmentation
 from darkroom.options.checks import check_known, pick_fields
-from darkroom.options.fields import FREE, LEARNED, ORDER, check_fields, describe, document, option
+from darkroom.options.fields import (
+    FREE,
+    LEARNED,
+    ORDER,
+    check_fields,
+    describe_option,
+    document,
+    option,
+)
 from darkroom.options.input import MOST_IN_BATCH, NO_CACHE, InputOptions, ReadingFields
 from darkroom.options.recipe import RecipeFields
 from darkroom.runtime.text import find_similar
@@ -38,14 +46,14 @@ APPLICATIONS = (  # noqa: SIM905
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
 # The formats of an exported model, besides the SavedModel and Keras's file.
-FORMATS = ("tflite", "tflite-float16", "tflite-dynamic", "tflite-int8", "onnx")
+EXPORT_FORMATS = ("tflite", "tflite-float16", "tflite-dynamic", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
 BEST, LAST = EXPORTS = ("best", "last")
 NO_FEATURE_CACHE = "none"
 # Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
 _SIZE, _PRETRAINED_SIZE = (64, 64), (224, 224)
-_SIZE_METADATA = describe(
+_SIZE_METADATA = describe_option(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",

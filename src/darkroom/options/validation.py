@@ -18,7 +18,7 @@ FAIL, WARN, OFF = "fail", "warn", "off"
 INFO = "info"
 POLICIES = (FAIL, WARN, OFF)
 
-DEFAULT_POLICIES: Mapping[str, str] = {
+VALIDATION_POLICIES: Mapping[str, str] = {
     "rejects": FAIL,
     "leakage": FAIL,
     "group_leakage": FAIL,
@@ -39,13 +39,13 @@ DEFAULT_POLICIES: Mapping[str, str] = {
     "anomalies": FAIL,
     **{check.name: check.policy for check in list_all_checks()},
 }
-CHECKS = tuple(DEFAULT_POLICIES)
+CHECK_NAMES = tuple(VALIDATION_POLICIES)
 
 
 def describe_default_policies() -> str:
     """Returns the default policies, for the help of a command."""
     checks = {
-        policy: [check for check, found in DEFAULT_POLICIES.items() if found == policy]
+        policy: [check for check, found in VALIDATION_POLICIES.items() if found == policy]
         for policy in (FAIL, WARN)
     }
     return "; ".join(f"{policy} for {', '.join(names)}" for policy, names in checks.items())
@@ -65,7 +65,7 @@ class ValidationFields:
         flag="--policy",
         runtime=True,
         more="A check that is not named keeps its default: "
-        "`darkroom.options.validation.DEFAULT_POLICIES`.",
+        "`darkroom.options.validation.VALIDATION_POLICIES`.",
     )
     max_rejects: float = option(
         DEFAULT_MAX_REJECTS,
@@ -126,7 +126,7 @@ class ValidationOptions(ValidationFields):
             UsageError: A value is wrong.
         """
         check_fields(self)
-        check_policies(self.policies, CHECKS)
+        check_policies(self.policies, CHECK_NAMES)
         required = tuple(dict.fromkeys(map(name_split, self.required_splits)))
         object.__setattr__(self, "required_splits", required)
         for split in self.required_splits:
@@ -136,7 +136,7 @@ class ValidationOptions(ValidationFields):
                 "A baseline is compared by the check drift, which is off.",
                 "Leave out the baseline, or the policy of drift.",
             )
-        object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
+        object.__setattr__(self, "policies", {**VALIDATION_POLICIES, **self.policies})
 
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""

@@ -21,7 +21,7 @@ RESTORE = "Restore this file from a copy, or convert the source again with --ove
 REWRITE = (
     "Restore this file from a copy, or delete it and convert the source again with --overwrite."
 )
-HINTS = {
+FILE_HINTS = {
     EXTRA: "Move it elsewhere: every file in a Split folder is read as data.",
     SWAPPED: "Swap the names of the two files.",
     RENAMED: "Give the file its own name again.",
@@ -91,7 +91,7 @@ def compare_shards(
         elif digest.sha256 == own.sha256:
             if digest.size_bytes != own.bytes:
                 what = f"says that {file} has {own.bytes:,} bytes; it has {digest.size_bytes:,}"
-                findings.append(FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT]))
+                findings.append(FileFinding(DATASET_FILE, COMMIT, what, FILE_HINTS[COMMIT]))
         elif owner := owners.get(hashes[file]):
             findings.append(_explain_mixed(own, expected[owner], hashes))
         else:
@@ -128,10 +128,12 @@ def explain_error(file: str, error: OSError) -> FileFinding:
     if isinstance(error, FileNotFoundError):
         return FileFinding(file, MISSING, "is missing", RESTORE)
     if isinstance(error, IsADirectoryError):
-        return FileFinding(file, EXTRA, "is a folder, expected a file of records", HINTS[EXTRA])
+        return FileFinding(
+            file, EXTRA, "is a folder, expected a file of records", FILE_HINTS[EXTRA]
+        )
     if isinstance(error, DamagedFileError):
         return FileFinding(file, DAMAGED, f"cannot be read: {error.message.rstrip('.')}", REWRITE)
-    return FileFinding(file, UNREADABLE, f"cannot be read: {error}", HINTS[UNREADABLE])
+    return FileFinding(file, UNREADABLE, f"cannot be read: {error}", FILE_HINTS[UNREADABLE])
 
 
 def _explain_extra(
@@ -142,10 +144,10 @@ def _explain_extra(
     `owner` is the file of the shard whose bytes it has; None if it has those of none.
     """
     if owner is None:
-        return FileFinding(file, EXTRA, "is not named by dataset.json", HINTS[EXTRA])
+        return FileFinding(file, EXTRA, "is not named by dataset.json", FILE_HINTS[EXTRA])
     if hashes.get(owner) == expected[owner].sha256:
         what = f"is a copy of {owner}, so its records would be read twice"
-        return FileFinding(file, DOUBLED, what, HINTS[EXTRA])
+        return FileFinding(file, DOUBLED, what, FILE_HINTS[EXTRA])
     return FileFinding(file, RENAMED, f"contains the records of {owner}", f"Rename it to {owner}.")
 
 
@@ -153,7 +155,7 @@ def _explain_mixed(shard: Shard, owner: Shard, hashes: Mapping[str, str]) -> Fil
     """Returns the finding for a shard with the records of another shard, its owner."""
     if hashes.get(owner.file) == shard.sha256:
         what = f"and {owner.file} were swapped: each contains the records of the other"
-        return FileFinding(shard.file, SWAPPED, what, HINTS[SWAPPED])
+        return FileFinding(shard.file, SWAPPED, what, FILE_HINTS[SWAPPED])
     place = _find_content(shard, hashes)
     own = f"its own records are in {place}" if place else "its own records are missing"
     if hashes.get(owner.file) == owner.sha256:

@@ -8,7 +8,7 @@ from darkroom.dataset.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, format_dataset
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, is_sidecar
 from darkroom.errors import DataError
-from darkroom.proof.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
+from darkroom.proof.findings import COMMIT, FILE_HINTS, REWRITE, TABLE, FileFinding, explain_error
 from darkroom.runtime.text import list_first
 
 Sums = Mapping[str, FileSum]
@@ -35,7 +35,7 @@ def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
         return {}, [FileFinding(SUMS_FILE, TABLE, what, REWRITE)]
     if sums[DATASET_FILE] != sum_bytes(format_dataset(dataset).encode()):
         what = f"and {SUMS_FILE} are of different conversions"
-        return {}, [FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])]
+        return {}, [FileFinding(DATASET_FILE, COMMIT, what, FILE_HINTS[COMMIT])]
     return sums, []
 
 

@@ -25,7 +25,7 @@ from darkroom.options.checks import MOST_THREADS, check_count
 from darkroom.proof.findings import (
     COMMIT,
     EXTRA,
-    HINTS,
+    FILE_HINTS,
     UNREADABLE,
     FileFinding,
     compare_shards,
@@ -219,7 +219,7 @@ def _check_commit(root: str, dataset: Dataset) -> Iterator[FileFinding]:
     """Checks the bytes of the file, which the fingerprint does not."""
     if storage.read_bytes(storage.join(root, DATASET_FILE)) != format_dataset(dataset).encode():
         what = "has the values of the commit, but is not byte for byte as it was written"
-        yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+        yield FileFinding(DATASET_FILE, COMMIT, what, FILE_HINTS[COMMIT])
 
 
 def _find_empty(

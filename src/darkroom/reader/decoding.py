@@ -17,7 +17,7 @@ from darkroom.dataset.example import (
     encode_feature,
 )
 from darkroom.errors import MissingExtraError
-from darkroom.images.views import RAW, Part, choose_part, decode, decode_view
+from darkroom.images.views import RAW_FORM, ViewPart, choose_part, decode_stored, decode_view
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
@@ -117,7 +117,7 @@ class Decoding:
                 if self._options.columns:
                     self.features[number] = _parse_columns(record, self._options.columns)
                 what = "the image"
-                if form == RAW:
+                if form == RAW_FORM:
                     _check_sides(record, *self._shapes[number])
                 view = self._decode(number, image, form)
             except (MissingExtraError, MemoryError):
@@ -144,7 +144,7 @@ class Decoding:
         """Returns a decoded image."""
         shape = self._shapes[number]
         if self._views is None:
-            return decode(image, form, shape)
+            return decode_stored(image, form, shape)
         view = self._views[number]
         decode_view(image, form, shape, self._parts[number], view)
         return view
@@ -165,7 +165,7 @@ class Decoding:
                 found = transform(image, self.targets[number])
                 self.images[number], self.targets[number] = _check_pair(found)
 
-    def _choose_parts(self, positions: Array, epoch: int) -> list[Part]:
+    def _choose_parts(self, positions: Array, epoch: int) -> list[ViewPart]:
         """Returns what is decoded of each image; nothing where they keep their sizes."""
         sides, scaled = self._options.image_size, self._options.scaled_decoding
         if sides is None:

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, get_worker_info
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from darkroom.errors import UsageError
-from darkroom.images.views import JPEG, is_usual_jpeg
+from darkroom.images.views import JPEG_FORM, is_usual_jpeg
 from darkroom.reader import tensors
 from darkroom.reader.batches import Batch
 from darkroom.reader.decoding import Decoding
@@ -229,7 +229,7 @@ class _GpuDecoding(Decoding):
 
     def _decode(self, number: int, image: memoryview, form: int) -> None:
         """Keeps a JPEG for the decoder; another image is decoded here, into its view."""
-        is_refused = form != JPEG or self._find_key(number) in self._decoder.refused
+        is_refused = form != JPEG_FORM or self._find_key(number) in self._decoder.refused
         if is_refused or not is_usual_jpeg(image, self._shapes[number]):
             super()._decode(number, image, form)
             return

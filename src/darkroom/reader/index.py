@@ -15,11 +15,11 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.errors import DataError, UsageError
 from darkroom.images.memory import MAX_PIXELS
-from darkroom.images.views import FORMATS
+from darkroom.images.views import STORED_FORMATS
 from darkroom.reader.draws import Array
 from darkroom.targets.kind import find_kind
 
-# The types in which facts are kept. A format is its place in `FORMATS`.
+# The types in which facts are kept. A format is its place in `STORED_FORMATS`.
 FACTS: Mapping[str, Any] = {
     "offset": np.int64,
     "length": np.int32,
@@ -69,7 +69,7 @@ def read_shard_index(root: str, dataset: Dataset, number: int) -> tuple[dict[str
                 "Training needs records with an image and a label.",
             )
     labels = table[_LABEL].combine_chunks()
-    formats = pc.index_in(table["format"], make_texts(FORMATS))
+    formats = pc.index_in(table["format"], make_texts(STORED_FORMATS))
     facts = {name: _view_numbers(formats if name == "format" else table[name]) for name in FACTS}
     for column, row in _find_impossible(facts, formats, labels, dataset, shard):
         said = {name: table[name][row].as_py() for name in (*FACTS, _LABEL)}

@@ -39,10 +39,10 @@ PLACES = {
 
 def find(name: str) -> Any:
     """Returns what has a name in `PLACES`; its module is loaded by the first who asks."""
-    return load(PLACES[name])
+    return load_place(PLACES[name])
 
 
-def load(place: str) -> Any:
+def load_place(place: str) -> Any:
     """Returns what is at a place, as `package.module:name`."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

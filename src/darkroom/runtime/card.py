@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from darkroom.runtime.markup import Html, element, join_html
-from darkroom.runtime.result import Fact, Outcome, Row
+from darkroom.runtime.result import Fact, Outcome, ResultRow
 from darkroom.runtime.style import CARD_STYLE
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import MAX_LISTED_ROWS
@@ -23,7 +23,7 @@ def make_card(outcome: Outcome) -> str:
     return str(element("div", style, title, body, class_="darkroom-card"))
 
 
-def _make_blocks(rows: Iterable[Row]) -> Iterator[Html]:
+def _make_blocks(rows: Iterable[ResultRow]) -> Iterator[Html]:
     """Yields sentences, tables, and a table of the facts that follow each other."""
     facts: list[Fact] = []
     for row in (*rows, ""):

@@ -12,7 +12,7 @@ from darkroom.runtime.text import make_visible
 ClassCounts = Mapping[str, Mapping[str, int]]
 
 # With more classes, the largest and the smallest are shown, and a line between them.
-MAX_CLASSES = 10
+_MAX_CLASSES = 10
 NUM_LARGEST = 5
 _MAX_LABEL_CHARACTERS = 24
 _MAX_MISSING = 5
@@ -62,10 +62,10 @@ def list_classes(classes: ClassCounts, labels: Sequence[str]) -> list[str]:
 
 def _choose(totals: Mapping[str, int]) -> list[str]:
     """Returns all classes in order, or the largest and the smallest if there are too many."""
-    if len(totals) <= MAX_CLASSES:
+    if len(totals) <= _MAX_CLASSES:
         return [*totals]
     by_size = sorted(totals, key=lambda name: -totals[name])
-    return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - MAX_CLASSES + 1 :]
+    return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - _MAX_CLASSES + 1 :]
 
 
 def has_no_labels(classes: ClassCounts) -> bool:

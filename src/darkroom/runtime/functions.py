@@ -34,7 +34,7 @@ def load_function(option: str, name: str) -> Callable[..., Any]:
             module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         hint = "Install the package and its imports, or add its folder to PYTHONPATH."
-        said = describe_failure(error)
+        said = describe_user_failure(error)
         raise UsageError(
             f"{option} is {name!r}, but {module_name} cannot be imported: {said}.",
             hint if isinstance(error, ImportError) else "",
@@ -49,7 +49,7 @@ def load_function(option: str, name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def describe_failure(error: BaseException) -> str:
+def describe_user_failure(error: BaseException) -> str:
     """Returns an error of a user's code, with the last place in it: not in a library."""
     if isinstance(error, SyntaxError):  # nothing ran there
         return f"SyntaxError: {error.msg} ({error.filename}:{error.lineno})"

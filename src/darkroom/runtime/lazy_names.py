@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from darkroom.errors import MissingNameError, find_missing_extra
-from darkroom.withdrawn import NAMES as WITHDRAWN
+from darkroom.withdrawn import WITHDRAWN_NAMES as WITHDRAWN
 
 
 def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:

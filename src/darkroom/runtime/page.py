@@ -16,7 +16,7 @@ from darkroom.runtime.table import Table
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """A part of a page.
 
     Attributes:
@@ -38,7 +38,7 @@ class Page(NamedTuple):
     """
 
     title: str
-    parts: Iterable[Part | None]
+    parts: Iterable[PagePart | None]
     style: str = ""
 
     def to_html(self) -> str:
@@ -73,7 +73,7 @@ def make_header(
     tiles: Iterable[tuple[str, str]],
     *notes: str,
     markdown: str = "",
-) -> Part:
+) -> PagePart:
     """Returns the head of a page.
 
     Args:
@@ -91,37 +91,37 @@ def make_header(
         make_tiles(tiles).html,
     )
     texts = [make_note(note) for note in notes if note]
-    return Part(
+    return PagePart(
         join_html(html, *(text.html for text in texts)),
         "\n\n".join(filter(None, [markdown, *(text.markdown for text in texts)])),
     )
 
 
-def make_tiles(tiles: Iterable[tuple[str, str]]) -> Part:
+def make_tiles(tiles: Iterable[tuple[str, str]]) -> PagePart:
     """Returns numbers, each above what it is."""
     made = (
         element("div", element("b", number), element("span", name), class_="tile")
         for number, name in tiles
     )
-    return Part(element("div", *made, class_="tiles"))
+    return PagePart(element("div", *made, class_="tiles"))
 
 
-def make_text(text: str, class_: str = "") -> Part:
+def make_text(text: str, class_: str = "") -> PagePart:
     """Returns a paragraph."""
-    return Part(element("p", text, class_=class_ or None), escape_markdown(text))
+    return PagePart(element("p", text, class_=class_ or None), escape_markdown(text))
 
 
-def make_note(text: str) -> Part:
+def make_note(text: str) -> PagePart:
     """Returns a paragraph that is less important."""
     return make_text(text, "note")
 
 
-def make_table(table: Table, class_: str = "") -> Part | None:
+def make_table(table: Table, class_: str = "") -> PagePart | None:
     """Returns a table without its title; None if it is empty."""
-    return Part(table.to_html(class_), table.to_markdown()) if table.rows else None
+    return PagePart(table.to_html(class_), table.to_markdown()) if table.rows else None
 
 
-def make_section(title: str, *parts: Part | None) -> Part | None:
+def make_section(title: str, *parts: PagePart | None) -> PagePart | None:
     """Returns parts below a title; None without any part."""
     found = [part for part in parts if part]
     if not found:
@@ -130,9 +130,9 @@ def make_section(title: str, *parts: Part | None) -> Part | None:
     markdown = "\n\n".join([f"## {escape_markdown(title)}", *texts]) if texts else ""
     bodies = [part.html for part in found if part.html]
     html = element("section", element("h2", title), *bodies) if bodies else Html("")
-    return Part(html, markdown)
+    return PagePart(html, markdown)
 
 
-def make_figures(figures: Iterable[Html | None], class_: str = "figures") -> Part:
+def make_figures(figures: Iterable[Html | None], class_: str = "figures") -> PagePart:
     """Returns charts or pictures side by side."""
-    return Part(element("div", *figures, class_=class_))
+    return PagePart(element("div", *figures, class_=class_))

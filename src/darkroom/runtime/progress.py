@@ -26,7 +26,7 @@ from darkroom.runtime import by_name
 if TYPE_CHECKING:
     from darkroom.runtime.display import StepSink as Sink
 
-VARIABLE, _NOTHING = "DARKROOM_PROGRESS", "0"
+PROGRESS_VARIABLE, _NOTHING = "DARKROOM_PROGRESS", "0"
 # For processes of a notebook, which keeps every line.
 _SLOW_SECONDS = 10.0
 _P = ParamSpec("_P")
@@ -40,7 +40,7 @@ _sink: Sink | None = None
 def use(sink: Sink) -> Iterator[Sink]:
     """Makes `sink` the process's sink while the block runs, unless none is wanted."""
     global _sink
-    if os.environ.get(VARIABLE) == _NOTHING:
+    if os.environ.get(PROGRESS_VARIABLE) == _NOTHING:
         yield sink
         return
     previous = _sink
@@ -147,7 +147,7 @@ def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _make_own_sink() -> Sink | None:
     """Returns the sink of a public function that was called without one; None to show nothing."""
-    asked = os.environ.get(VARIABLE, "")
+    asked = os.environ.get(PROGRESS_VARIABLE, "")
     # A kernel loads IPython before it runs a cell; without it nothing needs loading.
     if asked == _NOTHING or (asked != "1" and "IPython" not in sys.modules):
         return None

@@ -31,7 +31,7 @@ class Fact(NamedTuple):
 
 
 # A sentence, a fact, a table; or a list of which a card shows the first ones.
-Row = str | Fact | Table | list[str] | list[Fact]
+ResultRow = str | Fact | Table | list[str] | list[Fact]
 
 
 class Outcome(NamedTuple):
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     """
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ResultRow]
     tone: str = ""
     more: Sequence[Html | None] = ()
 
@@ -84,7 +84,7 @@ def list_facts(values: Mapping[str, str]) -> list[Fact]:
     return [Fact(name, value) for name, value in values.items() if value]
 
 
-def format_rows(rows: Iterable[Row], *, bars: bool = False) -> list[str]:
+def format_rows(rows: Iterable[ResultRow], *, bars: bool = False) -> list[str]:
     """Returns rows as lines for a terminal, with the values of facts below each other."""
     flat = [each for row in rows for each in (row if isinstance(row, list) else [row])]
     width = max([_LEAST_WIDTH, *(len(row.name) for row in flat if isinstance(row, Fact))])

@@ -51,7 +51,7 @@ class NotAFileError(OSError):
     """The path names a folder, a device, a FIFO or a socket."""
 
 
-def find_reason(name: str, *, is_folder: bool) -> str:
+def find_skip_reason(name: str, *, is_folder: bool) -> str:
     """Returns why a walk leaves out a file or a folder; empty where it does not."""
     if name.startswith("."):
         return HIDDEN_FOLDERS if is_folder else HIDDEN_FILES

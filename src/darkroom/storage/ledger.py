@@ -72,7 +72,7 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
         storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
 
 
-def check_files(folder: str, names: Collection[str]) -> None:
+def check_owned_files(folder: str, names: Collection[str]) -> None:
     """Checks that darkroom wrote the files that have these names in a folder, if there are any.
 
     Raises:

@@ -18,7 +18,7 @@ from darkroom.storage.files import (
     PART_PREFIX,
     FileInfo,
     NotAFileError,
-    find_reason,
+    find_skip_reason,
 )
 
 
@@ -185,7 +185,7 @@ def walk_files(
     counts: Counter[str] = Counter() if left_out is None else left_out
 
     def select(names: Iterable[str], *, are_folders: bool) -> list[str]:
-        reasons = {name: find_reason(name, is_folder=are_folders) for name in names}
+        reasons = {name: find_skip_reason(name, is_folder=are_folders) for name in names}
         if with_hidden:
             return sorted(reasons)
         counts.update(filter(None, reasons.values()))

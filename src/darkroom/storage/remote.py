@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from darkroom.errors import StorageError
-from darkroom.storage.files import NotAFileError, find_reason
+from darkroom.storage.files import NotAFileError, find_skip_reason
 from darkroom.storage.requests import check_length, request, split_path
-from darkroom.storage.stores import MAX_DELETED, Download, Object, Page, Store, TooLongError
+from darkroom.storage.stores import MAX_DELETED, Download, ListingPage, Object, Store, TooLongError
 
 # Of a pattern: `**`, a set as `[a-z]` or `[!a]`, or one character.
 _PARTS = re.compile(r"\*\*|\[(?:!.|[^!])[^]]*\]|.", re.DOTALL)
@@ -107,7 +107,7 @@ def walk_files(
             continue
         parts = name.split("/")
         for at, part in enumerate(parts, start=1):
-            if reason := find_reason(part, is_folder=at < len(parts)):
+            if reason := find_skip_reason(part, is_folder=at < len(parts)):
                 reasons["/".join(parts[:at])] = reason
                 break
         else:
@@ -175,7 +175,9 @@ def list_objects(folder: str, first: str) -> Iterator[list[Object]]:
         yield [found._replace(name=found.name.removeprefix(prefix)) for found in page.objects]
 
 
-def _list_pages(path: str, prefix: str, delimiter: str = "", after: str = "") -> Iterator[Page]:
+def _list_pages(
+    path: str, prefix: str, delimiter: str = "", after: str = ""
+) -> Iterator[ListingPage]:
     token: str | None = None
     while True:
         page = _list_page(path, prefix, delimiter, token, after)
@@ -185,7 +187,9 @@ def _list_pages(path: str, prefix: str, delimiter: str = "", after: str = "") ->
             return
 
 
-def _list_page(path: str, prefix: str, delimiter: str, token: str | None, after: str = "") -> Page:
+def _list_page(
+    path: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+) -> ListingPage:
     """Requests one page. Only a bucket can be missing: a listing without objects is a result."""
     scheme, bucket, _ = split_path(path)
     try:

@@ -14,7 +14,7 @@ from darkroom.targets.learned import Learned
 
 Array = npt.NDArray[Any]
 # As the option `balance` spells it.
-NO_BALANCE = "none"
+_NO_BALANCE = "none"
 
 
 class Head(Protocol):
@@ -149,7 +149,7 @@ def find_head(kind: str) -> type[Any]:
     return found
 
 
-def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = NO_BALANCE) -> Head:
+def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = _NO_BALANCE) -> Head:
     """Returns the head for what a model is to learn.
 
     Args:

@@ -86,7 +86,7 @@ def find_suspecting(name: str) -> Suspecting:
     return suspecting
 
 
-def doubt_classes(given: Array, told: Array) -> tuple[Array, Array, Array]:
+def suspect_classes(given: Array, told: Array) -> tuple[Array, Array, Array]:
     """Compares the given classes with the likely ones.
 
     Args:

@@ -25,7 +25,7 @@ from darkroom.options.training import (
     SMALL_CNN,
     check_model_name,
 )
-from darkroom.runtime.functions import describe_failure, load_function
+from darkroom.runtime.functions import describe_user_failure, load_function
 from darkroom.targets.head import Head, find_head
 from darkroom.targets.learned import Learned
 from darkroom.training.networks.answers import check_answers
@@ -202,7 +202,7 @@ def _call(function: Any, spec: str, size: int, image_size: tuple[int, int]) -> A
         return function(size, image_size)
     except Exception as error:
         # The user's function may raise anything. Its author needs the place.
-        raise UsageError(f"{spec} failed: {describe_failure(error)}.") from error
+        raise UsageError(f"{spec} failed: {describe_user_failure(error)}.") from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:

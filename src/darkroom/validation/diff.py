@@ -15,7 +15,7 @@ import duckdb
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_dataset
-from darkroom.dataset.index import COLUMNS, IMAGE_COLUMNS, check_index_rows
+from darkroom.dataset.index import IMAGE_COLUMNS, INDEX_COLUMNS, check_index_rows
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.manifest import Manifest
@@ -162,7 +162,7 @@ def diff(
             yet.
         new: The newer one. An image of both has the same key: the same path in its folder, or id.
         policies: Effect of a finding on the run: fail, warn or off; see
-            `darkroom.options.diff.DEFAULT_POLICIES`.
+            `darkroom.options.diff.DIFF_POLICIES`.
         max_class_loss: Share of its images that a class may lose. 0.1 if None.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; None writes none.
 
@@ -185,7 +185,7 @@ def diff(
         for root in roots:
             check_outside(root, folder, "The report")
         ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
-        ledger.check_files(folder, REPORT_FILES)
+        ledger.check_owned_files(folder, REPORT_FILES)
     *before, after = (find_files(Folders.of_dataset(root)) for root in roots)
     report = compare_datasets(before[0] if before else None, after, options)
     if folder is None:
@@ -252,7 +252,7 @@ def _open_index(
     kind = find_kind(files.read_source().target.kind)
     index = f"{name}_index"
     create_index_view(connection, index, files.index_dir, scratch, kind.told, kind.said)
-    others = {each: f'"{each}"' for each, _ in COLUMNS if each not in LEFT_OUT | _NAMED}
+    others = {each: f'"{each}"' for each, _ in INDEX_COLUMNS if each not in LEFT_OUT | _NAMED}
     others["label"] = "written"
     view = connection.view(index)
     extra = view.types[view.columns.index("extra")]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkroom.features.components import find_axes, measure_scatter, project
-from darkroom.features.neighbours import find_nearest, scale
+from darkroom.features.neighbours import find_nearest, scale_to_length_one
 from darkroom.targets.suspects import Array, Suspecting
 
 NUM_FOLDS = 5
@@ -65,7 +65,7 @@ def compare_looks(values: Array, contents: Array, seed: int = 0) -> Looks:
     pool = all_images = np.arange(len(values))
     if len(pool) > _MOST_VOTERS:
         pool = np.sort(random.choice(pool, _MOST_VOTERS, replace=False))
-    neighbours, cosines = find_nearest(scale(looks), all_images, pool, _SEARCHED)
+    neighbours, cosines = find_nearest(scale_to_length_one(looks), all_images, pool, _SEARCHED)
     same = (cosines >= _SAME) | (contents[neighbours] == contents[:, None])
     votes = np.where(same, 0, np.maximum(cosines, 0) ** 3)
     votes[np.cumsum(~same, 1) > _VOTERS] = 0

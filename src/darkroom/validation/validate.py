@@ -174,7 +174,7 @@ def validate(
     Args:
         directory: A folder that `darkroom.convert` wrote; local or remote.
         policies: Effect of each check's findings on the run: fail, warn or off. A check
-            that is not named keeps its default: `darkroom.options.validation.DEFAULT_POLICIES`.
+            that is not named keeps its default: `darkroom.options.validation.VALIDATION_POLICIES`.
         max_rejects: Share of rejected rows that is allowed. None: that of the conversion if it was
             given one below 1, else 0.01.
         required_splits: Splits that must have records.
@@ -224,7 +224,7 @@ def validate(
         check_outside(root, folder, "The report")
         files = (*REPORT_FILES, GALLERY_FILE)
         ledger.check_alone(folder, files, "Choose a new folder for the report.")
-        ledger.check_files(folder, files)
+        ledger.check_owned_files(folder, files)
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")

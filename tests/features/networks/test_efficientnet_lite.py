@@ -11,7 +11,7 @@ from darkroom.errors import MissingExtraError, StorageError
 from darkroom.features.networks import efficientnet_lite, torch_file
 from darkroom.features.networks.efficientnet_lite import build_network, find_weights, load_weights
 from darkroom.features.networks.network import DEFAULT_SIZE, identify_network, name_base
-from darkroom.features.opening import IDENTITY
+from darkroom.features.opening import NETWORK_IDENTITY
 from darkroom.targets.label.head import LabelHead
 from darkroom.training.models import build_model, check_model
 
@@ -49,7 +49,7 @@ def test_known_pictures_have_their_classes():
     logits = np.asarray(network(images, training=False))
     # The folder of the cache where validation looks, without the weights of the classes.
     name = name_base("efficientnet-lite0", "float32", scaled=True)
-    assert identify_network(name, DEFAULT_SIZE, network.get_weights()[:-2]) == IDENTITY
+    assert identify_network(name, DEFAULT_SIZE, network.get_weights()[:-2]) == NETWORK_IDENTITY
     # A palace and a daisy.
     assert np.argmax(logits, axis=1).tolist() == [698, 985]
     np.testing.assert_allclose(logits.max(axis=1), [8.270, 6.893], atol=2e-3)

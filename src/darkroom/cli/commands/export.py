@@ -7,7 +7,7 @@ from typing import Any
 
 from darkroom.cli.shared.flags import add_command
 from darkroom.cli.shared.models import add_model, ask_model
-from darkroom.options.training import FORMATS
+from darkroom.options.training import EXPORT_FORMATS
 
 
 def add(commands: Any) -> None:
@@ -38,9 +38,9 @@ def add(commands: Any) -> None:
         dest="formats",
         metavar="NAME",
         nargs="+",
-        choices=FORMATS,
-        default=FORMATS[:3],
-        help=f"Formats: {', '.join(FORMATS)} (default: all of TFLite)",
+        choices=EXPORT_FORMATS,
+        default=EXPORT_FORMATS[:3],
+        help=f"Formats: {', '.join(EXPORT_FORMATS)} (default: all of TFLite)",
     )
 
 

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.errors import StorageError
-    from darkroom.proof.findings import HINTS, UNREADABLE, format_findings
+    from darkroom.proof.findings import FILE_HINTS, UNREADABLE, format_findings
     from darkroom.proof.verify import verify
     from darkroom.runtime import progress
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         result = verify(arguments.directory)
     if result.findings and not result.is_damaged:
         lines = format_findings(result.findings)
-        raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
+        raise StorageError(f"Not all could be verified:{lines}", FILE_HINTS[UNREADABLE])
     if arguments.json and result.is_damaged:
         message = f"Found in {result.directory}:{format_findings(result.findings)}"
         return print_failure(result.to_dict(), DataError(message, result.findings[0].hint))

@@ -120,7 +120,7 @@ def _take_and_write(
 def _withdraw(data: str, contents: Iterable[str]) -> None:
     """Deletes what was written into a folder on a store, but not what another run lists."""
     if storage.exists(storage.join(data, DATASET_FILE)):
-        written = {*contents} - checksums.list_sidecars(data)
+        written = {*contents} - checksums.list_summed_sidecars(data)
     else:  # The dataset was replaced, and its list was written after it had been deleted.
         written = {*contents, SUMS_FILE}
     storage.delete_files(storage.join(data, name) for name in written)

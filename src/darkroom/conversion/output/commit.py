@@ -20,7 +20,7 @@ from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum, find_changed, read_sums, write_sidecars
-from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit import Dataset, Shard, SplitShards, write_commit
 from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.manifest import Manifest, read_manifest
@@ -213,7 +213,7 @@ def _make_dataset(
     for split in manifest.splits:
         own = [report for report in reports if report.split == split]
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
-        splits[split] = Split(sum(shard.records for shard in shards), shards)
+        splits[split] = SplitShards(sum(shard.records for shard in shards), shards)
     objects = None
     if manifest.objects is not None:
         listed = replace(manifest.objects, written=0)

@@ -22,12 +22,12 @@ from darkroom.conversion.output.attempts import (
 from darkroom.conversion.output.commit import describe_options
 from darkroom.conversion.shards.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
-from darkroom.dataset.checksums import list_sidecars
+from darkroom.dataset.checksums import list_summed_sidecars
 from darkroom.dataset.commit import Dataset, read_dataset, read_output
 from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.manifest import Manifest
-from darkroom.dataset.opening import check_files, check_listed
+from darkroom.dataset.opening import check_listed, check_shard_files
 from darkroom.dataset.pointer import data_folder, find_data
 from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, OutputError, UsageError
@@ -122,7 +122,7 @@ class Output:
         is_same = dataset.options == describe_options(manifest, options)
         if not is_same or list(dataset.labels) != manifest.labels:
             return None
-        check_files(data, dataset)
+        check_shard_files(data, dataset)
         check_listed(data, dataset, with_shards=with_shards)
         made_from = read_source_fingerprint(storage.join(data, layout.INDEX_FOLDER))
         return (data, dataset) if made_from and made_from == manifest.fingerprint else None
@@ -199,7 +199,8 @@ class Output:
         """
         names = [name for name in storage.list_folder(self.folder) if name != LOCK_FILE]
         others = [name for name in names if not layout.is_reserved(name)]
-        is_dataset = layout.DATASET_FILE in names and list_sidecars(self.folder).issuperset(others)
+        is_dataset = layout.DATASET_FILE in names
+        is_dataset = is_dataset and list_summed_sidecars(self.folder).issuperset(others)
         if not is_dataset or not exchange.can_replace(self.folder):
             exchange.remove_beside(self.folder)
             yield self

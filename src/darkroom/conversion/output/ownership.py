@@ -14,7 +14,7 @@ from itertools import chain
 from darkroom import storage
 from darkroom.conversion.output import attempts
 from darkroom.dataset import journal, layout
-from darkroom.dataset.checksums import FileSum, list_sidecars, read_sums
+from darkroom.dataset.checksums import FileSum, list_summed_sidecars, read_sums
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
@@ -78,10 +78,10 @@ def survey(
     """
     names = storage.list_folder(folders.examples)
     found = _list_files(folders, names, whole)
-    ours = journal.find_named(folders, found)
+    ours = journal.find_journals(folders, found)
     ours.update(_find_committed(folders, found))
     if not whole:
-        known = {*coming, *list_sidecars(folders.examples)}
+        known = {*coming, *list_summed_sidecars(folders.examples)}
         for name in set(layout.SIDECAR_FILES) - known:
             if (path := storage.join(folders.examples, name)) not in ours:
                 found.pop(path, None)
@@ -156,7 +156,7 @@ def end_attempt(folders: Folders, *, committed: bool) -> None:
     storage.remove_folder(folders.attempts)
     if not committed:
         found = _list_files(folders, storage.list_folder(folders.examples), whole=False)
-        named = journal.find_named(folders, found) - {path}
+        named = journal.find_journals(folders, found) - {path}
         for_people = [
             storage.join(folders.examples, layout.LABELS_FILE),
             storage.join(folders.rejects, layout.REJECTS_FILE),
@@ -168,7 +168,7 @@ def end_attempt(folders: Folders, *, committed: bool) -> None:
 
 def delete_named(folders: Folders, folder: str, kept: Collection[str] = ()) -> None:
     """Deletes the files in a folder of an output that its journal names, and the journal."""
-    named = journal.find_named(folders, _list_below(folder))
+    named = journal.find_journals(folders, _list_below(folder))
     storage.delete_files(sorted(named.difference(kept), key=_rank))
     storage.remove_empty_folders(folder)
 

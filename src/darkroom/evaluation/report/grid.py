@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from darkroom.evaluation.report.pictures import PagePictures
 from darkroom.runtime.markup import Html, element, join_html
-from darkroom.runtime.page import Part, make_section
+from darkroom.runtime.page import PagePart, make_section
 from darkroom.targets.description import Grid, GridCell
 
 # In a larger grid, an image in each cell would be too small to see.
@@ -15,7 +15,7 @@ _MAX_WITH_PICTURES = 12
 _FLAT_CHARACTERS = 4
 
 
-def make_grid_section(grid: Grid, pictures: PagePictures) -> Part | None:
+def make_grid_section(grid: Grid, pictures: PagePictures) -> PagePart | None:
     """Returns the section of a grid.
 
     Args:
@@ -39,7 +39,7 @@ def make_grid_section(grid: Grid, pictures: PagePictures) -> Part | None:
         element("div", table, class_="scroll"),
         element("p", grid.more, class_="more") if grid.more else None,
     )
-    return make_section(grid.title, Part(html))
+    return make_section(grid.title, PagePart(html))
 
 
 def make_image_rows(numbers: Sequence[int], pictures: PagePictures) -> Html:

@@ -11,7 +11,7 @@ from darkroom.evaluation.report.result import Evaluation, format_headline, list_
 from darkroom.runtime.markup import Html
 from darkroom.runtime.page import (
     Page,
-    Part,
+    PagePart,
     make_figures,
     make_header,
     make_note,
@@ -53,7 +53,7 @@ def make_model_page(found: Evaluation, facts: Facts, pictures: PagePictures) -> 
     return Page(f"Model: {format_headline(found)}", parts, rules)
 
 
-def _make_header(found: Evaluation, summary: Summary) -> Part:
+def _make_header(found: Evaluation, summary: Summary) -> PagePart:
     return make_header(
         "model",
         format_headline(found),
@@ -64,7 +64,7 @@ def _make_header(found: Evaluation, summary: Summary) -> Part:
     )
 
 
-def _make_course(facts: Facts) -> Part | None:
+def _make_course(facts: Facts) -> PagePart | None:
     """Returns the curves of the loss and the metrics, epoch by epoch; None if they are not known.
 
     Only what both splits have is shown: a curve compares the two.
@@ -99,30 +99,32 @@ def _rank_scores(table: Table) -> Table:
     return Table(table.title, header, rows).shorten(_MAX_ROWS, where)
 
 
-def _make_further(table: Table) -> Part | None:
+def _make_further(table: Table) -> PagePart | None:
     """Returns a table that the page shows as a picture, so that Markdown alone has it."""
     more = f"{table.more}: see {_ALL}." if table.more else ""
     found = make_table(table._replace(more=more))
     return make_section(table.title, found._replace(html=Html("")) if found else None)
 
 
-def _make_group(group: Images, pictures: PagePictures) -> Part | None:
+def _make_group(group: Images, pictures: PagePictures) -> PagePart | None:
     if not group.numbers:
         return None
     said = make_text(group.what, "more").html
-    return make_section(group.title, Part(said), Part(make_image_rows(group.numbers, pictures)))
+    return make_section(
+        group.title, PagePart(said), PagePart(make_image_rows(group.numbers, pictures))
+    )
 
 
-def _make_charts(view: View) -> Part | None:
+def _make_charts(view: View) -> PagePart | None:
     charts = make_figures(map(make_chart, view.charts)) if view.charts else None
     return make_section(view.charts_title, charts)
 
 
-def _make_facts_table(table: Table) -> Part | None:
+def _make_facts_table(table: Table) -> PagePart | None:
     return make_section(table.title, make_table(table, "plain"))
 
 
-def _list_facts(found: Evaluation, facts: Facts) -> list[Part | None]:
+def _list_facts(found: Evaluation, facts: Facts) -> list[PagePart | None]:
     groups = {
         "Input": list_input(facts),
         "Recipe": list_recipe(facts),

@@ -9,7 +9,7 @@ from typing import Any
 from darkroom.data.splits import ALL_SPLITS
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.runtime.json_values import build_value
-from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, Row, list_facts
+from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, ResultRow, list_facts
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.targets.description import Summary
@@ -122,7 +122,7 @@ class Evaluation(Result):
     def describe(self) -> Outcome:
         """Returns what it says to people; its card also shows confusions and slices."""
         summary = self.summarize()
-        rows: list[Row] = [
+        rows: list[ResultRow] = [
             *list_facts(dict(summary.numbers)),
             shorten_scores(summary.table),
             *(Fact("Note", note) for note in self.notes),

@@ -19,7 +19,7 @@ from darkroom.manifest.formats.form import Form
 from darkroom.manifest.formats.others import JSON_ARRAY, JSON_LINES, OTHERS
 from darkroom.manifest.sources.evidence import METADATA_FILES, Evidence, is_never, read_evidence
 from darkroom.manifest.sources.listing import Listing
-from darkroom.options.source import AUTO_FORMAT, FORMATS
+from darkroom.options.source import AUTO_FORMAT, SOURCE_FORMATS
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -37,7 +37,7 @@ def load_format(name: str) -> Form:
 
 def list_formats() -> list[Form]:
     """Returns the forms that darkroom reads; of several that a source has, the first one counts."""
-    return [load_format(name) for name in FORMATS if name != AUTO_FORMAT]
+    return [load_format(name) for name in SOURCE_FORMATS if name != AUTO_FORMAT]
 
 
 def find_form(found: Evidence) -> Form | None:

@@ -25,7 +25,7 @@ from darkroom.options.source import (
 )
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.storage.files import find_reason
+from darkroom.storage.files import find_skip_reason
 
 _UNKNOWN_ENDING = "files without an ending of images"
 
@@ -135,7 +135,7 @@ class FolderSource(Source):
         folder = storage.join(self.name, top) if top else self.name
         for name in storage.list_folder(folder):
             path = f"{top}/{name}".lstrip("/")
-            if path in self._known or find_reason(name, is_folder=True):
+            if path in self._known or find_skip_reason(name, is_folder=True):
                 continue
             if storage.is_folder(storage.join(folder, name)):
                 yield name

@@ -1,8 +1,8 @@
 """Keeps credentials out of compiled pipelines: many people see specs, properties and logs.
 
-`docs/reference/credentials.md` lists the names of `KINDS`. Each pattern needs a mark that only a
-credential has. A hash, a UUID or a digest has none. Neither has a bare secret of 40 characters
-without its name, so environment variables are also judged by their names.
+`docs/reference/credentials.md` lists the names of `CREDENTIAL_PATTERNS`. Each pattern needs a mark
+that only a credential has. A hash, a UUID or a digest has none. Neither has a bare secret of 40
+characters without its name, so environment variables are also judged by their names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _token(pattern: str) -> re.Pattern[str]:
     return re.compile(f"{_WORD}(?:{pattern}){_END}")
 
 
-KINDS: Mapping[str, re.Pattern[str]] = {
+CREDENTIAL_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "AWS access key id": _token(r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
     "AWS secret access key": re.compile(
         r"(?i)aws.{0,20}(?:secret|key).{0,20}[=:]\s*[\"']?[A-Z0-9/+]{40}(?![A-Z0-9/+=])"
@@ -80,7 +80,9 @@ _HINT = (
 def find_credential(text: str) -> str | None:
     """Returns the kind of the credential in a text, percent-encoded or not; None without one."""
     texts = {text, urllib.parse.unquote(text)}
-    return next((kind for kind, p in KINDS.items() if any(map(p.search, texts))), None)
+    return next(
+        (kind for kind, p in CREDENTIAL_PATTERNS.items() if any(map(p.search, texts))), None
+    )
 
 
 def check_credentials(values: Mapping[str, Any], hint: str = _HINT) -> None:

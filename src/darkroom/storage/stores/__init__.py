@@ -49,7 +49,7 @@ class Object(NamedTuple):
     modified: float = 0
 
 
-class Page(NamedTuple):
+class ListingPage(NamedTuple):
     """A part of a listing.
 
     Attributes:
@@ -113,7 +113,7 @@ class Store(Protocol):
 
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
-    ) -> Page:
+    ) -> ListingPage:
         """Lists the objects that begin with a prefix, up to the delimiter, after a name.
 
         An empty delimiter or name does not count. A store may begin with that name itself, or with

@@ -23,8 +23,8 @@ from darkroom.storage.stores import (
     MAX_CONNECTIONS,
     READ_SECONDS,
     Download,
+    ListingPage,
     Object,
-    Page,
     Problem,
     judge_status,
 )
@@ -105,7 +105,7 @@ class GcsStore:
 
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
-    ) -> Page:
+    ) -> ListingPage:
         """Lists the objects that begin with a prefix, up to the delimiter, after a name."""
         listing = self._client.list_blobs(
             bucket,
@@ -116,7 +116,7 @@ class GcsStore:
             **_ONCE,
         )
         objects = [_describe(blob) for blob in next(listing.pages, ())]
-        return Page(objects, sorted(listing.prefixes), listing.next_page_token)
+        return ListingPage(objects, sorted(listing.prefixes), listing.next_page_token)
 
     def stat(self, bucket: str, name: str) -> Object:
         """Looks up an object."""

@@ -19,8 +19,8 @@ from darkroom.storage.stores import (
     MAX_CONNECTIONS,
     READ_SECONDS,
     Download,
+    ListingPage,
     Object,
-    Page,
     Problem,
     judge_status,
 )
@@ -150,7 +150,7 @@ class S3Store:
 
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
-    ) -> Page:
+    ) -> ListingPage:
         """Lists the objects that begin with a prefix, up to the delimiter, after a name."""
         more = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
         found = self._client.list_objects_v2(
@@ -158,7 +158,7 @@ class S3Store:
         )
         objects = [Object(o["Key"], o["Size"], o["ETag"]) for o in found.get("Contents", ())]
         folders = [folder["Prefix"] for folder in found.get("CommonPrefixes", ())]
-        return Page(objects, folders, found.get("NextContinuationToken"))
+        return ListingPage(objects, folders, found.get("NextContinuationToken"))
 
     def stat(self, bucket: str, name: str) -> Object:
         """Looks up an object."""

@@ -12,7 +12,7 @@ from darkroom.errors import DataError
 # What KFP's UI looks for among the metadata: two drawings, and the words above them.
 MATRIX_PROPERTY, ROC_PROPERTY = "confusionMatrix", "confidenceMetrics"
 TITLE_PROPERTY = "display_name"
-MAX_CLASSES = 50
+_MAX_CLASSES = 50
 OTHER_CLASSES = "(all others)"
 
 
@@ -71,7 +71,7 @@ def make_matrix(
 
 def _choose_classes(confusions: Mapping[tuple[int, int], float], num_classes: int) -> list[int]:
     """Returns the classes with a row of their own, in order: one row is left for all others."""
-    if num_classes <= MAX_CLASSES:
+    if num_classes <= _MAX_CLASSES:
         return list(range(num_classes))
     mistakes: Counter[int] = Counter()
     for (actual, predicted), count in confusions.items():
@@ -79,4 +79,4 @@ def _choose_classes(confusions: Mapping[tuple[int, int], float], num_classes: in
             mistakes[actual] += int(count)
             mistakes[predicted] += int(count)
     ranked = sorted(range(num_classes), key=lambda number: (-mistakes[number], number))
-    return sorted(ranked[: MAX_CLASSES - 1])
+    return sorted(ranked[: _MAX_CLASSES - 1])

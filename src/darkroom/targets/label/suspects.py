@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from darkroom.targets.suspects import MIN_IMAGES, Array, Doubts, Suspecting, doubt_classes
+from darkroom.targets.suspects import MIN_IMAGES, Array, Doubts, Suspecting, suspect_classes
 
 # Each class gets a little of the votes that neighbours may have for others alone.
 _UNSEEN = 0.02
@@ -40,7 +40,7 @@ class LabelSuspecting(Suspecting):
     def judge(self, given: Array, told: Array, targets: Array, names: Sequence[str]) -> Doubts:
         """Suggests the most likely label."""
         classes = np.where(np.isnan(given[:, 0]), -1, targets)
-        suspected, own, untold = doubt_classes(classes, told)
+        suspected, own, untold = suspect_classes(classes, told)
         images = np.flatnonzero(suspected)
         images = images[np.argsort(own[images], kind="stable")]
         suggested = [names[number] for number in told[images].argmax(1)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from darkroom.targets.suspects import MIN_IMAGES, Array, Doubts, Suspecting, doubt_classes
+from darkroom.targets.suspects import MIN_IMAGES, Array, Doubts, Suspecting, suspect_classes
 
 _UNSEEN = 0.02
 
@@ -41,7 +41,7 @@ class LabelsSuspecting(Suspecting):
             known = ~np.isnan(given[:, column])
             classes = np.where(known, right[:, column], -1)
             both = np.column_stack([1 - told[:, column], told[:, column]])
-            suspected, probability, is_untold = doubt_classes(classes, both)
+            suspected, probability, is_untold = suspect_classes(classes, both)
             right[:, column] ^= suspected
             own[suspected] = np.minimum(own[suspected], probability[suspected])
             if is_untold.any():

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.features.cache import Array, FeatureCache, make_key
+from darkroom.features.cache import Array, FeatureCache, make_cache_key
 from darkroom.features.networks.network import identify_network
 from darkroom.features.values import make_values
 from darkroom.input.pipeline import decode_labeled_image, map_images
@@ -204,6 +204,6 @@ def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes],
     keys, labels = [], []
     elements = source.make_elements(options, None)
     for encoded, shape, label in map_images(elements, parse, options).as_numpy_iterator():
-        keys.append(make_key(hashlib.sha256(encoded).digest(), shape.tolist() or None))
+        keys.append(make_cache_key(hashlib.sha256(encoded).digest(), shape.tolist() or None))
         labels.append(label)
     return keys, np.array(labels)

@@ -26,10 +26,10 @@ from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
-from darkroom.options.training import FORMATS
+from darkroom.options.training import EXPORT_FORMATS
 from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
-from darkroom.runtime.result import Fact, Outcome, Result, Row
+from darkroom.runtime.result import Fact, Outcome, Result, ResultRow
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import copies, ledger
 from darkroom.targets.learned import Learned
@@ -57,7 +57,7 @@ class Export:
     """A model in another format, compared with the SavedModel.
 
     Attributes:
-        format: One of `FORMATS`.
+        format: One of `EXPORT_FORMATS`.
         path: The file.
         size_bytes: Its length.
         max_difference: Largest difference of a probability, or of a number in its unit.
@@ -97,7 +97,7 @@ class ExportResult(Result):
     def describe(self) -> Outcome:
         """Returns the formats with their differences."""
         height, width = self.image_size
-        rows: list[Row] = [
+        rows: list[ResultRow] = [
             Fact(
                 "Input",
                 f"uint8 [N, {height}, {width}, 3], RGB, resized by {self.resize!r}: "
@@ -115,7 +115,7 @@ def export(
     model: str | os.PathLike[str],
     records: str | os.PathLike[str] | Sequence[str],
     output_dir: str | os.PathLike[str],
-    formats: Sequence[str] = FORMATS[:4],
+    formats: Sequence[str] = EXPORT_FORMATS[:4],
 ) -> ExportResult:
     """Writes a trained model in other formats, and compares their answers with its own.
 
@@ -142,7 +142,7 @@ def export(
     """
     _check_formats(formats)
     output = storage.absolute(output_dir)
-    ledger.check_files(output, [_FILES[each] for each in formats])
+    ledger.check_owned_files(output, [_FILES[each] for each in formats])
     folder = find_model(os.fspath(model))
     named = [os.fspath(records)] if isinstance(records, str | os.PathLike) else [*records]
     load_tensorflow()
@@ -224,8 +224,8 @@ def _list_lines(result: ExportResult) -> list[str]:
 
 def _check_formats(formats: Sequence[str]) -> None:
     for each in formats:
-        if each not in FORMATS:
-            raise UsageError(f"Unknown format {each!r}.", f"Known: {', '.join(FORMATS)}.")
+        if each not in EXPORT_FORMATS:
+            raise UsageError(f"Unknown format {each!r}.", f"Known: {', '.join(EXPORT_FORMATS)}.")
     if converter.ONNX in formats:
         for name in ("tf2onnx", "onnxruntime"):
             if importlib.util.find_spec(name) is None:

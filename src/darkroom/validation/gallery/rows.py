@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
-from darkroom.features.neighbours import find_nearest, find_points, scale
+from darkroom.features.neighbours import find_nearest, find_points, scale_to_length_one
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind, find_column_kind
 
@@ -162,7 +162,7 @@ def find_alike(shown: Sequence[int], places: Numbers, values: Numbers) -> Number
     known = np.flatnonzero(places[at] == wanted) if len(places) else at[:0]
     if len(known) > 1:
         every = np.arange(len(known))
-        points = scale(find_points(values[at[known]], _NUM_COMPONENTS))
+        points = scale_to_length_one(find_points(values[at[known]], _NUM_COMPONENTS))
         found, _ = find_nearest(points, every, every, NUM_ALIKE)
         alike[known, : found.shape[1]] = known[found]
     return alike

@@ -13,7 +13,7 @@ from darkroom.errors import DataError
 from darkroom.options.validation import FAIL, OFF, WARN
 from darkroom.runtime.class_table import describe_classes
 from darkroom.runtime.json_values import build_value
-from darkroom.runtime.result import Row as ResultRow
+from darkroom.runtime.result import ResultRow as ResultRow
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, FindingRow, format_finding_row, format_more

@@ -11,7 +11,7 @@ from darkroom.runtime.chart import make_histogram
 from darkroom.runtime.markup import Html, element, escape_markdown, join_html, join_lines
 from darkroom.runtime.page import (
     Page,
-    Part,
+    PagePart,
     make_figures,
     make_header,
     make_note,
@@ -71,7 +71,7 @@ def make_report_page(
         missing: Which pictures are missing, and why.
         gallery: Where the gallery is; None for none.
     """
-    notes = (Part(element("p", note, class_="note")) for note in (missing, gallery) if note)
+    notes = (PagePart(element("p", note, class_="note")) for note in (missing, gallery) if note)
     parts = (
         _make_header(report),
         *notes,
@@ -89,7 +89,7 @@ def make_report_page(
 def make_statistics_page(report: DatasetReport) -> Page:
     """Returns a page with counts and histograms alone, for a dataset that is not judged."""
     parts = (
-        Part(element("h1", "Content of the dataset")),
+        PagePart(element("h1", "Content of the dataset")),
         make_tiles(_list_tiles(report)),
         _make_classes(report),
         _make_rejects(report),
@@ -98,7 +98,7 @@ def make_statistics_page(report: DatasetReport) -> Page:
     return Page("Statistics", parts)
 
 
-def _make_header(report: DatasetReport) -> Part:
+def _make_header(report: DatasetReport) -> PagePart:
     verdict = format_verdict(report)
     return make_header(
         report.title.lower(),
@@ -126,7 +126,7 @@ def _list_tiles(report: DatasetReport) -> list[tuple[str, str]]:
     return [(f"{number:,}", name) for name, number in numbers.items()]
 
 
-def _make_finding(finding: Finding, thumbnails: Thumbnails) -> Part:
+def _make_finding(finding: Finding, thumbnails: Thumbnails) -> PagePart:
     title = finding.title
     pill = element("span", finding.policy, class_=f"pill {finding.policy}")
     head = element("h3", pill, title, element("code", finding.check))
@@ -142,7 +142,7 @@ def _make_finding(finding: Finding, thumbnails: Thumbnails) -> Part:
     lines = f"What to do: {finding.hint}".splitlines() if finding.hint else []
     texts = [f"### {finding.policy.upper()}: {title}"]
     texts += map(escape_markdown, [finding.message, *lines])
-    return Part(
+    return PagePart(
         element("article", head, *body, class_=f"finding {finding.policy}"),
         "\n\n".join([*texts, *([rows.markdown] if rows else [])]),
     )
@@ -195,7 +195,7 @@ def _make_cell(name: str, value: Any) -> Cell:
     return Drawn(text, element("div", text, class_="long")) if name in _LONG_COLUMNS else text
 
 
-def _make_classes(report: DatasetReport) -> Part | None:
+def _make_classes(report: DatasetReport) -> PagePart | None:
     labels = report.list_classes()
     largest = {name: max([1, *report.classes[name].values()]) for name in report.splits}
     totals = (f"{count:,}" for count in report.splits.values())
@@ -214,7 +214,7 @@ def _make_classes(report: DatasetReport) -> Part | None:
     )
 
 
-def _make_rejects(report: DatasetReport) -> Part | None:
+def _make_rejects(report: DatasetReport) -> PagePart | None:
     if not report.rejected and not report.lost:
         return None
     # The finding has shown these rows already.
@@ -229,7 +229,7 @@ def _make_rejects(report: DatasetReport) -> Part | None:
     )
 
 
-def _list_reasons(what: str, counts: Mapping[str, int]) -> Part | None:
+def _list_reasons(what: str, counts: Mapping[str, int]) -> PagePart | None:
     most = max(counts.values(), default=1)
     rows: list[list[Cell]] = [
         [reason, make_bar(n, n / most, "bad")] for reason, n in counts.items()
@@ -237,12 +237,12 @@ def _list_reasons(what: str, counts: Mapping[str, int]) -> Part | None:
     return make_table(Table("", ["reason", what], rows), "bars")
 
 
-def _make_read_as(report: DatasetReport) -> Part | None:
+def _make_read_as(report: DatasetReport) -> PagePart | None:
     rows = report.read_as.to_rows() if report.read_as else []
     return make_section("How the source was read", make_table(Table("", ["", "read as"], rows)))
 
 
-def _make_histograms(histograms: Mapping[str, Histogram]) -> Part | None:
+def _make_histograms(histograms: Mapping[str, Histogram]) -> PagePart | None:
     figures = [
         make_histogram(_HISTOGRAM_TITLES.get(name, name), each.counts, each.low, each.high)
         for name, each in histograms.items()
@@ -250,7 +250,7 @@ def _make_histograms(histograms: Mapping[str, Histogram]) -> Part | None:
     return make_section("Size and brightness", make_figures(figures) if figures else None)
 
 
-def _make_samples(samples: Sequence[FindingRow], thumbnails: Thumbnails) -> Part | None:
+def _make_samples(samples: Sequence[FindingRow], thumbnails: Thumbnails) -> PagePart | None:
     figures = [
         element(
             "figure",
