@@ -1,8 +1,9 @@
-"""Prints how heavy the project is: code, tests, flags, functions, folders, words.
+"""Prints how heavy the project is: code, tests, parts, flags, functions, words.
 
     python tools/weigh.py
 
-Lines of code are those without docstrings, comments and blank lines. Needs the core alone.
+Lines of code are those without docstrings, comments and blank lines. Needs the core and pytest:
+`tests/packaging/test_layers.py` has the table of parts.
 """
 
 from __future__ import annotations
@@ -10,20 +11,25 @@ from __future__ import annotations
 import ast
 import io
 import re
+import runpy
 import sys
 import tokenize
-from collections import Counter
-from collections.abc import Container, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from darkroom.cli.parser import build_parser
+from darkroom.runtime import by_name
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("src", "components", "pipelines")
 _NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENCODING, tokenize.ENDMARKER),
 }
 _GENERATED = ("command-line", "components", "kfp-components", "options", "bad-input", "rejects")
-# What few who use these need is found by name, in `runtime/by_name.py`, and does not count.
+# What few who use these need is found by name, in `runtime/by_name.py`: said apart.
 _COMMANDS = {
     "convert": "darkroom.conversion.convert",
     "validate": "darkroom.validation.validate",
@@ -32,12 +38,6 @@ _COMMANDS = {
     "verify": "darkroom.proof.verify",
 }
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def list_files(*folders: str) -> Iterator[Path]:
-    """Yields the Python files of folders."""
-    for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
 
 
 def count_code(text: str) -> int:
@@ -79,55 +79,27 @@ def find_longest_function(paths: list[Path]) -> tuple[int, str]:
     )
 
 
-def find_folder_circles(paths: list[Path]) -> list[str]:
-    """Returns the folders that import their parent and are imported by it."""
-    homes = {"src/darkroom": "darkroom"} | {name: f"darkroom.{name}" for name in CODE[1:]}
-    arrows: set[tuple[str, str]] = set()
-    folders = {}
-    for path in paths:
-        place = str(path.relative_to(ROOT).parent)
-        home = next(name for name in homes if f"{place}/".startswith(f"{name}/"))
-        folders[path] = homes[home] + place.removeprefix(home).replace("/", ".")
-    known = set(folders.values())
-    for path, folder in folders.items():
-        if path.name == "__init__.py":
-            continue  # names that it passes on
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                targets = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
-                deepest = max((t for t in targets if t in known), key=len, default=None)
-                target = deepest or node.module.rpartition(".")[0]
-                arrows.add((folder, target))
-    return sorted(
-        folder
-        for folder in known
-        for parent in (folder.rpartition(".")[0],)
-        if parent.count(".") and (folder, parent) in arrows and (parent, folder) in arrows
-    )
-
-
-def list_owned(start: str) -> set[Path]:
-    """Returns the files that a module imports, and they in turn: what one reads to own it.
+def list_owned(start: str, known: Mapping[str, Path], *, by_name: bool = False) -> set[str]:
+    """Returns the modules that a module imports, and they in turn: what one reads to own it.
 
     Imports inside functions count, those for type checkers do not. Nor does the `__init__` of a
     package from which only another module is imported.
+
+    Args:
+        start: The module.
+        known: The files of all modules.
+        by_name: Whether what is found by name counts, too.
     """
-    homes = {"darkroom": ROOT / "src/darkroom"}
-    homes |= {f"darkroom.{name}": ROOT / name for name in CODE[1:]}
-    known = {}
-    for package, folder in homes.items():
-        for path in folder.rglob("*.py"):
-            names = path.relative_to(folder).with_suffix("").parts
-            names = names[:-1] if names[-1] == "__init__" else names
-            known[".".join((package, *names))] = path
     found: set[str] = set()
     todo = {start}
     while todo:
         found |= todo
-        trees = [ast.parse(known[name].read_text("utf-8")) for name in todo]
-        named = {name for tree in trees for name in _list_imports(tree, known)}
+        trees = {name: ast.parse(known[name].read_text("utf-8")) for name in todo}
+        named = {other for tree in trees.values() for other in _list_imports(tree, known)}
+        if by_name:
+            named.update(*(_list_found(name, tree, known) for name, tree in trees.items()))
         todo = named.intersection(known) - found
-    return {known[name] for name in found}
+    return found
 
 
 def _list_imports(node: ast.AST, known: Container[str]) -> Iterator[str]:
@@ -143,13 +115,57 @@ def _list_imports(node: ast.AST, known: Container[str]) -> Iterator[str]:
         yield from _list_imports(child, known)
 
 
-def count_flags() -> Iterator[tuple[str, int]]:
-    """Yields each command and the number of its flags."""
-    from darkroom.cli.parser import build_parser
+def _list_found(module: str, tree: ast.Module, known: Iterable[str]) -> Iterator[str]:
+    """Yields what a module finds by name: by `PLACES`, or by a text that names modules.
 
+    As `darkroom.targets.{name}.kind`, which names a module of each kind.
+    """
+    if module == by_name.__name__:
+        return
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(_match(part, module) for part in parts)
+        place = by_name.PLACES.get(text, text).partition(":")[0]
+        if place.startswith("darkroom."):
+            yield from (name for name in known if re.fullmatch(place, name))
+
+
+def _match(part: ast.AST, module: str) -> str:
+    """Returns the pattern of a part of a text in a module; empty for other code."""
+    if isinstance(part, ast.FormattedValue):
+        return module if ast.unparse(part.value) == "__name__" else r"\w+"
+    return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
+
+
+def list_flags() -> dict[str, list[str]]:
+    """Returns the flags of each command."""
     [commands] = [each for each in build_parser()._actions if hasattr(each.choices, "items")]
-    for name, parser in commands.choices.items():
-        yield name, sum(bool(each.option_strings) for each in parser._actions)
+    return {
+        name: [each.option_strings[-1] for each in parser._actions if each.option_strings]
+        for name, parser in commands.choices.items()
+    }
+
+
+def print_parts(layers: Any, sizes: Mapping[str, int]) -> None:
+    """Prints the lines of each part and its packages, and what it imports of other parts."""
+    packages: Counter[str] = Counter()
+    for module, lines in sizes.items():
+        packages[layers.find_layer(module)] += lines
+    homes = {name: part.name for part in layers.PARTS for name in part.packages.split(", ")}
+    imports: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for module in sizes:
+        for other in {each.module for each in layers.find_imports(module)} & sizes.keys():
+            imports[homes[layers.find_layer(module)]][homes[layers.find_layer(other)]] += 1
+    for part in layers.PARTS:
+        own = {name: packages[name] for name in part.packages.split(", ")}
+        each = ", ".join(f"{name} {lines:,}" for name, lines in own.items())
+        print(f"lines of {part.name:15} {sum(own.values()):,} ({each})")
+    for part in layers.PARTS:
+        others = {name: count for name, count in imports[part.name].items() if name != part.name}
+        each = ", ".join(f"{name} {count:,}" for name, count in sorted(others.items()))
+        allowed = part.may_import.split(", ")
+        forbidden = sum(count for name, count in others.items() if name not in allowed)
+        print(f"imports by {part.name:13} {each or 'none'}; forbidden {forbidden}")
 
 
 def count_words() -> tuple[int, int, int]:
@@ -166,27 +182,36 @@ def count_words() -> tuple[int, int, int]:
 
 def main() -> int:
     """Prints the table."""
-    paths = list(list_files(*CODE))
-    texts = [path.read_text("utf-8") for path in paths]
+    # The test that has the table of parts, and knows all modules.
+    layers = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/packaging/test_layers.py")))
+    known: dict[str, Path] = layers.list_modules()
+    texts = [path.read_text("utf-8") for path in known.values()]
+    sizes = dict(zip(known, map(count_code, texts), strict=True))
     single, private = count_single_calls(texts)
-    flags = dict(count_flags())
+    flags = list_flags()
     by_hand, pages, generated = count_words()
-    length, longest = find_longest_function(paths)
-    circles = find_folder_circles(paths)
+    length, longest = find_longest_function([*known.values()])
     spelled = sum("jpeg_quality" in text for text in texts)
-    print(f"lines of code            {sum(map(count_code, texts)):,}")
-    tests = sum(len(path.read_text("utf-8").splitlines()) for path in list_files("tests"))
+    print(f"lines of code            {sum(sizes.values()):,}")
+    tests = sum(
+        len(path.read_text("utf-8").splitlines()) for path in (ROOT / "tests").rglob("*.py")
+    )
     print(f"lines of tests           {tests:,}")
     for name, start in _COMMANDS.items():
-        owned = [path.read_text("utf-8") for path in list_owned(start)]
-        code = sum(map(count_code, owned))
-        print(f"to own {name:17} {len(owned)} modules, {code:,} lines")
+        owned, found = (list_owned(start, known, by_name=each) for each in (False, True))
+        code, more = (sum(sizes[module] for module in each) for each in (owned, found))
+        print(
+            f"to own {name:17} {len(owned)} modules, {code:,} lines "
+            f"(with what is found by name: {len(found)}, {more:,})"
+        )
+    print_parts(layers, sizes)
+    every = [flag for each in flags.values() for flag in each]
     print(
-        f"commands, flags          {len(flags)}, {sum(flags.values())} (submit {flags['submit']})"
+        f"commands, flags          {len(flags)}, {len(every)}, {len({*every})} distinct "
+        f"(submit {len(flags['submit'])})"
     )
     print(f"private, one call site   {single / private:.0%} ({single} of {private})")
     print(f"longest function         {length} ({longest})")
-    print(f"folders in a circle      {len(circles)} ({', '.join(circles)})")
     print(f"files with jpeg_quality  {spelled}")
     print(f"words by hand, generated {by_hand:,} in {pages} pages, {generated:,}")
     return 0
