@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         executor = arguments.executor_class_path
         # TFX passes the process's arguments to absl, which would reject ours.
         with mock.patch.object(sys, "argv", sys.argv[:1]):
-            run_task(arguments, beam_args)
+            run_executor(arguments, beam_args)
     except Exception as error:  # noqa: BLE001  the backend gets its line of JSON for any error
         # Ours say what is wrong and what to do; of all others, the place may matter.
         if not isinstance(error, DarkroomError):
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
+def run_executor(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     """Runs the executor and writes its ExecutorOutput.
 
     Args:

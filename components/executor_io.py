@@ -22,7 +22,7 @@ from darkroom.components.parameters import apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
-from darkroom.kfp.places import MOUNTS, check_files, find_mount, name_uris
+from darkroom.kfp.places import MOUNTS, check_inputs, find_mount, name_uris
 from darkroom.options.runners import LOCAL_RUNNER, parse_runner
 from darkroom.storage.uris import find_remote
 
@@ -189,7 +189,7 @@ def prepare_files(given: Task, task: Task) -> None:
     uris, places = (
         [artifact["uri"] for artifact in list_artifacts(each["inputs"])] for each in (given, task)
     )
-    check_files(zip(uris, places, strict=True), " (--set cache=false)")
+    check_inputs(zip(uris, places, strict=True), " (--set cache=false)")
     path = task["outputs"]["outputFile"]
     try:
         written = json.loads(storage.read_bytes(path))

@@ -91,9 +91,9 @@ def _read_training(properties: Mapping[str, Any], check: Check) -> str:
     return hashlib.sha256(json.dumps([sources, versions], sort_keys=True).encode()).hexdigest()
 
 
-SOURCE = FileState("ManifestGen", "source", "source_fingerprint", _read_source)
-SCHEMA = FileState("ImportSchemaGen", "schema", "fingerprint", _read_schema)
-TRAINING = FileState("Trainer", "files", "fingerprint", _read_training)
+SOURCE_STATE = FileState("ManifestGen", "source", "source_fingerprint", _read_source)
+SCHEMA_STATE = FileState("ImportSchemaGen", "schema", "fingerprint", _read_schema)
+TRAINING_STATE = FileState("Trainer", "files", "fingerprint", _read_training)
 
 
 def _list_modules(

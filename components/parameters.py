@@ -143,7 +143,7 @@ def _list_parameters() -> Iterator[RunParameter]:
 
 PARAMETERS: tuple[RunParameter, ...] = tuple(_list_parameters())
 
-NAMES = frozenset(parameter.name for parameter in PARAMETERS)
+PARAMETER_NAMES = frozenset(parameter.name for parameter in PARAMETERS)
 
 
 def apply_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def apply_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: A name is not a parameter of this node, or a value is wrong.
     """
-    result = {name: value for name, value in values.items() if name not in NAMES}
+    result = {name: value for name, value in values.items() if name not in PARAMETER_NAMES}
     changed: dict[tuple[str, str], Any] = {}
-    for name in [each for each in values if each in NAMES]:
+    for name in [each for each in values if each in PARAMETER_NAMES]:
         # A property that is a parameter itself may be missing among the properties.
         found = [p for p in PARAMETERS if p.name == name and p.key in (*result, name)]
         if not found:

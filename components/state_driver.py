@@ -16,7 +16,13 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.orchestration.portable import data_types
 from tfx.proto.orchestration import driver_output_pb2
 
-from darkroom.components.file_state import SCHEMA, SOURCE, TRAINING, FileState, accept
+from darkroom.components.file_state import (
+    SCHEMA_STATE,
+    SOURCE_STATE,
+    TRAINING_STATE,
+    FileState,
+    accept,
+)
 from darkroom.errors import DarkroomError, DataError, UsageError, describe_os_error
 from darkroom.runtime import progress
 
@@ -83,16 +89,16 @@ class StateDriver(base_driver.BaseDriver, portable_driver.BaseDriver):
 class SourceDriver(StateDriver):
     """The driver of ManifestGen."""
 
-    STATE = SOURCE
+    STATE = SOURCE_STATE
 
 
 class SchemaDriver(StateDriver):
     """The driver of ImportSchemaGen."""
 
-    STATE = SCHEMA
+    STATE = SCHEMA_STATE
 
 
 class TrainingDriver(StateDriver):
     """The driver of Trainer."""
 
-    STATE = TRAINING
+    STATE = TRAINING_STATE

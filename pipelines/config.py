@@ -38,7 +38,7 @@ else:
 
 _Config = TypeVar("_Config", bound="ClusterConfig")
 
-METADATA_FILE = "metadata.sqlite"
+LOG_FILE, METADATA_FILE = "log.txt", "metadata.sqlite"
 _PATHS = {
     *("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model"),
     *("decisions", "groups", "record_cache", "feature_cache", "baseline"),
@@ -229,7 +229,7 @@ def _make(kind: type[_Config], values: Mapping[str, Any]) -> _Config:
         raise UsageError(f"The configuration has a value of the wrong type: {error}.") from error
 
 
-def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
+def merge_file_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options by name with those of the file that `config` names; flags win.
 
     Raises:

@@ -42,4 +42,4 @@ def _read_model(properties: Mapping[str, Any], check: Check) -> str:
 
 
 # Trainer has the text inside of `custom_config`.
-MODEL = FileState("Trainer", "model", MODEL_FINGERPRINT_KEY, _read_model)
+MODEL_STATE = FileState("Trainer", "model", MODEL_FINGERPRINT_KEY, _read_model)

@@ -35,7 +35,7 @@ from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig
 from darkroom.pipelines.evaluation import create_evaluation
-from darkroom.pipelines.model_state import MODEL
+from darkroom.pipelines.model_state import MODEL_STATE
 
 RUN_FN = "darkroom.training.run_fn"
 _CUSTOM_CONFIG = "custom_config"
@@ -166,9 +166,9 @@ def _create_trainer(
         custom_config={
             CONFIG_KEY: config.training.to_dict(),
             CHECKPOINT_DIR_KEY: config.checkpoint_dir,
-            MODEL.key: config.model_fingerprint,
+            MODEL_STATE.key: config.model_fingerprint,
         },
-    ).with_id(MODEL.node)
+    ).with_id(MODEL_STATE.node)
     trainer.driver_class = ModelDriver
     return trainer
 
@@ -176,12 +176,12 @@ def _create_trainer(
 class ModelDriver(StateDriver):
     """Puts the state of the model's files into `custom_config`, unless one is given."""
 
-    STATE = MODEL
+    STATE = MODEL_STATE
 
     def change(self, properties: Mapping[str, Any]) -> dict[str, str]:
         """Returns `custom_config` with the state, as it is in this run."""
         config = json.loads(properties[_CUSTOM_CONFIG])
-        config[MODEL.key] = config[MODEL.key] or self.take_state(properties)
+        config[MODEL_STATE.key] = config[MODEL_STATE.key] or self.take_state(properties)
         return {_CUSTOM_CONFIG: json.dumps(config, sort_keys=True)}
 
 

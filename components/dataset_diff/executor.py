@@ -15,7 +15,7 @@ from darkroom.components.image_validator.executor import (
     OPTIONS_KEY,
     REJECTS_KEY,
     REPORT_KEY,
-    find_records,
+    find_record_folders,
     write_verdict,
 )
 from darkroom.dataset.layout import REJECTS_FILE
@@ -57,7 +57,9 @@ class Executor(base_executor.BaseExecutor):
         base = read_manifest(folder).find_base()
         options = DiffOptions(**json.loads(exec_properties[OPTIONS_KEY]))
         verdict = compare_datasets(find_files(base) if base else None, after, options)
-        write_verdict(verdict, find_records(input_dict, after.index_dir), output_dict, HTML_KEY)
+        write_verdict(
+            verdict, find_record_folders(input_dict, after.index_dir), output_dict, HTML_KEY
+        )
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
         for name, count in verdict.count_findings(IMAGE_CHANGES).items():
             report.set_int_custom_property(name, count)

@@ -63,7 +63,7 @@ class Executor(tfx_executor.Executor):
         model = artifact_utils.get_single_instance(input_dict[_MODEL_KEY])
         learned = _read_learned(model)
         config = _fit_config(exec_properties, learned)
-        check_columns(input_dict[_EXAMPLES_KEY], config)
+        check_slice_columns(input_dict[_EXAMPLES_KEY], config)
         with _find_baseline(input_dict, exec_properties, evaluation.uri) as (baselines, place):
             if baselines and (said := _compare_labels(learned, baselines[0])):
                 baselines, place = [], f"none: {said}"
@@ -160,7 +160,7 @@ def _read_learned(artifact: Any) -> Learned | None:
     return read_learned(folder) if has_labels else None
 
 
-def check_columns(examples: list[Any], config: str) -> None:
+def check_slice_columns(examples: list[Any], config: str) -> None:
     """Checks that records have the columns of all slices: TFMA would leave such a slice out.
 
     Raises:

@@ -56,7 +56,7 @@ class Executor(base_executor.BaseExecutor):
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
         rejects_uri = artifact_utils.get_single_uri(input_dict[REJECTS_KEY])
         index_dir = artifact_utils.get_single_uri(input_dict[INDEX_KEY])
-        records = find_records(input_dict, index_dir)
+        records = find_record_folders(input_dict, index_dir)
         files = JudgedFiles(
             index_dir=index_dir,
             rejects_path=storage.join(rejects_uri, layout.REJECTS_FILE),
@@ -74,7 +74,7 @@ class Executor(base_executor.BaseExecutor):
             storage.write_bytes(page.uri, encode_gallery(verdict, records, place=place).encode())
 
 
-def find_records(input_dict: dict[str, list[Any]], index_dir: str) -> RecordFolders | None:
+def find_record_folders(input_dict: dict[str, list[Any]], index_dir: str) -> RecordFolders | None:
     """Returns where the records of an index are, if a component has Examples."""
     examples = input_dict.get(EXAMPLES_KEY)
     return RecordFolders(examples[0].uri, index_dir) if examples else None

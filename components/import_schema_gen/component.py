@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tfx.components.schema_gen.import_schema_gen import component as tfx_component
 
-from darkroom.components.file_state import SCHEMA
+from darkroom.components.file_state import SCHEMA_STATE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SchemaDriver
 
 
@@ -28,4 +28,4 @@ class ImportSchemaGen(tfx_component.ImportSchemaGen):
         super().__init__(schema_file)
         given = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
         # TFX's constructor makes its own spec, which has no such property.
-        self.spec.exec_properties[SCHEMA.key] = given
+        self.spec.exec_properties[SCHEMA_STATE.key] = given

@@ -12,7 +12,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.component_spec import fill_spec
-from darkroom.components.file_state import SOURCE
+from darkroom.components.file_state import SOURCE_STATE
 from darkroom.components.manifest_gen import executor
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SourceDriver
 from darkroom.options.conversion import UpdateOptions
@@ -27,7 +27,7 @@ class ManifestGenSpec(ComponentSpec):
     PARAMETERS = {
         executor.SOURCE_KEY: ExecutionParameter(type=str),
         executor.OPTIONS_KEY: ExecutionParameter(type=str),
-        SOURCE.key: ExecutionParameter(type=str),
+        SOURCE_STATE.key: ExecutionParameter(type=str),
         executor.BASE_KEY: ExecutionParameter(type=str, optional=True),
         executor.UPDATES_KEY: ExecutionParameter(type=str, optional=True),
     }
@@ -110,7 +110,7 @@ class ManifestGen(base_component.BaseComponent):
         values = {
             executor.SOURCE_KEY: source,
             executor.OPTIONS_KEY: manifest.to_json(),
-            SOURCE.key: source_fingerprint,
+            SOURCE_STATE.key: source_fingerprint,
             executor.UPDATES_KEY: updating if has_base else None,
             executor.BASE_KEY: base or None,
             executor.BASE_EXAMPLES_KEY: base_examples,

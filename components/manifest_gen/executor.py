@@ -12,7 +12,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.components.file_state import SOURCE
+from darkroom.components.file_state import SOURCE_STATE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.conversion.base import find_base, open_base
 from darkroom.dataset.commit import Dataset
@@ -60,7 +60,7 @@ class Executor(base_executor.BaseExecutor):
         """
         manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
         rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
-        if exec_properties.get(SOURCE.key) == TAKEN_BY_EACH_RUN:
+        if exec_properties.get(SOURCE_STATE.key) == TAKEN_BY_EACH_RUN:
             logging.warning(
                 "This runner does not run drivers, so its cache cannot notice that %s has changed: "
                 "switch the cache off, or give ManifestGen a source_fingerprint.",

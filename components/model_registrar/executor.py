@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 from darkroom import storage
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.kfp.places import name_place
-from darkroom.kfp.registry import register
+from darkroom.kfp.registry import register_version
 
 
 class Executor(base_executor.BaseExecutor):
@@ -31,7 +31,7 @@ class Executor(base_executor.BaseExecutor):
             exec_properties: `registry`, `model_name` and `run`.
 
         Raises:
-            DarkroomError: See `register`.
+            DarkroomError: See `register_version`.
         """
         pushed = artifact_utils.get_single_instance(input_dict["pushed_model"])
         place = pushed.get_string_custom_property("pushed_destination")
@@ -43,4 +43,4 @@ class Executor(base_executor.BaseExecutor):
         folder = artifact_utils.get_single_uri(input_dict["page"])
         name, run = exec_properties["model_name"], exec_properties["run"]
         uri, page = map(name_place, (place, storage.join(folder, PAGE_FILE)))
-        register(exec_properties["registry"], name, folder, uri=uri, page=page, run=run)
+        register_version(exec_properties["registry"], name, folder, uri=uri, page=page, run=run)

@@ -26,7 +26,7 @@ _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class SplitMetrics:
     """Metrics of a whole evaluated split.
 
     Attributes:
@@ -55,7 +55,7 @@ def find_score(metrics: Mapping[str, float]) -> tuple[str, float | None]:
     return "", None
 
 
-def read_evaluation(folder: str) -> Evaluation:
+def read_split_metrics(folder: str) -> SplitMetrics:
     """Reads the folder of a ModelEvaluation artifact.
 
     Of its slices, those by one column of the source are read.
@@ -86,7 +86,7 @@ def read_evaluation(folder: str) -> Evaluation:
                 if score is not None:
                     records = int(numbers.get(COUNT_KEY, 0))
                     slices.append(Slice(column, _format_value(value), records, score))
-    return Evaluation(metrics, confusions, tuple(slices))
+    return SplitMetrics(metrics, confusions, tuple(slices))
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from darkroom.components.model_report.evaluation import (
     COUNT_KEY,
     RECALL_KEY,
     list_scores,
-    read_evaluation,
     read_failures,
+    read_split_metrics,
 )
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
@@ -69,7 +69,7 @@ class Executor(base_executor.BaseExecutor):
         """
         scored = artifact_utils.get_single_instance(input_dict[EVALUATION_KEY])
         folder = scored.uri
-        evaluation = read_evaluation(folder)
+        evaluation = read_split_metrics(folder)
         report_path = storage.join(
             artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
         )

@@ -15,7 +15,7 @@ from tfx.types import channel
 from tfx.types.standard_component_specs import MODULE_FILE_KEY, MODULE_PATH_KEY
 
 from darkroom import storage
-from darkroom.components.file_state import TRAINING
+from darkroom.components.file_state import TRAINING_STATE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, TrainingDriver
 from darkroom.components.trainer import executor
 from darkroom.errors import UsageError
@@ -104,7 +104,7 @@ class Trainer(DescribingTrainer):
         self._module_file = properties.get(MODULE_FILE_KEY)
         # TFX's constructor makes its own spec, which has no such properties.
         properties["files"] = json.dumps(paths)
-        properties[TRAINING.key] = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
+        properties[TRAINING_STATE.key] = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
 
     def _resolve_pip_dependencies(self, pipeline_root: str) -> None:
         """Packs the module file; TFX would do so in the first run of the component alone."""

@@ -30,7 +30,7 @@ from darkroom.options.compiled.containers import (
 from darkroom.options.compiled.credentials import check_credentials, check_environment
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.options.training import IMAGENET
-from darkroom.pipelines.config import ClusterConfig, PipelineConfig, merge_options
+from darkroom.pipelines.config import ClusterConfig, PipelineConfig, merge_file_options
 from darkroom.pipelines.resources import KUBERNETES_ONLY, spell_accelerator
 from darkroom.storage import uris
 
@@ -63,7 +63,7 @@ def merge_checked_options(values: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: The file is not TOML, or has an option with a credential.
         OSError: The file cannot be read.
     """
-    merged = merge_options(values)
+    merged = merge_file_options(values)
     check_credentials({name: value for name, value in merged.items() if name not in values})
     return merged
 

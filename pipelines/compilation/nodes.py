@@ -150,11 +150,13 @@ def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -
         name = getattr(accelerator, "type", "")
         if name and not find_resources(config.resources, node.id).accelerator:
             place, spelled = f"{node.id}.platform_config", spell_accelerator(name, target)
-            if idle := explain_idle_accelerator(place, name, spelled, find_image(node, config)):
+            if idle := explain_idle_accelerator(
+                place, name, spelled, find_node_image(node, config)
+            ):
                 yield idle
 
 
-def find_image(node: BaseNode, config: ClusterConfig) -> str:
+def find_node_image(node: BaseNode, config: ClusterConfig) -> str:
     """Returns the container image of a node; a container component names one."""
     return str(getattr(node.executor_spec, "image", config.image))
 

@@ -31,7 +31,7 @@ from darkroom.pipelines.compilation.check import check_cluster, check_paths, lis
 from darkroom.pipelines.compilation.job import finish_documents, make_job
 from darkroom.pipelines.compilation.nodes import (
     check_nodes,
-    find_image,
+    find_node_image,
     is_cached,
     list_node_warnings,
 )
@@ -208,7 +208,7 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
     """Returns warnings about parts that will not work as they seem."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
-    images = {node.id: find_image(node, given) for node in pipeline.components}
+    images = {node.id: find_node_image(node, given) for node in pipeline.components}
     return [
         *list_warnings(given, target, images),
         *list_node_warnings(pipeline, given, target),

@@ -17,10 +17,10 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
-from darkroom.pipelines.local.drawings import LABELS, draw
+from darkroom.pipelines.local.drawings import LABELS, draw_label
 from darkroom.storage import ledger
 
-MANIFEST_FILE = "drawings.csv"
+LIST_FILE = "drawings.csv"
 NUM_OF_LABEL = 57
 _JPEG_QUALITY, _POOR_QUALITY = 90, 60
 _EVAL_EVERY = 5  # every fifth image of a class: 20 %
@@ -29,7 +29,7 @@ _TURN_CLOCKWISE = 6  # EXIF: turn 90 degrees clockwise to see the image upright
 _HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
 
 
-class Fault(NamedTuple):
+class DemoFault(NamedTuple):
     """A deliberate fault, and the outcome that darkroom should report.
 
     Attributes:
@@ -43,14 +43,14 @@ class Fault(NamedTuple):
     code: str
 
 
-TRUNCATED = Fault("faults/truncated.jpg", "rejected", "truncated")
-EMPTY = Fault("faults/empty.png", "rejected", "empty")
-PAGE = Fault("faults/not-found.jpg", "rejected", "not_an_image")
-MISSING = Fault("faults/missing.png", "rejected", "missing")
-TURNED = Fault("drawings/sun/0006.jpg", "written", "orientation")
+TRUNCATED_FAULT = DemoFault("faults/truncated.jpg", "rejected", "truncated")
+EMPTY_FAULT = DemoFault("faults/empty.png", "rejected", "empty")
+PAGE_FAULT = DemoFault("faults/not-found.jpg", "rejected", "not_an_image")
+MISSING_FAULT = DemoFault("faults/missing.png", "rejected", "missing")
+TURNED_FAULT = DemoFault("drawings/sun/0006.jpg", "written", "orientation")
 # A training image in VALIDATION too, and one with another label too.
-LEAKED = Fault("drawings/cup/leaked.jpg", "finding", "leakage")
-RELABELLED = Fault("drawings/house/a-cup.jpg", "finding", "label_conflicts")
+LEAKED_FAULT = DemoFault("drawings/cup/leaked.jpg", "finding", "leakage")
+RELABELLED_FAULT = DemoFault("drawings/house/a-cup.jpg", "finding", "label_conflicts")
 LEAKED_FROM, RELABELLED_FROM = "drawings/cup/0010.jpg", "drawings/cup/0011.jpg"
 # Changed copies in VALIDATION of training images: of each label one, by how it is changed.
 _CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
@@ -62,14 +62,22 @@ _CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "tilted": lambda image: image.rotate(5, Image.Resampling.BICUBIC),
 }
 NEAR_COPIES = tuple(
-    Fault(f"drawings/{label}/{how}.jpg", "finding", "near_leakage")
+    DemoFault(f"drawings/{label}/{how}.jpg", "finding", "near_leakage")
     for label, how in zip(LABELS, _CHANGES, strict=False)
 )
 # Training images with the label of something else.
 _WRONG = {f"drawings/{label}/0007.jpg": LABELS[place - 3] for place, label in enumerate(LABELS[:6])}
-WRONG_LABELS = tuple(Fault(path, "finding", "suspect_labels") for path in _WRONG)
+WRONG_LABELS = tuple(DemoFault(path, "finding", "suspect_labels") for path in _WRONG)
 FAULTS = (
-    *(TRUNCATED, EMPTY, PAGE, MISSING, TURNED, LEAKED, RELABELLED),
+    *(
+        TRUNCATED_FAULT,
+        EMPTY_FAULT,
+        PAGE_FAULT,
+        MISSING_FAULT,
+        TURNED_FAULT,
+        LEAKED_FAULT,
+        RELABELLED_FAULT,
+    ),
     *(*NEAR_COPIES, *WRONG_LABELS),
 )
 
@@ -100,7 +108,7 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     rows = [*_add_drawings(files), *_add_faults(files)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    files[MANIFEST_FILE] = text.getvalue().encode()
+    files[LIST_FILE] = text.getvalue().encode()
     hint = "Move them, or choose another folder: darkroom demo --root DIR."
     ledger.check_alone(str(root), {name.partition("/")[0] for name in files}, hint)
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -111,7 +119,7 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
         if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    return root / MANIFEST_FILE
+    return root / LIST_FILE
 
 
 def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
@@ -123,9 +131,9 @@ def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
         for place, label in enumerate(LABELS):
             path = f"drawings/{label}/{number:04}.{'jpg' if number % _PNG_EVERY else 'png'}"
             # Each has its own numbers, so that it is the same however many there are.
-            image = draw(label, np.random.default_rng([place, number]))
+            image = draw_label(label, np.random.default_rng([place, number]))
             exif = Image.Exif()
-            if path == TURNED.path:
+            if path == TURNED_FAULT.path:
                 exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
                 image = image.transpose(Image.Transpose.ROTATE_90)  # which is counterclockwise
             files[path] = _encode(image, path, exif=exif.tobytes())
@@ -136,15 +144,19 @@ def _add_drawings(files: dict[str, bytes]) -> Iterator[_Row]:
 def _add_faults(files: dict[str, bytes]) -> Iterator[_Row]:
     """Adds the other faults, and yields their rows; most are copies of drawings in `files`."""
     jpeg = files[LEAKED_FROM]
-    files |= {TRUNCATED.path: jpeg[: len(jpeg) // 2], EMPTY.path: b"", PAGE.path: _HTML}
-    files |= {LEAKED.path: jpeg, RELABELLED.path: files[RELABELLED_FROM]}
+    files |= {
+        TRUNCATED_FAULT.path: jpeg[: len(jpeg) // 2],
+        EMPTY_FAULT.path: b"",
+        PAGE_FAULT.path: _HTML,
+    }
+    files |= {LEAKED_FAULT.path: jpeg, RELABELLED_FAULT.path: files[RELABELLED_FROM]}
     yield from (
-        _Row("TRAIN", TRUNCATED.path, "cup"),
-        _Row("TRAIN", EMPTY.path, "fish"),
-        _Row("VALIDATION", PAGE.path, "boat"),
-        _Row("TRAIN", MISSING.path, "tree"),
-        _Row("VALIDATION", LEAKED.path, "cup"),
-        _Row("TRAIN", RELABELLED.path, "house"),
+        _Row("TRAIN", TRUNCATED_FAULT.path, "cup"),
+        _Row("TRAIN", EMPTY_FAULT.path, "fish"),
+        _Row("VALIDATION", PAGE_FAULT.path, "boat"),
+        _Row("TRAIN", MISSING_FAULT.path, "tree"),
+        _Row("VALIDATION", LEAKED_FAULT.path, "cup"),
+        _Row("TRAIN", RELABELLED_FAULT.path, "house"),
     )
     # Of each label, 0003 is a JPEG of TRAIN. There are fewer changes than labels.
     for label, (path, *_), change in zip(LABELS, NEAR_COPIES, _CHANGES.values(), strict=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageOps
 
-SIDE = 200
+_SIDE = 200
 # Saturation and value in percent; hues are random. The first two are those of the ground.
 _COLORS = {
     "pale": (15, 100),
@@ -70,7 +70,7 @@ _PARTS: dict[str, list[tuple[str, str, tuple[int, ...]]]] = {
 LABELS = tuple(_PARTS)
 
 
-def draw(label: str, rng: np.random.Generator) -> Image.Image:
+def draw_label(label: str, rng: np.random.Generator) -> Image.Image:
     """Draws one of `LABELS`: RGB, 200 pixels wide and high."""
     colors = {
         name: f"hsv({rng.integers(360)},{saturation}%,{value}%)"
@@ -85,7 +85,7 @@ def draw(label: str, rng: np.random.Generator) -> Image.Image:
         thing = ImageOps.mirror(thing)
     thing = thing.resize(rng.integers(100, 155, 2).tolist(), Image.Resampling.LANCZOS)
     thing = thing.rotate(rng.uniform(-15, 15), Image.Resampling.BICUBIC, expand=True)
-    pale, strong = (Image.new("RGB", (SIDE, SIDE), colors[name]) for name in ("pale", "strong"))
+    pale, strong = (Image.new("RGB", (_SIDE, _SIDE), colors[name]) for name in ("pale", "strong"))
     image = Image.composite(pale, strong, _make_spots(5, 0, rng))
     image.paste(thing, tuple(rng.integers(0, np.subtract(image.size, thing.size))), thing)
     return ImageChops.multiply(image, _make_spots(24, 195, rng).convert("RGB"))
@@ -94,4 +94,4 @@ def draw(label: str, rng: np.random.Generator) -> Image.Image:
 def _make_spots(count: int, darkest: int, rng: np.random.Generator) -> Image.Image:
     """Returns soft random spots, `count` along each side, up to white."""
     few = Image.fromarray(rng.integers(darkest, 256, (count, count), np.uint8))
-    return few.resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return few.resize((_SIDE, _SIDE), Image.Resampling.BICUBIC)

@@ -21,19 +21,19 @@ from darkroom import storage
 from darkroom.components.image_validator.executor import GALLERY_KEY
 from darkroom.components.model_report.evaluation import (
     find_score,
-    read_evaluation,
     read_failures,
+    read_split_metrics,
 )
 from darkroom.components.pusher.executor import WAS_THERE_PROPERTY
 from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.pipelines.local.summary import (
-    EXAMPLES,
-    INDEX,
-    MODEL,
-    PAGE,
-    PUSHED,
-    REPORT,
+    EXAMPLES_ARTIFACT,
+    INDEX_ARTIFACT,
+    MODEL_ARTIFACT,
+    PAGE_ARTIFACT,
+    PUSHED_ARTIFACT,
+    REPORT_ARTIFACT,
     RunSummary,
     count_changes,
 )
@@ -201,9 +201,9 @@ def read_summary(
     """
     name = pipeline.pipeline_info.pipeline_name
     nodes = read_run(pipeline.metadata_connection_config, name)
-    report_folder = _find_output(nodes, REPORT)
+    report_folder = _find_output(nodes, REPORT_ARTIFACT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
-    page = _find_output(nodes, PAGE)
+    page = _find_output(nodes, PAGE_ARTIFACT)
     galleries = [run.outputs[GALLERY_KEY] for run in nodes.values() if GALLERY_KEY in run.outputs]
     report = score = None
     score_name = RunSummary.score_name
@@ -212,10 +212,12 @@ def read_summary(
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
-        name, score = find_score(read_evaluation(evaluation).metrics)
+        name, score = find_score(read_split_metrics(evaluation).metrics)
         score_name = name or score_name
         failures = read_failures(evaluation)
-    pushes = [each for _, each in _list_outputs(nodes, PUSHED) if each.get("pushed_destination")]
+    pushes = [
+        each for _, each in _list_outputs(nodes, PUSHED_ARTIFACT) if each.get("pushed_destination")
+    ]
     return RunSummary(
         root=root,
         report=report,
@@ -226,12 +228,12 @@ def read_summary(
         min_accuracy=min_accuracy,
         pushed=pushes[0]["pushed_destination"] if pushes else None,
         was_there=bool(pushes and pushes[0].get(WAS_THERE_PROPERTY)),
-        examples=_find_output(nodes, EXAMPLES),
-        changed=count_changes(_find_output(nodes, INDEX)),
+        examples=_find_output(nodes, EXAMPLES_ARTIFACT),
+        changed=count_changes(_find_output(nodes, INDEX_ARTIFACT)),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
         log_path=log_path,
         seconds=time.monotonic() - started,
-        model=_find_output(nodes, MODEL),
+        model=_find_output(nodes, MODEL_ARTIFACT),
         page=storage.join(page, PAGE_FILE) if page else None,
         gallery=next(iter(galleries), None),
         failures=failures,

@@ -14,7 +14,13 @@ from darkroom import storage
 from darkroom.dataset.sources import find_sources
 from darkroom.errors import build_missing_extra_error
 from darkroom.options.runners import parse_runner
-from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
+from darkroom.pipelines.config import (
+    LOG_FILE,
+    METADATA_FILE,
+    PipelineConfig,
+    make_config,
+    merge_file_options,
+)
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import progress, streams
 from darkroom.runtime.lazy_names import is_installed
@@ -22,7 +28,6 @@ from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
 from darkroom.training.networks.weights import check_weights
 
-LOG_FILE = "log.txt"
 # Of sqlite: a run that was killed within a change leaves it, and the next one undoes the change.
 _JOURNAL = f"{METADATA_FILE}-journal"
 _HINT = "Choose another --root."
@@ -75,7 +80,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Raises:
         DarkroomError: The run could not start, or a component failed.
     """
-    merged = merge_options(values)
+    merged = merge_file_options(values)
     for name in ("data", "root", "push_to", "baseline_model", "baseline", "schema", "label_map"):
         if merged.get(name) is not None:
             merged[name] = storage.absolute(merged[name])

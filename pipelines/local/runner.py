@@ -22,14 +22,12 @@ from tfx.types.artifact import Artifact
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.pipelines.config import check_root
+from darkroom.pipelines.config import LOG_FILE, check_root
 from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.cached_outputs import check_outputs, keep_sums
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import progress, streams
 from darkroom.validation.gate import GateError
-
-LOG_FILE = "log.txt"
 
 
 class LocalRunner:

@@ -22,7 +22,7 @@ from darkroom.training.result import TrainingResult
 from darkroom.training.train import train_datasets
 from darkroom.validation.validate import ValidationResult, validate
 
-RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
+_RECORDS, _REPORT, _TRAINING, _PUSHED = "records", "report", "training", "pushed"
 _REUSED = "Training"
 
 
@@ -37,7 +37,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         DarkroomError: A step failed. A dataset or a model that does not pass is in the summary.
     """
     started = time.monotonic()
-    records = storage.join(config.root, RECORDS)
+    records = storage.join(config.root, _RECORDS)
     with progress.step("Loading TensorFlow"):
         import darkroom.training.run  # noqa: F401
     result = _make_dataset(config, records)
@@ -45,7 +45,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     is_new = True
     if result.blessed:
         data = config.training
-        trained = train_datasets([records], data, storage.join(config.root, TRAINING))
+        trained = train_datasets([records], data, storage.join(config.root, _TRAINING))
     if trained is not None:
         score = _measure(trained, records)
         if score >= config.min_accuracy:
@@ -79,7 +79,7 @@ def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
     how = ConversionOptions(**source, **conversion, **pick_fields(config, EmbedFields))
     convert(config.data, records, max_rejects=1, overwrite=True, options=how)
     options = pick_fields(config, ValidationFields)
-    return validate(records, **options, report_dir=storage.join(config.root, REPORT))
+    return validate(records, **options, report_dir=storage.join(config.root, _REPORT))
 
 
 def _measure(trained: TrainingResult, records: str) -> float:

@@ -20,8 +20,12 @@ from darkroom.validation.report.findings import Finding, format_finding_row
 
 _SHOWN_ROWS = 2
 # Type names of artifacts, which this module knows without TFX.
-REPORT, INDEX, PAGE = "darkroom.ValidationReport", "darkroom.RecordIndex", "darkroom.ModelPage"
-EXAMPLES, MODEL, PUSHED = "Examples", "Model", "PushedModel"
+REPORT_ARTIFACT, INDEX_ARTIFACT, PAGE_ARTIFACT = (
+    "darkroom.ValidationReport",
+    "darkroom.RecordIndex",
+    "darkroom.ModelPage",
+)
+EXAMPLES_ARTIFACT, MODEL_ARTIFACT, PUSHED_ARTIFACT = "Examples", "Model", "PushedModel"
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ class RunSummary:
     page: str | None = None
     gallery: str | None = None
     failures: tuple[str, ...] = ()
-    makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
+    makes: Set[str] = frozenset(
+        (REPORT_ARTIFACT, MODEL_ARTIFACT, EXAMPLES_ARTIFACT, PUSHED_ARTIFACT)
+    )
     is_command: bool = True
     was_there: bool = False
     score_name: str = "accuracy"
@@ -161,11 +167,11 @@ def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
             lines += [*_format_findings(report), *_format_mild_findings(summary)]
         lines.append("")
     lines += _format_model(summary)
-    if REPORT in summary.makes:
+    if REPORT_ARTIFACT in summary.makes:
         lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
     if summary.gallery:
         lines.append(f"Gallery    {summary.gallery}")
-    if EXAMPLES in summary.makes:
+    if EXAMPLES_ARTIFACT in summary.makes:
         lines.append(f"Records    {summary.examples or 'none'}")
     lines.append(f"Log        {summary.log_path}")
     again = f", {format_count(len(summary.reused), 'step')} reused" if summary.reused else ""
@@ -228,7 +234,7 @@ def _format_model(summary: RunSummary) -> list[str]:
 
     A user's pipeline that makes no model has none of these lines.
     """
-    if MODEL not in summary.makes:
+    if MODEL_ARTIFACT not in summary.makes:
         return []
     if summary.model is None:
         return ["Model      none: the run was stopped before training"]
@@ -241,7 +247,7 @@ def _format_model(summary: RunSummary) -> list[str]:
         lines.append(f"{'Score':<10} {said}, {name}" if is_long else f"{name:<10} {said}")
     if summary.page:
         lines.append(f"Page       {summary.page}")
-    if PUSHED not in summary.makes:
+    if PUSHED_ARTIFACT not in summary.makes:
         return [*lines, f"Model      {summary.model}"]
     if summary.pushed:
         before = "  (it was there already)" if summary.was_there else ""

@@ -11,9 +11,9 @@ import dataclasses
 import os
 
 from darkroom import storage
-from darkroom.components.file_state import SOURCE, FileState
+from darkroom.components.file_state import SOURCE_STATE, FileState
 from darkroom.errors import LostDatasetError, UsageError, describe_os_error
-from darkroom.pipelines.model_state import MODEL
+from darkroom.pipelines.model_state import MODEL_STATE
 from darkroom.pipelines.submission.runs import PreparedRun
 from darkroom.runtime import progress
 from darkroom.storage.uris import ENDPOINT_VARIABLES
@@ -63,7 +63,7 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
     """
     states: dict[str, str] = {}
     switches, notes = {}, []
-    for state in (SOURCE, MODEL):
+    for state in (SOURCE_STATE, MODEL_STATE):
         try:
             # A step that ends with the error is shown as failed.
             with progress.step(f"Reading the {state.reads}"):
@@ -89,7 +89,7 @@ def _read_state(run: PreparedRun, state: FileState, shared_paths: bool) -> str:
     Raises:
         _UnseenError: One of them cannot be read here.
     """
-    if state is SOURCE:
+    if state is SOURCE_STATE:
         _check_endpoint(run)
 
     def check(path: str) -> None:
@@ -113,7 +113,7 @@ def _read_state(run: PreparedRun, state: FileState, shared_paths: bool) -> str:
 
 def _check_endpoint(run: PreparedRun) -> None:
     """Checks that a server of S3 that the tasks know is known here, too."""
-    executor = run.spec["deploymentSpec"]["executors"][f"{SOURCE.node}_executor"]
+    executor = run.spec["deploymentSpec"]["executors"][f"{SOURCE_STATE.node}_executor"]
     names = {each["name"] for each in executor["container"].get("env", ())}
     known_here = any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
     if names.intersection(ENDPOINT_VARIABLES) and not known_here:

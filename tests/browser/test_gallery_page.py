@@ -21,9 +21,9 @@ from darkroom.dataset.index import read_index
 from darkroom.decisions.saved import parse_saved
 from darkroom.options import ConversionOptions
 from darkroom.pipelines.local.demo import (
-    LEAKED,
+    LEAKED_FAULT,
     NEAR_COPIES,
-    RELABELLED,
+    RELABELLED_FAULT,
     WRONG_LABELS,
     write_demo_dataset,
 )
@@ -43,7 +43,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SCRIPT = "</script><script>alert(1)</script>"
 # What only warns by default stops these runs.
 STRICT = {"near_leakage": "fail", "suspect_labels": "fail"}
-PLANTED = {"leakage": {LEAKED.path}, "label_conflicts": {RELABELLED.path}}
+PLANTED = {"leakage": {LEAKED_FAULT.path}, "label_conflicts": {RELABELLED_FAULT.path}}
 PLANTED["near_leakage"] = {each.path for each in NEAR_COPIES}
 EFFECTS = ("images", "dropped", "moved out", "moved in", "left", "with a new label")
 BOAT = "drawings/boat/0001.jpg"
@@ -156,7 +156,7 @@ def test_the_planted_copies_and_wrong_labels_are_found(checked: darkroom.Validat
     # Six of six when this was written. The copy with another label has a wrong one, too.
     suspects = {shorten(row["uri"]) for row in found["suspect_labels"]}
     assert len(suspects & WRONG) >= 5
-    assert len(suspects - WRONG - {RELABELLED.path}) <= 1
+    assert len(suspects - WRONG - {RELABELLED_FAULT.path}) <= 1
 
 
 def test_nothing_is_requested_and_no_text_runs(seen: dict[str, Any], folder: Path):

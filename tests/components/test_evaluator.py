@@ -21,8 +21,8 @@ from darkroom.components.evaluator.executor import find_newest_model
 from darkroom.components.evaluator.metrics import fit_config
 from darkroom.components.model_report.evaluation import (
     find_score,
-    read_evaluation,
     read_failures,
+    read_split_metrics,
 )
 from darkroom.components.pusher import executor as pusher
 from darkroom.errors import DataError, UsageError
@@ -170,7 +170,7 @@ def test_a_model_is_measured_by_label_and_column_and_compared(evaluate, model, t
             (("camera", "new"),): 7 / 8,
         }
     )
-    slices = {(each.value, each.records) for each in read_evaluation(evaluation.uri).slices}
+    slices = {(each.value, each.records) for each in read_split_metrics(evaluation.uri).slices}
     assert slices == {("old", 3), ("new", 8)}
 
 
@@ -292,7 +292,7 @@ def test_other_kinds_are_judged_by_the_score_of_their_page(
     )
     expected = evaluate_split(folder, made["examples"].uri, "eval")
     assert 0 < expected.metrics.records < 15
-    name, score = find_score(read_evaluation(evaluation.uri).metrics)
+    name, score = find_score(read_split_metrics(evaluation.uri).metrics)
     assert (name, score) == (find_scoring(kind).score_name, pytest.approx(expected.score, abs=1e-6))
     failures = read_failures(evaluation.uri)
     assert [each.partition(" is ")[0] + " is " for each in failures] == said

@@ -11,7 +11,7 @@ from tfx.types import standard_artifacts
 
 import darkroom
 from darkroom.components.artifacts import ImageManifest, Rejects
-from darkroom.components.file_state import SOURCE, accept
+from darkroom.components.file_state import SOURCE_STATE, accept
 from darkroom.components.manifest_gen.executor import Executor
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.manifest import read_manifest
@@ -73,7 +73,7 @@ def test_what_the_gallery_saved_becomes_lines_in_the_manifest(
     # The state of the source is that of the lines, which the next run may be given instead.
     properties = {"source": str(images), "base": base.output_dir}
     states = {
-        SOURCE.read({**properties, "options": each.to_json()}, accept)
+        SOURCE_STATE.read({**properties, "options": each.to_json()}, accept)
         for each in (options, ManifestOptions(decisions=str(kept)))
     }
     assert len(states) == 1

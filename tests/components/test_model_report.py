@@ -14,9 +14,9 @@ from tfx.types import standard_artifacts
 from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.model_report import executor
 from darkroom.components.model_report.evaluation import (
-    Evaluation,
-    read_evaluation,
+    SplitMetrics,
     read_failures,
+    read_split_metrics,
 )
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import DataError
@@ -60,7 +60,7 @@ def test_a_class_without_a_label_is_an_error():
 
 @pytest.mark.parametrize(
     ("read", "name"),
-    [(read_evaluation, "eval_config.json"), (read_failures, "validations.tfrecord")],
+    [(read_split_metrics, "eval_config.json"), (read_failures, "validations.tfrecord")],
 )
 def test_a_damaged_evaluation_is_named(tmp_path, read, name: str):
     (tmp_path / name).write_text("{")
@@ -75,7 +75,7 @@ def test_an_error_of_the_machine_does_not_make_an_evaluation_damaged(tmp_path, m
 
     monkeypatch.setattr("tensorflow_model_analysis.load_eval_result", fail)
     with pytest.raises(RuntimeError, match="Permission denied"):
-        read_evaluation(str(tmp_path))
+        read_split_metrics(str(tmp_path))
 
 
 def write_validation(folder: Path) -> None:
@@ -113,12 +113,12 @@ def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path
     )
 
 
-def _report(new_artifact, monkeypatch, evaluation: Evaluation, split: str = "eval"):
+def _report(new_artifact, monkeypatch, evaluation: SplitMetrics, split: str = "eval"):
     report = new_artifact(ValidationReport)
     labels = ("cat", "dog", "owl")
     text = DatasetReport(20, 18, 0, {}, labels, {"train": 6, "eval": 12}, {}, {}).to_json()
     Path(report.uri, "report.json").write_text(text)
-    monkeypatch.setattr(executor, "read_evaluation", lambda folder: evaluation)
+    monkeypatch.setattr(executor, "read_split_metrics", lambda folder: evaluation)
     metrics, matrix = new_artifact(Metrics), new_artifact(ClassificationMetrics)
     scored = new_artifact(standard_artifacts.ModelEvaluation)
     if split:
@@ -142,7 +142,7 @@ def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatc
         "loss": float("nan"),
         "worst": float("inf"),
     }
-    evaluation = Evaluation(found, CONFUSIONS)
+    evaluation = SplitMetrics(found, CONFUSIONS)
     metrics, matrix = _report(new_artifact, monkeypatch, evaluation)
     expected = {
         "eval_accuracy": 0.75,
@@ -164,7 +164,7 @@ def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatc
 def test_a_number_of_evaluator_is_called_after_the_split_it_scored(
     new_artifact, monkeypatch, split, name
 ):
-    evaluation = Evaluation({"sparse_categorical_accuracy": 0.75}, CONFUSIONS)
+    evaluation = SplitMetrics({"sparse_categorical_accuracy": 0.75}, CONFUSIONS)
     metrics, _ = _report(new_artifact, monkeypatch, evaluation, split)
     assert metrics.get_float_custom_property(name) == 0.75
     assert not metrics.has_custom_property("eval_accuracy")
@@ -201,8 +201,8 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     given["evaluation"][0].set_string_custom_property("split", "eval")
     slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
     # Evaluator scored other records than the page shows.
-    evaluation = Evaluation({"sparse_categorical_accuracy": 0.25}, CONFUSIONS, slices)
-    monkeypatch.setattr(executor, "read_evaluation", lambda _: evaluation)
+    evaluation = SplitMetrics({"sparse_categorical_accuracy": 0.25}, CONFUSIONS, slices)
+    monkeypatch.setattr(executor, "read_split_metrics", lambda _: evaluation)
 
     executor.Executor().Do(given, outputs, {})
     folder = Path(outputs["page"][0].uri)
@@ -241,6 +241,6 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
 
 
 def test_an_evaluation_without_a_matrix_writes_none(new_artifact, monkeypatch):
-    _, matrix = _report(new_artifact, monkeypatch, Evaluation({"accuracy": 0.75}, {}))
+    _, matrix = _report(new_artifact, monkeypatch, SplitMetrics({"accuracy": 0.75}, {}))
     assert not matrix.has_custom_property("confusionMatrix")
     assert list(Path(matrix.uri).iterdir()) == []

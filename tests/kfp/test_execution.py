@@ -13,7 +13,7 @@ import darkroom
 from darkroom.errors import UsageError
 from darkroom.kfp.execution import parse_execution, parse_parameters
 from darkroom.kfp.interfaces import INTERFACES
-from darkroom.kfp.places import find_place
+from darkroom.kfp.places import find_artifact_place
 from darkroom.kfp.task import main
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import list_options
@@ -192,8 +192,8 @@ def test_a_task_loads_neither_kfp_nor_tfx_nor_tensorflow():
 def test_on_vertex_nothing_is_copied(monkeypatch):
     for name in ("DARKROOM_MOUNTS", "KFP_POD_NAME"):
         monkeypatch.delenv(name, raising=False)
-    assert find_place("gs://bucket/run/dataset") == "gs://bucket/run/dataset"
-    assert find_place("minio://bucket/run/dataset") == "/minio/bucket/run/dataset"
-    assert find_place("/here/dataset") == "/here/dataset"
+    assert find_artifact_place("gs://bucket/run/dataset") == "gs://bucket/run/dataset"
+    assert find_artifact_place("minio://bucket/run/dataset") == "/minio/bucket/run/dataset"
+    assert find_artifact_place("/here/dataset") == "/here/dataset"
     monkeypatch.setenv("KFP_POD_NAME", "pod-1")
-    assert find_place("gs://bucket/run/dataset") == "/gcs/bucket/run/dataset"
+    assert find_artifact_place("gs://bucket/run/dataset") == "/gcs/bucket/run/dataset"

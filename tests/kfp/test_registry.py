@@ -173,7 +173,7 @@ def test_the_command_that_is_said_registers_later(registry, tmp_path, caplog):
     write_evaluation(folder)
     given = {"uri": "s3://b/m", "page": "s3://b/$HOME", "run": "7"}
     registry.failure = 500, ""
-    assert registering.register(registry.url, "pets", str(folder), **given) == ""
+    assert registering.register_version(registry.url, "pets", str(folder), **given) == ""
     registry.failure = None
     # Its `python` is this one, as in the image.
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"

@@ -70,7 +70,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     ],
 )
 def test_the_end_of_a_run_is_told(cluster, server, monkeypatch, status, state, reason):
-    monkeypatch.setenv(webhook.VARIABLE, server.url)
+    monkeypatch.setenv(webhook.WEBHOOK_VARIABLE, server.url)
     assert cluster.run("notify", **NAMES, status=status).code == 0
     text = f"images first 7f: {state}\n{reason}".strip()
     message = {**NAMES, "state": state, "reason": reason, "text": text}

@@ -62,7 +62,7 @@ def make_component(name: str, image: str | None = None) -> Any:
     Raises:
         UsageError: There is no such component, or the name of the image is empty.
     """
-    chosen = find_image(find_interface(name)) if image is None else image
+    chosen = find_container_image(find_interface(name)) if image is None else image
     made = make_quietly(name, chosen)
     warn_of_moving_images([chosen])
     return made
@@ -173,7 +173,7 @@ def _is_constant(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def find_image(interface: Interface) -> str:
+def find_container_image(interface: Interface) -> str:
     """Returns the image of a component from the environment, or that of `make image`."""
     variables = [] if interface.needs_tensorflow else [CORE_IMAGE_VARIABLE]
     found = (os.environ.get(each) for each in (*variables, IMAGE_VARIABLE))

@@ -24,7 +24,7 @@ from darkroom.dataset.named import name_dataset
 from darkroom.dataset.pointer import find_output
 from darkroom.errors import DataError, StorageError, UsageError, convert_error
 from darkroom.kfp import pages, webhook
-from darkroom.kfp.execution import LOCATION, Execution
+from darkroom.kfp.execution import LOCATION_KEY, Execution
 from darkroom.kfp.interfaces import DIRECT
 from darkroom.kfp.places import name_place, name_uris
 from darkroom.options.conversion import ConversionOptions
@@ -45,7 +45,7 @@ from darkroom.validation.validate import ValidationResult, validate
 # What Kubeflow calls the states; where a pod was lost, its records go on saying that a task runs.
 _UNKNOWN = "UNKNOWN"
 _STATES = {"COMPLETE": "SUCCEEDED", "RUNNING": _UNKNOWN}
-STATISTICS_FILE = "statistics.json"
+_STATISTICS_FILE = "statistics.json"
 # The name that TFX's components look for.
 TFDV_FILE = "FeatureStats.pb"
 # The file of the artifact of a dataset that was not there; of one without files KFP keeps nothing.
@@ -77,7 +77,7 @@ def convert_images(execution: Execution) -> None:
         storage.make_folder(dataset.path)
         commit = storage.join(result.data_dir, layout.DATASET_FILE)
         storage.copy_file(commit, storage.join(dataset.path, layout.DATASET_FILE))
-        dataset.describe({LOCATION: named})
+        dataset.describe({LOCATION_KEY: named})
     dataset.describe(_describe_dataset(result))
     rejects = execution.outputs["rejects"]
     storage.make_folder(rejects.path)
@@ -228,7 +228,7 @@ def dataset_statistics(execution: Execution) -> None:
     }
     storage.make_folder(folder)
     text = json.dumps(counts, indent=2) + "\n"
-    storage.write_bytes(storage.join(folder, STATISTICS_FILE), text.encode())
+    storage.write_bytes(storage.join(folder, _STATISTICS_FILE), text.encode())
     if is_installed("tensorflow_data_validation"):
         _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
     outputs["statistics_page"].write(make_statistics_page(report).to_html().encode())

@@ -14,11 +14,11 @@ from darkroom.dataset.named import find_named
 from darkroom.errors import UsageError
 from darkroom.kfp.executor_input import parse_executor_input
 from darkroom.kfp.interface import Interface
-from darkroom.kfp.places import check_files, find_place
+from darkroom.kfp.places import check_inputs, find_artifact_place
 from darkroom.storage.uris import find_remote
 
 # Metadata of a dataset; the first if it is elsewhere than its artifact.
-LOCATION, FINGERPRINT = "location", "fingerprint"
+LOCATION_KEY, FINGERPRINT_KEY = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
 
@@ -38,7 +38,7 @@ class ArtifactPlace:
     @property
     def path(self) -> str:
         """Where its files are: a folder of KFP's launcher, or on Vertex the URI."""
-        return find_place(self.uri)
+        return find_artifact_place(self.uri)
 
     @property
     def remote(self) -> str:
@@ -90,7 +90,7 @@ class Execution:
         Raises:
             StorageError: One has none.
         """
-        check_files((each.uri, each.path) for each in self.inputs.values())
+        check_inputs((each.uri, each.path) for each in self.inputs.values())
 
     def find_dataset(self, name: str = "dataset") -> str:
         """Returns the place of a dataset that a task reads, and removes the parameter for it.
@@ -108,8 +108,8 @@ class Execution:
             raise UsageError(f"The task was given {both} {name}_uri.", "Give one of them.")
         if given is None:
             return find_named(uri)
-        place = str(given.metadata.get(LOCATION) or given.path)
-        return find_named(place, str(given.metadata.get(FINGERPRINT, "")))
+        place = str(given.metadata.get(LOCATION_KEY) or given.path)
+        return find_named(place, str(given.metadata.get(FINGERPRINT_KEY, "")))
 
     def copy_outputs(self, folder: str, files: Mapping[str, str]) -> None:
         """Makes files of a folder the outputs with these names."""

@@ -14,8 +14,13 @@ from darkroom.options.fields import OptionField, list_options
 from darkroom.runtime.json_values import parse_object
 from darkroom.runtime.text import make_visible
 
-DATASET, MODEL, ARTIFACT = "Dataset", "Model", "Artifact"
-HTML, MARKDOWN, METRICS, MATRIX = "HTML", "Markdown", "Metrics", "ClassificationMetrics"
+DATASET_TYPE, MODEL_TYPE, ARTIFACT_TYPE = "Dataset", "Model", "Artifact"
+HTML_TYPE, MARKDOWN_TYPE, METRICS_TYPE, MATRIX_TYPE = (
+    "HTML",
+    "Markdown",
+    "Metrics",
+    "ClassificationMetrics",
+)
 # In the place of the default of a parameter that must be given.
 REQUIRED: Any = ...
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import (
-    ARTIFACT,
-    DATASET,
-    HTML,
-    MARKDOWN,
-    MATRIX,
-    METRICS,
-    MODEL,
+    ARTIFACT_TYPE,
+    DATASET_TYPE,
+    HTML_TYPE,
+    MARKDOWN_TYPE,
+    MATRIX_TYPE,
+    METRICS_TYPE,
+    MODEL_TYPE,
     Artifact,
     Interface,
     Parameter,
@@ -75,7 +75,10 @@ def _check_update(update: bool = False, output_dir: str = "") -> None:
 
 
 _EITHER = Artifact(
-    "dataset", DATASET, "The dataset that convert_images made; or give dataset_uri.", optional=True
+    "dataset",
+    DATASET_TYPE,
+    "The dataset that convert_images made; or give dataset_uri.",
+    optional=True,
 )
 
 
@@ -111,11 +114,11 @@ _SCORES = (
 
 # A UI shows the name of an artifact alone, so it says whose page it is.
 def _name_page(what: str) -> Artifact:
-    return Artifact(f"{what}_page", HTML, "A page for people.")
+    return Artifact(f"{what}_page", HTML_TYPE, "A page for people.")
 
 
 def _name_metrics(what: str) -> Artifact:
-    return Artifact(f"{what}_metrics", METRICS, "Numbers by name.")
+    return Artifact(f"{what}_metrics", METRICS_TYPE, "Numbers by name.")
 
 
 _CONVERSION_CHECKS = (ManifestOptions.parse, RecordOptions, ValidationOptions, _check_transfer)
@@ -152,14 +155,16 @@ CONVERT_IMAGES = Interface(
         ),
     ),
     outputs=(
-        Artifact("dataset", DATASET, "The dataset. Its metadata has fingerprint and counts."),
+        Artifact("dataset", DATASET_TYPE, "The dataset. Its metadata has fingerprint and counts."),
         Artifact(
             "previous",
-            DATASET,
+            DATASET_TYPE,
             "What diff_datasets needs of the dataset that was there before an update: no images.",
         ),
-        Artifact("rejects", DATASET, "The rejected rows, as Parquet and as a list to convert."),
-        Artifact("summary", MARKDOWN, "Counts, classes and the first rejects."),
+        Artifact(
+            "rejects", DATASET_TYPE, "The rejected rows, as Parquet and as a list to convert."
+        ),
+        Artifact("summary", MARKDOWN_TYPE, "Counts, classes and the first rejects."),
     ),
     results=(
         Parameter(
@@ -195,14 +200,14 @@ VALIDATE_DATASET = Interface(
     outputs=(
         Artifact(
             "validation_report",
-            ARTIFACT,
+            ARTIFACT_TYPE,
             "The report for programs, for people and as Markdown. Its metadata has the verdict and "
             "counts.",
         ),
-        Artifact("validation_page", HTML, "The report for people."),
+        Artifact("validation_page", HTML_TYPE, "The report for people."),
         Artifact(
             "gallery_page",
-            HTML,
+            HTML_TYPE,
             "Findings and images to look through, and to decide about; without the option gallery "
             "a page that says so.",
         ),
@@ -217,19 +222,22 @@ DIFF_DATASETS = Interface(
     inputs=(
         Artifact(
             "old",
-            DATASET,
+            DATASET_TYPE,
             "The output previous of convert_images, or a dataset; or give old_uri. Before the "
             "first update there is none, and the new one passes.",
             optional=True,
         ),
         Artifact(
-            "new", DATASET, "The dataset that convert_images made; or give new_uri.", optional=True
+            "new",
+            DATASET_TYPE,
+            "The dataset that convert_images made; or give new_uri.",
+            optional=True,
         ),
     ),
     outputs=(
         Artifact(
             "diff_report",
-            ARTIFACT,
+            ARTIFACT_TYPE,
             "The report for programs, for people and as Markdown. Its metadata has the verdict.",
         ),
         _name_page("diff"),
@@ -257,7 +265,9 @@ VALIDATION_GATE = Interface(
     _TOLD,
     inputs=(
         Artifact(
-            "report", ARTIFACT, "The report of validate_dataset or diff_datasets with fail=False."
+            "report",
+            ARTIFACT_TYPE,
+            "The report of validate_dataset or diff_datasets with fail=False.",
         ),
     ),
 )
@@ -284,7 +294,7 @@ DATASET_STATISTICS = Interface(
     outputs=(
         Artifact(
             "statistics",
-            ARTIFACT,
+            ARTIFACT_TYPE,
             "The counts as JSON. Where TFDV is installed, its statistics of each split, too.",
         ),
         _name_page("statistics"),
@@ -305,7 +315,9 @@ FIND_DUPLICATES = Interface(
     (_URI, Parameter("near", bool, "Also group images that look alike, for groups=.", False)),
     inputs=(_EITHER,),
     outputs=(
-        Artifact("duplicates", DATASET, "duplicates.parquet, a list for convert_images(exclude=)."),
+        Artifact(
+            "duplicates", DATASET_TYPE, "duplicates.parquet, a list for convert_images(exclude=)."
+        ),
         _name_page("duplicates"),
         _name_metrics("duplicates"),
     ),
@@ -341,10 +353,10 @@ TRAIN_CLASSIFIER = Interface(
     ),
     inputs=(_EITHER,),
     outputs=(
-        Artifact("trained_model", MODEL, "The model as a SavedModel, for servers."),
+        Artifact("trained_model", MODEL_TYPE, "The model as a SavedModel, for servers."),
         Artifact(
             "training_log",
-            ARTIFACT,
+            ARTIFACT_TYPE,
             "History, evaluation, card of the model, the Keras file, and TensorBoard's files.",
         ),
         _name_metrics("training"),
@@ -371,7 +383,7 @@ TRAIN_WITH_FUNCTION = Interface(
     ),
     inputs=(_EITHER,),
     outputs=(
-        Artifact("trained_model", MODEL, "The files that the function wrote into output_dir."),
+        Artifact("trained_model", MODEL_TYPE, "The files that the function wrote into output_dir."),
         _name_metrics("training"),
     ),
     own_image=True,
@@ -391,12 +403,12 @@ EVALUATE_CLASSIFIER = Interface(
         *take_options(PipelineFields, only=["min_accuracy", "min_recall"]),
         _FAIL,
     ),
-    inputs=(Artifact("model", MODEL, "The model that train_classifier made."), _EITHER),
+    inputs=(Artifact("model", MODEL_TYPE, "The model that train_classifier made."), _EITHER),
     outputs=(
         _name_metrics("evaluation"),
         Artifact(
             "confusion_matrix",
-            MATRIX,
+            MATRIX_TYPE,
             "The confusion matrix, of at most fifty rows, and of two labels the ROC curve of the "
             "second; empty unless images have one label.",
         ),
@@ -417,11 +429,11 @@ PREDICT_IMAGES = Interface(
             "these texts, not the images.",
         ),
     ),
-    inputs=(Artifact("model", MODEL, "The model that train_classifier made."),),
+    inputs=(Artifact("model", MODEL_TYPE, "The model that train_classifier made."),),
     outputs=(
         Artifact(
             "predictions",
-            DATASET,
+            DATASET_TYPE,
             "predictions.jsonl, a list for convert_images and darkroom gallery --predictions.",
         ),
         _name_page("prediction"),
@@ -445,8 +457,8 @@ REGISTER_MODEL = Interface(
         Parameter("run", str, "Id of the run, as dsl.PIPELINE_JOB_ID_PLACEHOLDER.", ""),
     ),
     inputs=(
-        Artifact("model", MODEL, "The model that train_classifier made."),
-        Artifact("page", HTML, "The page of train_classifier or evaluate_classifier."),
+        Artifact("model", MODEL_TYPE, "The model that train_classifier made."),
+        Artifact("page", HTML_TYPE, "The page of train_classifier or evaluate_classifier."),
     ),
     results=(Parameter("version", str, "Name of the version; empty if the registry is down."),),
     checks=(check_registry,),

@@ -200,9 +200,9 @@ def register_model(execution: Execution) -> None:
     page = execution.inputs["page"].remote
     name, given = asked["model_name"], {"page": page, "run": asked["run"]}
     # Other tasks run where requests is not installed.
-    from darkroom.kfp.registry import register
+    from darkroom.kfp.registry import register_version
 
-    version = register(asked["registry"], name, model.path, uri=model.remote, **given)
+    version = register_version(asked["registry"], name, model.path, uri=model.remote, **given)
     execution.results = {"version": version}
     execution.write_output()
 

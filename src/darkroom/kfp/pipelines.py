@@ -14,7 +14,7 @@ from darkroom.kfp.components import (
     SECRETS_HINT,
     check_constants,
     check_task,
-    find_image,
+    find_container_image,
     make_quietly,
     warn_of_moving_images,
 )
@@ -132,7 +132,7 @@ class _Components:
         images = {}
         for each in (VALIDATION_GATE, NOTIFY, *stages):
             named = image if each.needs_tensorflow else core_image or image
-            images[each.name] = find_image(each) if named is None else named
+            images[each.name] = find_container_image(each) if named is None else named
         made = [make_quietly(name, found) for name, found in images.items()]
         self.gate, self.notify, *made = made
         self.convert, self.validate, self.train, self.evaluate, *self.register = made

@@ -35,7 +35,7 @@ def find_mount(uri: str) -> str:
     return uri
 
 
-def find_place(uri: str) -> str:
+def find_artifact_place(uri: str) -> str:
     """Returns where a task reads or writes an artifact: a folder of the launcher, or the URI."""
     is_copied = not uri.startswith("gs://") or {_POD_VARIABLE, MOUNTS_VARIABLE} & os.environ.keys()
     return find_mount(uri) if is_copied else uri
@@ -63,7 +63,7 @@ def name_place(place: str) -> str:
     return find_remote(name_uris(place))
 
 
-def check_files(inputs: Iterable[tuple[str, str]], how: str = "") -> None:
+def check_inputs(inputs: Iterable[tuple[str, str]], how: str = "") -> None:
     """Checks that each input of a task has files: all artifacts of darkroom and TFX have.
 
     A store may delete files by its own rules, while the metadata store and the cache still list the

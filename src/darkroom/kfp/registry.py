@@ -57,7 +57,9 @@ _HINT = (
 )
 
 
-def register(registry: str, model: str, folder: str, *, uri: str, page: str, run: str) -> str:
+def register_version(
+    registry: str, model: str, folder: str, *, uri: str, page: str, run: str
+) -> str:
     """Registers a model, unless the registry has it.
 
     The model is trained and passed: a registry that is down is a warning, with the command that

@@ -12,7 +12,7 @@ from darkroom.storage.stores import retries
 from darkroom.storage.uris import find_host
 
 # Of a task, from a Secret: the URL of most webhooks is a credential.
-VARIABLE = "DARKROOM_WEBHOOK"
+WEBHOOK_VARIABLE = "DARKROOM_WEBHOOK"
 # Of all tries together: a gate waits for them.
 _TRIES, _LIMIT_SECONDS = 3, 45.0
 _HINT = "The run itself ended as its other tasks say. Look at the URL, and at the way to it."
@@ -20,7 +20,7 @@ _HINT = "The run itself ended as its other tasks say. Look at the URL, and at th
 
 def find_url(parameters: Mapping[str, Any]) -> str:
     """Returns the URL of a task's webhook, or the empty text."""
-    return str(parameters["url"] or os.environ.get(VARIABLE, ""))
+    return str(parameters["url"] or os.environ.get(WEBHOOK_VARIABLE, ""))
 
 
 def check_url(url: str = "") -> None:
@@ -32,7 +32,8 @@ def check_url(url: str = "") -> None:
     if url and not find_host(url):
         raise UsageError(
             "The URL of the webhook is missing, or is not http://HOST or https://HOST.",
-            f"Give the parameter url, or the environment variable {VARIABLE} from a Secret.",
+            f"Give the parameter url, or the environment variable {WEBHOOK_VARIABLE} from a "
+            "Secret.",
         )
 
 

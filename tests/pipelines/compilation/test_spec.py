@@ -18,7 +18,7 @@ from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.job import make_platform_spec
 from darkroom.pipelines.compilation.text import format_documents
-from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
+from darkroom.pipelines.config import PipelineConfig, make_config, merge_file_options
 
 from ..compiled import check_config, compile_pipeline, format_pipeline
 from ..service_cache import ServiceCache
@@ -34,7 +34,7 @@ PINNED = f"{IMAGE}@sha256:{'0' * 64}"
 
 def _example(target: str) -> PipelineConfig:
     path = str(ROOT / f"docs/examples/{target}.toml")
-    return make_config(merge_options({"config": path}), target)
+    return make_config(merge_file_options({"config": path}), target)
 
 
 def _config(**options: Any) -> PipelineConfig:

@@ -11,16 +11,16 @@ from darkroom.options.image import ImageOptions
 from darkroom.pipelines.local import demo as module
 from darkroom.pipelines.local.demo import (
     FAULTS,
-    LEAKED,
+    LEAKED_FAULT,
     LEAKED_FROM,
     NEAR_COPIES,
-    RELABELLED,
+    RELABELLED_FAULT,
     RELABELLED_FROM,
-    TURNED,
+    TURNED_FAULT,
     WRONG_LABELS,
     write_demo_dataset,
 )
-from darkroom.pipelines.local.drawings import LABELS, draw
+from darkroom.pipelines.local.drawings import LABELS, draw_label
 from darkroom.storage.ledger import LEDGER_FILE
 
 COUNT = 15
@@ -77,11 +77,11 @@ def test_every_fault_has_its_expected_outcome(demo):
         if fault.outcome == "rejected":
             assert result == fault.code
         else:
-            assert result[1] == (("orientation",) if fault is TURNED else ())
-    assert (named[LEAKED_FROM][0], named[LEAKED.path][0]) == ("TRAIN", "VALIDATION")
-    assert named[LEAKED_FROM][2] == named[LEAKED.path][2]
-    assert named[RELABELLED_FROM][0] == named[RELABELLED.path][0] == "TRAIN"
-    assert (named[RELABELLED_FROM][2], named[RELABELLED.path][2]) == ("cup", "house")
+            assert result[1] == (("orientation",) if fault is TURNED_FAULT else ())
+    assert (named[LEAKED_FROM][0], named[LEAKED_FAULT.path][0]) == ("TRAIN", "VALIDATION")
+    assert named[LEAKED_FROM][2] == named[LEAKED_FAULT.path][2]
+    assert named[RELABELLED_FROM][0] == named[RELABELLED_FAULT.path][0] == "TRAIN"
+    assert (named[RELABELLED_FROM][2], named[RELABELLED_FAULT.path][2]) == ("cup", "house")
     for fault in NEAR_COPIES:
         assert named[fault.path][0] == "VALIDATION"
     shown = [(fault.path.split("/")[1], named[fault.path][2]) for fault in WRONG_LABELS]
@@ -93,8 +93,8 @@ def test_a_drawing_is_large_colored_and_upright(demo):
     path, _ = demo
     with Image.open(path.parent / "drawings/house/0000.png") as image:
         assert (image.size, image.mode) == ((200, 200), "RGB")
-    expected = np.asarray(draw("sun", np.random.default_rng([LABELS.index("sun"), 6])), int)
-    with Image.open(path.parent / TURNED.path) as image:
+    expected = np.asarray(draw_label("sun", np.random.default_rng([LABELS.index("sun"), 6])), int)
+    with Image.open(path.parent / TURNED_FAULT.path) as image:
         assert image.getexif()[0x0112] == 6
         upright = np.asarray(ImageOps.exif_transpose(image), int)
         assert np.abs(upright - expected).mean() < 5 < np.abs(np.asarray(image) - expected).mean()
