@@ -31,6 +31,8 @@ from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.resources import Resources, parse_resources
 from darkroom.storage import uris
 
+__all__ = ["PipelineConfig", "make_config"]
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

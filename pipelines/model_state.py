@@ -13,6 +13,8 @@ from darkroom.components.user_code import fingerprint_sources, read_sources
 from darkroom.options.training import APPLICATIONS_PREFIX, CONFIG_KEY, IMAGENET
 from darkroom.training.networks.weights import find_state_file
 
+__all__ = ["fingerprint_model"]
+
 
 def fingerprint_model(model: str, weights: str | None, check: Check = accept) -> str:
     """Returns the state of a model's files: its weights, and the code that builds it.

@@ -37,6 +37,8 @@ from darkroom.pipelines.config import METADATA_FILE, PipelineConfig
 from darkroom.pipelines.evaluation import create_evaluation
 from darkroom.pipelines.model_state import MODEL_STATE
 
+__all__ = ["create_pipeline"]
+
 RUN_FN = "darkroom.training.run_fn"
 _CUSTOM_CONFIG = "custom_config"
 

@@ -9,6 +9,26 @@ import errno
 import re
 import sys
 
+__all__ = [
+    "AccessError",
+    "ChangedError",
+    "CredentialsError",
+    "DamagedFileError",
+    "DarkroomError",
+    "DataError",
+    "DeniedPathError",
+    "LostDatasetError",
+    "MissingExtraError",
+    "MissingKeyError",
+    "MissingNameError",
+    "MissingPathError",
+    "OutputError",
+    "RejectError",
+    "StorageError",
+    "TransientStorageError",
+    "UsageError",
+]
+
 # What is before the host of a URL. A colon and a `/` are part of a password that was not
 # encoded, unless the two have a port between them.
 _USERINFO = re.compile(r"""(?<=://)(?:[^/\s"<>]*|[^/\s":<>]*:(?!\d*[/?#])[^\s"<>]{,999})@""")

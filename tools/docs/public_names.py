@@ -5,9 +5,8 @@ On a page,
     ```{public-names} darkroom.input
     ```
 
-shows each name of the module's `__all__`, with signature and docstring. For a module without one,
-the lines of the block are the names to show. It warns about what is not documented, and the strict
-build fails on that.
+shows each name of the module's `__all__`, with signature and docstring. It warns about what is not
+documented, and the strict build fails on that.
 """
 
 from __future__ import annotations
@@ -35,14 +34,13 @@ class PublicNames(SphinxDirective):
     """Shows the public names of one module."""
 
     required_arguments = 1
-    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Returns the documentation as nodes."""
         folder = Path(self.env.app.confdir).parent / self.config.public_names_path
         module = _find_module(load_package(folder), self.arguments[0])
         lines = [f"```{{py:module}} {module.path}", "```", ""]
-        names = [*self.content] or list_public_names(module)
+        names = list_public_names(module)
         for path in find_undocumented(module, names):
             _log.warning("%s is not documented", path, location=self.get_location())
         # A name that several modules of a page have is shown once.
@@ -105,12 +103,8 @@ def _document_option(module: griffe.Module, member: griffe.Attribute) -> None:
 
 
 def list_public_names(module: griffe.Module) -> list[str]:
-    """Lists the names of a module's `__all__`; without one, those of its classes."""
-    if module.exports is not None:
-        names = {str(name) for name in module.exports}
-    else:
-        names = {name for name, item in module.members.items() if item.is_public and item.is_class}
-    return sorted(name for name in names if not name.startswith("__"))
+    """Lists the names of a module's `__all__`."""
+    return sorted(name for name in map(str, module.exports or ()) if not name.startswith("__"))
 
 
 def find_undocumented(module: griffe.Module, names: Iterable[str]) -> Iterator[str]:

@@ -1,5 +1,3 @@
-"""The command line."""
+"""The command line (part: top)."""
 
-from darkroom.cli.program import main
-
-__all__ = ["main"]
+from darkroom.cli.program import main as main

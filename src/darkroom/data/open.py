@@ -27,6 +27,8 @@ from darkroom.errors import DataError, UsageError
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.locks import LOCK_FILE
 
+__all__ = ["list_files"]
+
 
 @dataclass(frozen=True)
 class OpenedData:

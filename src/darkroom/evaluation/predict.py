@@ -30,6 +30,8 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.targets.scoring import Prediction
 
+__all__ = ["FailedImage"]
+
 _ENDINGS = (".csv", ".jsonl")
 _BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
 # Images that are read at the same time.

@@ -27,6 +27,8 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 
+__all__ = ["check_all_decodable"]
+
 # An element is the number of an image.
 _ELEMENT_BYTES = 8
 

@@ -29,6 +29,8 @@ from darkroom.runtime.machine import count_cores
 from darkroom.targets.kind import find_kind
 from darkroom.targets.learning import find_learning
 
+__all__ = ["make_eval_dataset", "make_train_dataset"]
+
 # Share of the memory budget for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
 # Share of the budget for decoded images in each of three queues: single images, batches that are

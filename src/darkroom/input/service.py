@@ -23,6 +23,8 @@ from darkroom.options.input import SHARDINGS
 from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
 
+__all__ = ["distribute"]
+
 CONNECT_TIMEOUT_SECONDS = 10.0
 
 # A worker that has just restarted may not hear of a new dataset until its next heartbeat. With

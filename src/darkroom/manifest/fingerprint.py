@@ -30,6 +30,8 @@ from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
 
+__all__ = ["Fingerprint", "fingerprint_source"]
+
 # The id is in the key; the order follows from the key and the seed.
 _TEXTS = ("key", "uri", "split", "declared")
 _OTHERS = ("size", "mtime", "extra")

@@ -18,8 +18,6 @@ from typing import Any
 
 from darkroom.errors import find_missing_extra
 
-__all__ = ["apply_transform", "beam", "quiet_client"]
-
 # What Beam logs by the root logger, though nobody can do anything about it.
 _IDLE = ("apitools not found", "Waiting for grpc channel to be ready")
 
@@ -51,9 +49,10 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 with _quiet_import():
-    import apache_beam as beam
+    import apache_beam
     import apache_beam.pipeline as beam_pipeline
 
+beam = apache_beam
 _labeler_lock = threading.Lock()
 _show_error = threading.excepthook
 
@@ -84,7 +83,9 @@ def _show_others(failed: threading.ExceptHookArgs) -> None:
         _show_error(failed)
 
 
-def apply_transform(pipeline: beam.Pipeline, label: str, transform: beam.PTransform) -> None:
+def apply_transform(
+    pipeline: apache_beam.Pipeline, label: str, transform: apache_beam.PTransform
+) -> None:
     """Applies a transform to a pipeline itself, without Beam's code for notebooks.
 
     Args:
@@ -99,7 +100,7 @@ def apply_transform(pipeline: beam.Pipeline, label: str, transform: beam.PTransf
 
 
 @contextmanager
-def _without_label(transform: beam.PTransform) -> Iterator[None]:
+def _without_label(transform: apache_beam.PTransform) -> Iterator[None]:
     """Keeps Beam from labelling one transform; Beam labels only the outermost one."""
     labeler = getattr(beam_pipeline, "alter_label_if_ipython", None)
     if labeler is None:

@@ -26,6 +26,8 @@ from darkroom.runtime import by_name
 if TYPE_CHECKING:
     from darkroom.runtime.display import StepSink as Sink
 
+__all__ = ["make_sink", "use"]
+
 PROGRESS_VARIABLE, _NOTHING = "DARKROOM_PROGRESS", "0"
 # For processes of a notebook, which keeps every line.
 _SLOW_SECONDS = 10.0

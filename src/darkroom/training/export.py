@@ -35,6 +35,8 @@ from darkroom.targets.learned import LEARNED_FILE, Learned
 from darkroom.targets.scoring import find_scoring
 from darkroom.training.networks.answers import check_answers
 
+__all__ = ["export_model"]
+
 PIXELS_KEY = "pixels"
 
 # Records of other tools may have nothing but the image.

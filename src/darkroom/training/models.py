@@ -33,6 +33,8 @@ from darkroom.training.networks.keras_weights import load_keras_weights
 from darkroom.training.networks.warm_start import load_training
 from darkroom.training.networks.weights import check_weights, read_training
 
+__all__ = ["build_model"]
+
 # Not None, with which a network that comes with weights has its own.
 _NO_WEIGHTS = ""
 

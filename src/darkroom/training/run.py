@@ -61,6 +61,8 @@ from darkroom.training.state.history import (
 )
 from darkroom.training.state.training_run import TrainingRun
 
+__all__ = ["train"]
+
 _LOGGER = logging.getLogger(__name__)
 
 

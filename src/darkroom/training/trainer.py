@@ -43,6 +43,8 @@ from darkroom.training.state.folder import (
 )
 from darkroom.training.state.history import BEST_FOLDER, read_history
 
+__all__ = ["read_example_labels"]
+
 # Written last: the training was done, and its files are copied.
 DONE_FILE = "done.json"
 _EPOCHS = "epochs"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from darkroom.errors import DataError
 from darkroom.validation.report.dataset_report import DatasetReport, format_table
 
+__all__ = ["GateError"]
+
 _NO_PAGE = "\nThe whole report as a page: the same command with --report FOLDER (report_dir)."
 
 

@@ -16,6 +16,8 @@ from darkroom.targets.description import Summary
 from darkroom.targets.kind import list_learned
 from darkroom.targets.scoring import find_scoring
 
+__all__ = ["Slice"]
+
 MAX_SHOWN_SLICES = 200
 # With more rows, those with the lowest score are shown in a terminal.
 MAX_SHOWN_ROWS = 20

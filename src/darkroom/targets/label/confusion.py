@@ -9,6 +9,8 @@ from typing import Any
 
 from darkroom.errors import DataError
 
+__all__ = ["ConfusionMatrix"]
+
 # What KFP's UI looks for among the metadata: two drawings, and the words above them.
 MATRIX_PROPERTY, ROC_PROPERTY = "confusionMatrix", "confidenceMetrics"
 TITLE_PROPERTY = "display_name"

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from darkroom.targets.label.confusion import ConfusionMatrix, make_matrix
 from darkroom.targets.scoring import Floats, Ints
 
+__all__ = ["Bin", "ClassScore", "Confusion", "LabelMetrics", "measure"]
+
 _TOP = 5
 _NUM_BINS = 15
 MAX_CONFUSIONS = 100

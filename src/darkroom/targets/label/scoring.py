@@ -16,6 +16,8 @@ from darkroom.targets.label.view import make_view
 from darkroom.targets.learned import Learned
 from darkroom.targets.scoring import Floats, Ints, Prediction, Scoring
 
+__all__ = ["LabelPrediction"]
+
 _MAX_SHOWN_CONFUSIONS = 10
 
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from darkroom.targets.label.metrics import ClassScore, count_class
 from darkroom.targets.scoring import Floats, Ints, find_annotated
 
+__all__ = ["LabelScore", "LabelsMetrics"]
+
 Bools = npt.NDArray[np.bool_]
 
 

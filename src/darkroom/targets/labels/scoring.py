@@ -26,6 +26,8 @@ from darkroom.targets.scoring import (
     find_annotated,
 )
 
+__all__ = ["LabelsPrediction"]
+
 
 @dataclass(frozen=True)
 class LabelsPrediction(Prediction):

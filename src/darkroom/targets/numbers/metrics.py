@@ -12,6 +12,8 @@ import numpy as np
 
 from darkroom.targets.scoring import Floats, find_annotated
 
+__all__ = ["NumberScore", "NumbersMetrics"]
+
 
 @dataclass(frozen=True)
 class NumberScore:

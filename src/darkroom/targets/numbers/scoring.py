@@ -24,6 +24,8 @@ from darkroom.targets.scoring import (
     find_annotated,
 )
 
+__all__ = ["NumbersPrediction"]
+
 _MAX_POINTS = 500
 
 

@@ -18,6 +18,8 @@ from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.validation.report.findings import Finding, FindingRow, format_finding_row, format_more
 
+__all__ = ["DatasetCounts", "DatasetReport", "Histogram"]
+
 REPORT_FORMAT_VERSION = 1
 # Rows that a terminal or a notebook shows.
 _MAX_SUMMARY = 20

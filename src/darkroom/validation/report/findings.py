@@ -9,6 +9,8 @@ from typing import Any
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.targets.checks import list_all_checks
 
+__all__ = ["Finding"]
+
 # Rows of a finding that is ranked, worst first: programs get all, people the first ten.
 MAX_RANKED_ROWS = 1_000
 
