@@ -4,6 +4,9 @@
 PYTHON ?=
 UV ?= uv
 UPGRADE ?=
+# The part that `make test-part` tests: core, make, look, read, learn or top. The environment of the
+# first three is small, as none of them needs TensorFlow.
+PART ?= core
 # A version of kfp, for make test-kfp; the newest if it is empty.
 KFP ?=
 SECONDS ?= 600
@@ -42,7 +45,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-fast test-core test-newest test-kfp test-torch test-engines test-flink test-spark test-orchestrators test-readers test-browser test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-part test-fast test-core test-newest test-kfp test-torch test-engines test-flink test-spark test-orchestrators test-readers test-browser test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +63,10 @@ compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBE
 
 test: ## Run all tests (minutes); the last lines say what took how long
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
+
+test-part: ## Run the tests of one part, without other parts (PART=core, make, look, read, learn, top)
+	@$(if $(filter core make look,$(PART)),$(IN_CORE),$(IN_TFX)) -m pytest -n $(WORKERS) \
+		--dist worksteal --part $(PART)
 
 test-fast: ## Run the quick tests, without TensorFlow: after each change
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE) and not heavy'

@@ -1,4 +1,4 @@
-"""TFX components: from a list of images to verified TFRecords.
+"""TFX components: from a list of images to verified TFRecords (part: top).
 
 Each component is loaded when it is first used. So a module that needs no TFX, such as
 `darkroom.components.parameters`, is imported without the seconds that TFX takes. In a notebook that

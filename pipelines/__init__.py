@@ -1,4 +1,4 @@
-"""The pipeline: one definition, and a folder for each way to run it.
+"""The pipeline: one definition, and a folder for each way to run it (part: top).
 
 `LocalRunner` runs any TFX pipeline on this machine, and `compile_pipeline` makes a file of it for a
 cluster, which `ClusterConfig` describes. They are loaded when they are first used, because

@@ -1,7 +1,8 @@
 """What every test gets: no cloud, no credentials, the same random numbers each time.
 
 The marks `tensorflow`, `tfx` and `torch` of a file say what it needs. A file is left out, before
-it is imported, where that is not installed, or when `-m` asks for the tests without it.
+it is imported, where that is not installed, or when `-m` asks for the tests without it. So is one
+with the mark `crosses`, and a folder of another part, when `--part` asks for the tests of one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .image_set import (  # noqa: F401
     labelled_set,
 )
 from .light_beam import light_beam, light_beam_path  # noqa: F401
+from .parts import is_of_another_part, refuse_other_wings
 from .quick_decoding import decoder_process, quick_decoding  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
 from .simple_decoder import simple_decoder  # noqa: F401
@@ -61,11 +63,18 @@ _MEMORY, _MIN_FREE_BYTES = "/dev/shm", 4 << 30
 _CLOUD_PREFIXES = ("AWS_", "BOTO_", "CLOUDSDK_", "GCLOUD_", "GCP_", "GOOGLE_")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", help="run the tests of one part, without those that cross parts")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Declares a mark, and puts the files of all but the long tests into memory, if it has room.
 
     From the mark, tests/bad_input/faults.py writes a page of docs/.
     """
+    if config.option.part:
+        refuse_other_wings(config.option.part)
+        config.option.markexpr += " and not crosses"
     mark = "fault(number, input, behaviour, code, hint): shows what a bad input leads to"
     config.addinivalue_line("markers", mark)
     is_short = "not long" in config.option.markexpr
@@ -125,17 +134,19 @@ def pytest_collection_finish() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out files, and folders of such, that need what is not there or not wanted."""
+    if config.option.part and is_of_another_part(collection_path, config.option.part):
+        return True
     files = [collection_path] if collection_path.is_file() else collection_path.rglob("test_*.py")
     tests = [file for file in files if file.match("test_*.py")]
     return True if tests and all(_is_left_out(file, config) for file in tests) else None
 
 
 def _is_left_out(file: Path, config: pytest.Config) -> bool:
-    marks = re.search(r"^pytestmark = (\[[^\]]*\]|.*)", file.read_text("utf-8"), re.MULTILINE)
-    needed = re.findall(r"pytest\.mark\.(tensorflow|tfx|torch)\b", marks[1]) if marks else []
-    return any(
-        f"not {package}" in config.option.markexpr or not importlib.util.find_spec(package)
-        for package in needed
+    line = re.search(r"^pytestmark = (\[[^\]]*\]|.*)", file.read_text("utf-8"), re.MULTILINE)
+    marks = set(re.findall(r"pytest\.mark\.(\w+)", line[1])) if line else set()
+    needed = marks & {"tensorflow", "tfx", "torch"}
+    return not all(map(importlib.util.find_spec, needed)) or any(
+        f"not {mark}" in config.option.markexpr for mark in needed | marks & {"crosses"}
     )
 
 

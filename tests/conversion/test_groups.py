@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 
 import pyarrow.parquet as pq
+import pytest
 from PIL import Image
 
 import darkroom
@@ -65,6 +66,7 @@ def test_an_update_places_rows_as_a_conversion_from_nothing(tmp_path):
     assert len(files[0]) >= 3
 
 
+@pytest.mark.crosses
 def test_copies_of_a_first_conversion_are_in_one_split_of_the_second(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -96,6 +98,7 @@ def test_copies_of_a_first_conversion_are_in_one_split_of_the_second(tmp_path):
     }
 
 
+@pytest.mark.crosses
 def test_a_group_in_two_splits_is_found_with_the_rows_to_move(tmp_path):
     lines = ["TRAIN,0,a,p,0", "TRAIN,1,b,p,1", "TEST,2,a,p,2", "EVAL,3,b,q,3", "TEST,4,a,q,4"]
     convert(tmp_path, [*lines, "TEST,5,a,,5", "TRAIN,6,a,,5"], group_column="patient")

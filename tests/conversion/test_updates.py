@@ -558,6 +558,7 @@ def test_a_shard_is_read_again_where_it_is_later_than_its_commit(tmp_path, world
     assert list_read() == set()
 
 
+@pytest.mark.crosses
 @pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 900)])
 def test_a_damaged_index_of_the_base_is_named(tmp_path, world, damage):
     root, source = tmp_path / "records", world.write_list()

@@ -78,6 +78,7 @@ def test_a_state_goes_on_where_the_dataset_is_opened_by_its_own_path(link):
         load(link, training=True, augment="none").load_state_dict(state)
 
 
+@pytest.mark.crosses
 def test_whoever_opens_a_dataset_names_the_one_that_the_link_leads_to(link, tmp_path):
     root = str(tmp_path / "versions/1")
     fingerprint = read_dataset(root).fingerprint
@@ -93,6 +94,7 @@ def test_whoever_opens_a_dataset_names_the_one_that_the_link_leads_to(link, tmp_
         load(name_dataset(str(link), fingerprint))
 
 
+@pytest.mark.crosses
 def test_a_file_below_the_link_is_in_the_dataset(link):
     """Its path and that of the dataset differ in text."""
     with pytest.raises(OutputError, match="would be in the dataset"):

@@ -6,7 +6,6 @@ import pytest
 
 from darkroom.data.open import find_roots, list_files, open_data
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.predict import list_image_files
 from darkroom.input.loading import load
 
 from ..records import write_records
@@ -62,7 +61,10 @@ def test_a_part_of_a_dataset_is_not_taken_for_images(places, inside, ending):
     assert f"Give {places}/out1:" in caught.value.hint
 
 
+@pytest.mark.crosses
 def test_images_to_predict_are_in_the_folder_that_exists(tmp_path):
+    from darkroom.evaluation.predict import list_image_files
+
     for name in ("ph[1]/a[b].png", "ph1/c.png"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()

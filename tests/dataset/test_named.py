@@ -48,6 +48,7 @@ def made(jpeg_set, tmp_path):
     return darkroom.convert(jpeg_set.csv, tmp_path / "photos #1")
 
 
+@pytest.mark.crosses
 def test_the_dataset_that_was_named_is_found(made):
     named = name_dataset(made.output_dir, made.fingerprint)
     assert find_named(named) == find_named(made.output_dir) == made.output_dir
@@ -67,6 +68,7 @@ def test_another_dataset_there_is_an_error_of_the_environment(made):
     assert find_named(name_dataset(made.output_dir, made.fingerprint), known=A) == made.output_dir
 
 
+@pytest.mark.crosses
 @pytest.mark.parametrize(
     "command",
     [
@@ -91,6 +93,7 @@ def test_each_command_compares_before_it_reads(made, command, monkeypatch, tmp_p
     assert main([*(each.format(right) for each in command), "--json"]) == 0
 
 
+@pytest.mark.crosses
 def test_data_is_that_of_the_dataset_that_was_named(made):
     from darkroom.data.open import open_data
 
@@ -100,6 +103,7 @@ def test_data_is_that_of_the_dataset_that_was_named(made):
         open_data([name_dataset(made.output_dir, A)])
 
 
+@pytest.mark.crosses
 def test_the_reader_says_what_is_wrong_with_a_dataset(made):
     Path(made.output_dir, "dataset.json").write_text("{}")
     named = name_dataset(made.output_dir, made.fingerprint)

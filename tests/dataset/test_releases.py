@@ -32,6 +32,7 @@ def read_rows(records: Path) -> dict[str, dict]:
     return {Path(row["id"]).name: row for row in rows}
 
 
+@pytest.mark.crosses
 def test_it_is_sound_and_passes_and_is_shown(folder):
     assert darkroom.verify(folder / "records").is_sound
     found = darkroom.validate(folder / "records")
@@ -43,6 +44,7 @@ def test_it_is_sound_and_passes_and_is_shown(folder):
     assert not darkroom.verify(folder / "records").is_sound
 
 
+@pytest.mark.crosses
 def test_its_images_and_labels_are_read(folder):
     more = {"framework": "numpy", "columns": ["camera", "image/filename"]}
     data = darkroom.load(folder / "records", image_size=(12, 16), **more)

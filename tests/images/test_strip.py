@@ -16,7 +16,6 @@ from PIL import Image
 import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.images.strip import MAX_SHOWN, show_records
-from darkroom.validation.browse import write_gallery
 
 from ..html_page import Page
 from ..pictures import encode
@@ -91,6 +90,7 @@ def test_objects_are_drawn(tmp_path: Path):
     assert [box[name] for name in ("x", "y", "width", "height")] == ["4", "5", "16", "5"]
 
 
+@pytest.mark.crosses
 def test_results_show_their_images(records: Path):
     converted = darkroom.convert(records.parent / "images.csv", records)
     assert len(Page(converted._repr_html_()).sources) == MAX_SHOWN
@@ -110,7 +110,10 @@ def test_a_loader_shows_its_split(records: Path):
     assert sorted(read_grays(page)) == pytest.approx([40, 80, 190], abs=1)
 
 
+@pytest.mark.crosses
 def test_a_gallery_shows_itself_in_a_frame_that_reaches_nothing(records: Path, tmp_path: Path):
+    from darkroom.validation.browse import write_gallery
+
     result = write_gallery(records, tmp_path / "gallery.html")
     [frame] = Page(result._repr_html_()).find("iframe")
     assert frame["sandbox"] == "allow-scripts"

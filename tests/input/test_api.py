@@ -29,7 +29,6 @@ from darkroom.input.pipeline import (
 )
 from darkroom.input.records import RecordSource, bound_reading
 from darkroom.options.input import InputOptions
-from darkroom.training.batches import make_evaluation_part
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
 
@@ -648,11 +647,14 @@ def test_few_batches_wait_however_many_threads_there_are():
     assert _count_batch_calls(small) == 2
 
 
+@pytest.mark.crosses
 @pytest.mark.parametrize(
     ("count", "sizes"),
     [(30, [[4, 4, 4, 3], [4, 4, 4, 3]]), (25, [[4, 4, 4, 1], [4, 4, 4, 0]]), (1, [[1], [0]])],
 )
 def test_processes_evaluate_each_image_once_in_as_many_batches(files, helpers, count, sizes):
+    from darkroom.training.batches import make_evaluation_part
+
     rows = helpers.make_rows(count)
     records = [
         helpers.make_example({"image/encoded": image, "image/class/label": label})

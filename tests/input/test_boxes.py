@@ -17,7 +17,6 @@ import darkroom
 from darkroom.dataset import example
 from darkroom.dataset.example import IMAGE_HEIGHT, IMAGE_WIDTH
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.scores.serving import check_model_kind
 from darkroom.input import input_fn
 from darkroom.input.service import run_dispatcher, run_worker
 from darkroom.options.input import BOX_FORMATS, InputOptions
@@ -256,7 +255,10 @@ def test_a_list_is_converted_first(folder):
     assert caught.value.hint.startswith("Convert the source with darkroom convert")
 
 
+@pytest.mark.crosses
 def test_models_of_darkroom_name_what_trains_instead(records, tmp_path):
+    from darkroom.evaluation.scores.serving import check_model_kind
+
     with pytest.raises(DataError) as caught:
         darkroom.train(records, tmp_path / "training")
     for name in ("labelled with boxes", "darkroom.load", "KerasHub", "torchvision"):

@@ -15,7 +15,6 @@ from darkroom.input.lanes import deal_into_lanes, list_turns, read_lanes
 from darkroom.input.opening import open_files
 from darkroom.input.source import EpochOrder
 from darkroom.options.input import InputOptions
-from darkroom.training.recipe.targets import list_targets
 
 pytestmark = pytest.mark.tensorflow
 
@@ -146,7 +145,10 @@ def test_a_sample_has_records_of_all_files_by_their_shares(helpers, write_datase
     assert len([*source.make_elements(options, None)]) == 30
 
 
+@pytest.mark.crosses
 def test_a_sample_of_a_list_is_spread_over_it():
+    from darkroom.training.recipe.targets import list_targets
+
     split = ImageSplit("train", "list", ("a",), [f"{n}.png" for n in range(10)], [0] * 10, "")
     source = FileSource(split)
     found = {count: [*source.make_sample(count).as_numpy_iterator()] for count in (1, 4, 10, 99)}

@@ -102,6 +102,7 @@ def test_a_photo_is_stored_upright_with_the_pixels_that_tensorflow_decodes():
         assert turned.encoded == np.rot90(decoded, -1).tobytes()
 
 
+@pytest.mark.crosses
 def test_the_sheet_shows_the_same_pictures(folders):
     sheets = [
         darkroom.inspect(folders / name, split="test", output_dir=folders / f"{name}-sheet").sheet
@@ -124,6 +125,7 @@ def test_an_unknown_encoding_is_an_error(folders):
         )
 
 
+@pytest.mark.crosses
 def test_an_exported_model_reads_records_of_both_kinds(folders, tmp_path):
     import keras
 

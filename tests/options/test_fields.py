@@ -20,7 +20,6 @@ import pytest
 from darkroom.cli.parser import build_parser
 from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
-from darkroom.input.loading import load
 from darkroom.options.checks import as_size
 from darkroom.options.conversion import (
     ConversionFields,
@@ -109,7 +108,10 @@ def test_a_function_with_options_shows_them():
         ManifestOptions.parse(sed=1)
 
 
+@pytest.mark.crosses
 def test_the_signature_of_load_has_the_fields():
+    from darkroom.input.loading import load
+
     names = ["image_size", "batch_size", "augment"]
     assert find_differences(load, InputOptions, names=names) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -183,6 +184,7 @@ class Part(NamedTuple):
     packages: str
     may_import: str
     purpose: str
+    level: str
 
 
 # Between them passes a dataset, and what `runtime/by_name.py` names. docs/architecture.md shows it.
@@ -193,16 +195,36 @@ PARTS = [
         "features, proof",
         "",
         "what a dataset is, its pixels, its proof",
+        "stable; kinds with boxes, and features, are maintained",
     ),
-    Part("make", "decisions, manifest, sidecars, conversion", "core", "from a list to a dataset"),
-    Part("look", "validation, audit", "core", "what is wrong with a dataset"),
-    Part("read", "data, reader, input, profiling", "core", "batches"),
-    Part("learn", "evaluation, training", "core, read", "models"),
     Part(
-        "on top",
+        "make",
+        "decisions, manifest, sidecars, conversion",
+        "core",
+        "from a list to a dataset",
+        "stable; annotations of boxes, updates, decisions, sidecars and Beam are maintained",
+    ),
+    Part(
+        "look",
+        "validation, audit",
+        "core",
+        "what is wrong with a dataset",
+        "`validate` is stable; all else is maintained",
+    ),
+    Part(
+        "read",
+        "data, reader, input, profiling",
+        "core",
+        "batches",
+        "`load` is stable; all else is maintained",
+    ),
+    Part("learn", "evaluation, training", "core, read", "models", "maintained"),
+    Part(
+        "top",
         "kfp, components, pipelines, cli, darkroom",
         "core, make, look, read, learn",
         "commands, tasks, components, pipelines, the public names",
+        "the components for TFX are stable; all else is maintained",
     ),
 ]
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
@@ -264,6 +286,12 @@ def find_layer(module: str) -> str:
     return module.split(".")[1] if "." in module else "darkroom"
 
 
+def find_part(module: str) -> str:
+    """Returns the name of the part that a module is in."""
+    [name] = [part.name for part in PARTS if find_layer(module) in part.packages.split(", ")]
+    return name
+
+
 @cache
 def find_defined_names(module: str) -> set[str]:
     """Returns the names that a module gives a value itself, rather than importing them."""
@@ -303,14 +331,36 @@ def test_no_import_is_against_the_order():
 
 
 def test_each_package_is_in_one_part_and_imports_no_other_part_than_the_table_says():
-    homes = {name: part.name for part in PARTS for name in part.packages.split(", ")}
-    assert sorted(homes) == sorted(layer.name for layer in LAYERS)
+    packages = [name for part in PARTS for name in part.packages.split(", ")]
+    assert sorted(packages) == sorted(layer.name for layer in LAYERS)
     allowed = {part.name: {part.name, *part.may_import.split(", ")} for part in PARTS}
     wrong = [
         f"{layer.name} imports {name}"
         for layer in LAYERS
         for name in filter(None, layer.may_import.split(", "))
-        if homes[name] not in allowed[homes[layer.name]]
+        if find_part(f"darkroom.{name}") not in allowed[find_part(f"darkroom.{layer.name}")]
+    ]
+    assert wrong == []
+
+
+def test_what_another_part_uses_has_no_underscore():
+    wrong = [
+        f"{module}:{each.line} imports {each.module}:{each.name}"
+        for module in list_modules()
+        for each in find_imports(module)
+        if each.module in list_modules() and find_part(each.module) != find_part(module)
+        if re.search(r"(^|\.)_(?!_)", f"{each.module}.{each.name}")
+    ]
+    assert wrong == []
+
+
+def test_each_package_says_first_which_part_it_is_of():
+    wrong = [
+        f"{module}: {said}"
+        for module, path in list_modules().items()
+        if module.count(".") == 1 and path.name == "__init__.py"
+        for said in str(ast.get_docstring(parse(module))).splitlines()[:1]
+        if not said.endswith(f" (part: {find_part(module)}).")
     ]
     assert wrong == []
 
@@ -438,9 +488,21 @@ def test_the_architecture_page_shows_the_table():
     table = ["| package | what it is |", "| --- | --- |"]
     table += [f"| `{each.name}` | {each.purpose} |" for each in LAYERS]
     assert "\n".join(table) in page
-    parts = ["| part | packages | may import | what it is for |", "| --- | --- | --- | --- |"]
+    parts = ["| part | what it is for | promised to users | support |", "| --- | --- | --- | --- |"]
     parts += [
-        f"| **{each.name}** | {each.packages} | {each.may_import} | {each.purpose} |"
+        f"| **{each.name}** | {each.purpose} | {list_promises(each.name)} | {each.level} |"
         for each in PARTS
     ]
     assert "\n".join(parts) in page
+
+
+def list_promises(part: str) -> str:
+    """Returns a part's functions in `darkroom`, and its packages that have an `__all__`."""
+    functions = [
+        name
+        for name, module in sorted(darkroom._HOMES.items())
+        if name.islower() and find_part(module) == part
+    ]
+    promising = [name for name in list_modules() if "__all__" in find_defined_names(name)]
+    packages = {find_layer(name) for name in promising if find_part(name) == part}
+    return ", ".join(f"`{name}`" for name in [*functions, *sorted(packages)])

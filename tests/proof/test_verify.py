@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.audit.contact_sheet import inspect
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums, sum_file, write_sums
@@ -689,7 +688,10 @@ def test_a_folder_of_other_files_is_not_called_damaged(tmp_path):
         assert f"dataset.json is missing, so {path} is not a dataset." in result.to_text()
 
 
+@pytest.mark.crosses
 def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):
+    from darkroom.audit.contact_sheet import inspect
+
     shutil.copytree(root, tmp_path / "out")
     (tmp_path / "out/dataset.json").unlink()
     (tmp_path / "out/.attempt").mkdir()
@@ -700,7 +702,10 @@ def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):
         inspect(tmp_path / "out", output_dir=tmp_path / "look")
 
 
+@pytest.mark.crosses
 def test_inspect_rejects_shards_that_are_not_in_the_commit(root, tmp_path):
+    from darkroom.audit.contact_sheet import inspect
+
     _shards(root)[0].with_name("more").touch()
     with pytest.raises(DataError, match="does not name"):
         inspect(root, output_dir=tmp_path / "look")

@@ -114,6 +114,7 @@ def test_an_image_that_is_not_what_its_record_says_is_named(
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.crosses
 @pytest.mark.parametrize("name", ["PostScript", "a large PNG", "a huge PNG", "too few pixels"])
 def test_an_image_that_cannot_be_shown_is_named(convert_one, tmp_path, name):
     folder = convert_one(*STORED[name][:2])

@@ -29,6 +29,8 @@ from darkroom.validation.validate import ValidationResult
 
 from ..html_page import Page
 
+pytestmark = pytest.mark.crosses
+
 EVIL = '<script>alert("x")</script>\u202egpj.\x1b[31m\u200b'
 MANY = tuple(f"class {number:04d}" for number in range(1000))
 

@@ -10,7 +10,6 @@ from darkroom.dataset.index import find_index_files
 from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.validation.statistics import write_statistics
 
 from .conftest import OPTIONS
 
@@ -75,7 +74,10 @@ def test_datasets_of_two_kinds_are_not_one(datasets):
         darkroom.load(f"{datasets['labels'].parent}/*s", image_size=8)
 
 
+@pytest.mark.crosses
 def test_statistics_count_the_labels_of_an_image(datasets, tmp_path):
+    from darkroom.validation.statistics import write_statistics
+
     tfdv = pytest.importorskip("tensorflow_data_validation")
     files = find_index_files(str(datasets["labels"] / "index"))
     write_statistics(files, "train", f"{tmp_path}/stats")

@@ -18,7 +18,11 @@ from darkroom.training.formats import converter, portable
 
 from .conftest import OPTIONS
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("simple_decoder")]
+pytestmark = [
+    pytest.mark.crosses,
+    pytest.mark.tensorflow,
+    pytest.mark.usefixtures("simple_decoder"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,8 @@ from darkroom.validation.report.dataset_report import DatasetReport, describe_co
 
 from .conftest import LABELS, OPTIONS
 
+pytestmark = pytest.mark.crosses
+
 KINDS = sorted(OPTIONS)
 
 

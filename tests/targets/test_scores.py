@@ -22,6 +22,8 @@ from darkroom.targets.numbers.metrics import measure as measure_numbers
 
 from .served import write_model
 
+pytestmark = pytest.mark.crosses
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference that come from the code.
+"""Writes the pages of docs/ that come from the code, and one picture.
 
     python tools/docs/pages.py            writes them
     python tools/docs/pages.py --check    exits 1 when a page differs, and names it
@@ -15,14 +15,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # Their neighbours, and the marks of the tests.
 PATHS = [str(ROOT / "tools" / "docs"), str(ROOT / "tests" / "bad_input")]
-FOLDER = ROOT / "docs" / "reference"
+FOLDER = ROOT / "docs"
 # Page: the module beside this file whose `format_page` returns its text.
 PAGES = {
-    "command-line.md": "command_line_page",
-    "components.md": "components_page",
-    "kfp-components.md": "kfp_components_page",
-    "options.md": "options_page",
-    "rejects.md": "rejects_page",
+    "images/parts.svg": "parts_picture",
+    "reference/command-line.md": "command_line_page",
+    "reference/components.md": "components_page",
+    "reference/kfp-components.md": "kfp_components_page",
+    "reference/options.md": "options_page",
+    "reference/rejects.md": "rejects_page",
 }
 GENERATED = (
     "This page is generated from the code by `make reference`: change the code, not the page."
@@ -33,7 +34,7 @@ def format_page(name: str) -> str:
     """Returns the text of a page.
 
     Args:
-        name: Its file name, one of `PAGES`.
+        name: Its path below docs/, one of `PAGES`.
     """
     sys.path[:0] = [path for path in PATHS if path not in sys.path]
     text: str = import_module(PAGES[name]).format_page(GENERATED)

@@ -1,1 +1,1 @@
-"""Looks into a finished dataset: which images are in it twice, and how does it look?"""
+"""Looks into a finished dataset: its duplicates, and a contact sheet (part: look)."""

@@ -1,4 +1,4 @@
-"""From a source to a committed dataset: plan the shards, write them, commit.
+"""From a source to a committed dataset: plan the shards, write them, commit (part: make).
 
 OUTPUT_DIR/
   Split-train/data_tfrecord-00000-of-00016   every child of a Split folder is data

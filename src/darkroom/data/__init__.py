@@ -1,1 +1,4 @@
-"""Opens what a user names as data: datasets, TFX Examples or images. It loads no TensorFlow."""
+"""Opens what a user names as data: datasets, TFX Examples or images (part: read).
+
+It loads no TensorFlow.
+"""

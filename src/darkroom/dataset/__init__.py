@@ -1,1 +1,1 @@
-"""The folder of a dataset: names and forms of files, keys, splits, labels, columns."""
+"""The folder of a dataset: names and forms of files, keys, splits, labels, columns (part: core)."""

@@ -1,1 +1,1 @@
-"""What people decided about the images of a dataset, for the next conversion."""
+"""What people decided about the images of a dataset, for the next conversion (part: make)."""

@@ -1,1 +1,1 @@
-"""How good a trained model is: numbers, a page and a model card; and its predictions."""
+"""How good a trained model is: numbers, a page, a model card; predictions (part: learn)."""

@@ -1,1 +1,1 @@
-"""From the bytes of an image file to the bytes that a record stores."""
+"""From the bytes of an image file to the bytes that a record stores (part: core)."""

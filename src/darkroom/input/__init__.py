@@ -1,4 +1,4 @@
-"""tf.data batches from datasets and from lists of images.
+"""tf.data batches from datasets and from lists of images (part: read).
 
 Importing the package does not load TensorFlow: each name is loaded when it is first used.
 """

@@ -1,4 +1,4 @@
-"""Components for Kubeflow Pipelines and Vertex, without TFX.
+"""Components for Kubeflow Pipelines and Vertex, without TFX (part: top).
 
     from darkroom.kfp import convert_images, validate_dataset
 

@@ -1,1 +1,1 @@
-"""From any list of images to a manifest: ordered rows with keys, splits and labels."""
+"""From any list of images to a manifest: ordered rows with keys, splits and labels (part: make)."""

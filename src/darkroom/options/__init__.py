@@ -1,4 +1,4 @@
-"""The options of each stage, as frozen dataclasses that check themselves.
+"""The options of each stage, as frozen dataclasses that check themselves (part: core).
 
 Importing the package loads nothing heavy: each name is loaded when it is first used.
 """

@@ -1,1 +1,1 @@
-"""Measures the cost of input, its limit, and how much faster it would be stored differently."""
+"""Measures what input costs, what limits it, and other ways to store it (part: read)."""

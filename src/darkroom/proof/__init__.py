@@ -1,1 +1,1 @@
-"""The proof of a dataset: is each file of it there, whole, and what the index says of it?"""
+"""The proof of a dataset: is each file there, whole, and what the index says (part: core)."""

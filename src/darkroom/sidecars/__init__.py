@@ -1,1 +1,1 @@
-"""Small files by which readers of other frameworks find the records, or describe them."""
+"""Small files by which readers of other frameworks find the records (part: make)."""

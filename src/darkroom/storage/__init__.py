@@ -1,4 +1,6 @@
-"""The one package that touches user paths: `local` is for this machine, `remote` for stores.
+"""The one package that touches user paths (part: core).
+
+`local` is for this machine, `remote` for stores.
 
 Functions raise the built-in `OSError` family (`FileNotFoundError`, `PermissionError`, ...) whatever
 the store, so that callers tell a missing file from a broken environment in one way. When a remote

@@ -1,1 +1,1 @@
-"""What an image is labelled with: a package for each kind of target."""
+"""What an image is labelled with: a package for each kind of target (part: core)."""

@@ -1,4 +1,4 @@
-"""From datasets to a trained model: `run_fn`, checkpoints, export.
+"""From datasets to a trained model: `run_fn`, checkpoints, export (part: learn).
 
 Importing the package does not load TensorFlow: each name is loaded when it is first used.
 """

@@ -1,1 +1,1 @@
-"""Validates a dataset by its index, and writes the report."""
+"""Validates a dataset by its index, and writes the report (part: look)."""

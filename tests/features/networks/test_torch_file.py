@@ -11,6 +11,8 @@ from darkroom.features.networks import torch_file
 from darkroom.features.networks.torch_file import read_tensors
 from darkroom.training.networks.weights import check_weights
 
+pytestmark = pytest.mark.crosses
+
 
 @pytest.mark.parametrize("name", ["w.pth", "w.pt"])
 def test_any_other_file_is_refused_unread(tmp_path, monkeypatch, name):

@@ -21,6 +21,8 @@ from darkroom.validation.gallery.rows import read_rows
 from ...html_page import Page
 from ...pictures import encode, make_noise
 
+pytestmark = pytest.mark.crosses
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
