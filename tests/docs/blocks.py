@@ -6,6 +6,8 @@ A comment directly before a block says what readers need not see:
     <!-- run by make test-long -->               which run does: also test-torch, or a file of tests
     <!-- before: cp -r records monday -->        what comes first, in the language of the block
 
+README has no comments, because package indexes and editors show them: `_README` has theirs.
+
 A block `text` is what the shell block before it prints; `...` stands for any text.
 """
 
@@ -37,6 +39,20 @@ _BLOCK = re.compile(
     r"((?:^<!--(?:(?!-->).)*-->\n)*)^```(python|bash|text)\n(.*?)^```$", re.M | re.S
 )
 _COMMENT = re.compile(r"<!--\s*(not run: |run by |before: )(.*?)\s*-->", re.S)
+# The comments of the blocks of README, by their first lines.
+_README = {
+    "pip install '.[reader]'  # the base, and load for PyTorch, JAX and NumPy": (
+        "<!-- not run: installs packages -->"
+    ),
+    "import darkroom": (
+        '<!-- before: import shutil; shutil.rmtree("records"); from reader import model -->'
+    ),
+    'data = darkroom.load("records", image_size=224, batch_size=64, training=True, '
+    'framework="torch")': "<!-- run by make test-torch -->",
+    "darkroom convert images.csv --output-dir records          # TFRecords": (
+        "<!-- run by make test-long --><!-- before: cp -r photos new -->"
+    ),
+}
 # What trains, and would for minutes, does so on small images, in one epoch; nothing is downloaded.
 _SMALLER = {
     r"darkroom (train|run) (--data (records|images))": (
@@ -73,7 +89,9 @@ def read_blocks(page: str) -> list[Block]:
     """Returns the blocks of a page, by its path in the repository."""
     blocks = []
     for found in _BLOCK.finditer(PAGES[page]):
-        said = dict(_COMMENT.findall(found[1]))
+        first_line = found[3].partition("\n")[0]
+        comments = _README.get(first_line, "") if page == "README.md" else found[1]
+        said = dict(_COMMENT.findall(comments))
         says = [said.get(name, "") for name in ("not run: ", "run by ", "before: ")]
         blocks.append(Block(PAGES[page].count("\n", 0, found.start(3)), found[2], found[3], *says))
     return blocks

@@ -49,3 +49,7 @@ def test_each_block_runs_or_says_who_runs_it_or_why_nobody_does(page):
     assert len(blocks) == len(re.findall("```(?:bash|py|sh)", PAGES[page]))
     others = {block.runner for block in blocks} - {"", _LONG, _TORCH}
     assert all(Path(page).name in (ROOT / name).read_text("utf-8") for name in others)
+
+
+def test_readme_has_no_comments():
+    assert "<!--" not in PAGES["README.md"]
