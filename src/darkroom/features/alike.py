@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from PIL import __version__ as pillow_version
 
 from darkroom.dataset.index import read_index
-from darkroom.features.cache import Array, FeatureCache, find_kept
+from darkroom.features.cache import FeatureCache, find_kept
 from darkroom.images.near_pixels import RecordPairs
+from darkroom.runtime.arrays import Array
 
 # Changes when a comparison would find something else.
 _FORM = 2

@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,12 @@ from darkroom import storage
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.storage.user_cache import find_cache
 
 _FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
 _KEY_BYTES = 32
 _MAX_BYTES = 1 << 28
-
-Array = np.ndarray[Any, Any]
 
 
 def choose_folder(feature_cache: str | None) -> str | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-_BLOCK = 8_192
+from darkroom.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
+_BLOCK = 8_192
 
 
 def measure_scatter(values: Array) -> tuple[Array, Array]:

@@ -31,13 +31,14 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.features.cache import Array, FeatureCache, find_kept, make_cache_key
+from darkroom.features.cache import FeatureCache, find_kept, make_cache_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, write_features
 from darkroom.features.values import make_values
 from darkroom.images.views import RAW_FORM, STORED_FORMATS, choose_part, decode_view, load_opencv
 from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS

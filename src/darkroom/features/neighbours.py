@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from darkroom.features.components import Array, find_axes, measure_scatter, project
+from darkroom.features.components import find_axes, measure_scatter, project
 from darkroom.features.table import Features
 from darkroom.images.near_records import Neighbours
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 
 NUM_NEIGHBOURS, _NUM_COMPONENTS = 20, 256
 # Of fewer images each component is known less well.

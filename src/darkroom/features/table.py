@@ -20,7 +20,8 @@ from darkroom import storage
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import FEATURES_FILE, INDEX_FOLDER
 from darkroom.errors import DataError
-from darkroom.features.values import Array, make_values
+from darkroom.features.values import make_values
+from darkroom.runtime.arrays import Array
 from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
 
 _NAMES = ["key", "sha256"]

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from darkroom.errors import StorageError
-
-Array = np.ndarray[Any, Any]
+from darkroom.runtime.arrays import Array
 
 
 def make_values(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.lazy_names import is_installed
 
 COMPARED_SIDE = 320
@@ -38,8 +39,6 @@ _WHOLE = 250
 _MIN_WHOLE, _MIN_MOST, _MIN_HALF, _MIN_UNCOVERED = 0.85, 0.7, 0.86, 0.92
 # A part is plain if its levels differ less; small parts say nothing.
 _MIN_LEVELS, _MIN_PART = 5.0, 20
-
-Array = np.ndarray[Any, Any]
 
 
 class Sketch(NamedTuple):

@@ -12,12 +12,12 @@ hashes are compared in narrower bands, which nearly all of these pairs share.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from darkroom.images.perceptual_hash import BIT_ORDER, NUM_WAVES
+from darkroom.runtime.arrays import Array
 
 # Bits of 256 in which copies of an image may differ.
 MAX_DIFFERENCE = 48
@@ -32,8 +32,6 @@ _MAX_COMPARED, _MAX_PAIRS = 150_000_000, 100_000
 _BLOCK = 1 << 15
 # Pairs and their difference in one number, which sorts.
 _DIFFERENCES = 256
-
-Array = npt.NDArray[Any]
 
 
 class NearPairs(NamedTuple):

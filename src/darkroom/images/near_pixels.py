@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,11 @@ from darkroom.images.pillow import open_stored
 from darkroom.images.pixels import encode_stored
 from darkroom.images.records import find_records
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
 
 # Pairs at once, and images whose sketches are kept for the next ones, of 75 kB each.
 _BLOCK, _MAX_KEPT = 1_024, 8_192
-
-Array = np.ndarray[Any, Any]
 
 
 class _Place(NamedTuple):

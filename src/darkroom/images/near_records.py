@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom.images.alignment import can_align
-from darkroom.images.near_pairs import Array, NearPairs, find_near_pairs, list_groups
+from darkroom.images.near_pairs import NearPairs, find_near_pairs, list_groups
 from darkroom.images.near_pixels import RecordPairs
 from darkroom.images.perceptual_hash import HASH_BYTES
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS

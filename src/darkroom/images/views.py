@@ -12,7 +12,6 @@ import io
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import simplejpeg
@@ -21,6 +20,7 @@ from PIL import Image, UnidentifiedImageError
 from darkroom.errors import RejectError, build_missing_extra_error
 from darkroom.images.memory import READ_BUDGET, Need, check_num_pixels, count_bytes
 from darkroom.images.pillow import open_stored
+from darkroom.runtime.arrays import Array
 
 # As `image/format` names them.
 STORED_FORMATS = ("jpeg", "png", "RAW")
@@ -31,7 +31,6 @@ _LARGE_PIXELS = 1 << 23
 _NOTHING = nullcontext()
 _PNG_READERS = ("PNG",)
 
-Array = np.ndarray[Any, Any]
 # By what the sides of an image are divided when it is decoded, and what of that a view shows: top,
 # left, height and width in pixels.
 ViewPart = tuple[int, tuple[int, int, int, int]]

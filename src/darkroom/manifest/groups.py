@@ -6,12 +6,10 @@ that of the source.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from darkroom.runtime.arrays import Array
+
 _CHUNK_UNITS = 65_536
 
 

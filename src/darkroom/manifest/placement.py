@@ -24,9 +24,10 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import FOLD, SPLITS, TRAIN, assign_split
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.base import Base
-from darkroom.manifest.groups import Array, deal_units, join_groups
+from darkroom.manifest.groups import deal_units, join_groups
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import format_count, suggest
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import read_batches, report_damage

@@ -12,7 +12,7 @@ import numpy as np
 from darkroom.images.views import load_opencv
 from darkroom.options.augmentation import Augmentation
 from darkroom.reader import draws
-from darkroom.reader.draws import Array
+from darkroom.runtime.arrays import Array
 from darkroom.targets.geometry import IDENTITY, Matrix, rotate, turn
 
 GRAY = 128

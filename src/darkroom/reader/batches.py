@@ -14,10 +14,10 @@ import numpy as np
 from darkroom.errors import UsageError
 from darkroom.reader.decoder_process import DecoderProcesses, RemoteDecoding
 from darkroom.reader.decoding import COLUMN_TYPES, Decoding, ViewOptions
-from darkroom.reader.draws import Array
 from darkroom.reader.memory import BatchMemory
 from darkroom.reader.record_files import Places
 from darkroom.reader.records import SplitRecords
+from darkroom.runtime.arrays import Array
 from darkroom.targets.arrays import Objects
 
 # Images that a thread decodes before another thread may be asked.

@@ -17,8 +17,8 @@ import numpy as np
 
 from darkroom.images.memory import READ_BUDGET
 from darkroom.reader.decoding import Decoding, ViewOptions
-from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles
+from darkroom.runtime.arrays import Array
 
 
 def serve() -> None:

@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 from darkroom.errors import StorageError
 from darkroom.reader.augment import Changes
 from darkroom.reader.decoding import Decoding, ViewOptions
-from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.child import describe_end, start_child
 from darkroom.targets.geometry import Matrix
 

@@ -21,9 +21,9 @@ from darkroom.images.views import RAW_FORM, ViewPart, choose_part, decode_stored
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
-from darkroom.reader.draws import Array
 from darkroom.reader.record_files import Places, RecordFiles, find_image_bytes
 from darkroom.reader.windows import choose_centers, sample_windows
+from darkroom.runtime.arrays import Array
 from darkroom.targets.geometry import IDENTITY, Matrix, cut, scale
 
 # The type of a column of numbers, and the default for records that lack a column.

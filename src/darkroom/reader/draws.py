@@ -8,12 +8,10 @@ operations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from darkroom.runtime.arrays import Array
 
 # What random numbers are for. Add new ones at the end: the order decides the numbers of a seed.
 FLIP, BRIGHTNESS, CONTRAST, SATURATION, ANGLE, ROW, COLUMN, SHARE, TURN, PLACE = range(1, 11)

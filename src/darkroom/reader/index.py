@@ -16,7 +16,7 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.errors import DataError, UsageError
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.images.views import STORED_FORMATS
-from darkroom.reader.draws import Array
+from darkroom.runtime.arrays import Array
 from darkroom.targets.kind import find_kind
 
 # The types in which facts are kept. A format is its place in `STORED_FORMATS`.

@@ -23,10 +23,11 @@ from darkroom.options.input import InputOptions
 from darkroom.reader.batches import Arrays, Batch, NumpyArrays
 from darkroom.reader.decoder_process import DecoderProcesses, find_processes
 from darkroom.reader.decoding import ViewOptions
-from darkroom.reader.draws import Array, number_epoch
+from darkroom.reader.draws import number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import SplitRecords
 from darkroom.runtime import by_name
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
 from darkroom.runtime.result import Outcome
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from darkroom.reader.draws import Array
+from darkroom.runtime.arrays import Array
 
 # Batches of which the memory is kept: others are decoded while one is used.
 _KEPT = 4

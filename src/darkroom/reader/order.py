@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkroom.reader.draws import PLACE, Array, draw_bits, draw_uniform, number_epoch
+from darkroom.reader.draws import PLACE, draw_bits, draw_uniform, number_epoch
+from darkroom.runtime.arrays import Array
 
 # The ways to shuffle: any record next; or, for stores, the files one after the other.
 EXACT, WINDOW = ORDERS = ("exact", "window")

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from darkroom.errors import UsageError
 from darkroom.reader.batches import NumpyArrays, list_each
-from darkroom.reader.draws import Array
 from darkroom.reader.loader import Loader
+from darkroom.runtime.arrays import Array
 from darkroom.targets.arrays import Objects
 
 

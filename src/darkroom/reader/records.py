@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from darkroom.data.splits import RecordSplit, describe_target
 from darkroom.dataset.commit import Dataset
-from darkroom.reader.draws import Array
 from darkroom.reader.index import FACTS, make_texts, read_shard_index
 from darkroom.reader.record_files import Places, RecordFiles
+from darkroom.runtime.arrays import Array
 from darkroom.targets.kind import find_kind
 
 _THREADS = 8

@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 
 from darkroom.reader.augment import GRAY, LUMINANCE, MEAN_SIDE, Changes
-from darkroom.reader.draws import Array
+from darkroom.runtime.arrays import Array
 
 
 def shrink_window(image: torch.Tensor, divisor: int, window: Sequence[int]) -> torch.Tensor:

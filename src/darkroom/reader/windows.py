@@ -10,7 +10,8 @@ import numpy as np
 
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_SHARE
-from darkroom.reader.draws import Array, draw_words
+from darkroom.reader.draws import draw_words
+from darkroom.runtime.arrays import Array
 
 _ATTEMPTS = 10
 _WORDS = 4 * _ATTEMPTS

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Array = npt.NDArray[Any]
+from darkroom.runtime.arrays import Array
 
 
 class Objects(NamedTuple):

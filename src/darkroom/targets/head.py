@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import keras
-import numpy.typing as npt
 
 from darkroom.errors import UsageError
+from darkroom.runtime.arrays import Array
 from darkroom.targets.learned import Learned
 
-Array = npt.NDArray[Any]
 # As the option `balance` spells it.
 _NO_BALANCE = "none"
 

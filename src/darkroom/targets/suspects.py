@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from darkroom.runtime.arrays import Array
 
 # Fewer images of a label cannot tell what it looks like.
 MIN_IMAGES = 5

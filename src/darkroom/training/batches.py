@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from darkroom.features.cache import Array, choose_folder
+from darkroom.features.cache import choose_folder
 from darkroom.features.networks.network import name_base
 from darkroom.input.damage import check_not_replaced, name_batches, name_images
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
@@ -21,6 +21,7 @@ from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
+from darkroom.runtime.arrays import Array
 from darkroom.training.devices.placement import DevicePlacement
 from darkroom.training.features.compute import Computer, SplitFeatures, list_views
 from darkroom.training.recipe.balance import Balance

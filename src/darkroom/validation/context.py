@@ -17,9 +17,9 @@ from darkroom.features.opening import open_features
 from darkroom.features.table import Features
 from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import ValidationOptions
+from darkroom.runtime.arrays import Array
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import Kind
-from darkroom.targets.suspects import Array
 from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts

@@ -21,9 +21,10 @@ from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import BY_COLUMN, BY_FOLDER
 from darkroom.features.opening import open_features
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
-from darkroom.targets.suspects import Array, find_suspecting
+from darkroom.targets.suspects import find_suspecting
 from darkroom.validation.context import Context, fetch_in_order
 from darkroom.validation.counts import fetch_named_records
 from darkroom.validation.foretold import Looks, compare_looks, foretell

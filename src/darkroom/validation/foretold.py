@@ -11,7 +11,8 @@ import numpy as np
 
 from darkroom.features.components import find_axes, measure_scatter, project
 from darkroom.features.neighbours import find_nearest, scale_to_length_one
-from darkroom.targets.suspects import Array, Suspecting
+from darkroom.runtime.arrays import Array
+from darkroom.targets.suspects import Suspecting
 
 NUM_FOLDS = 5
 # Principal components that the head sees, and those by which neighbours are found.

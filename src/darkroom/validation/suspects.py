@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from darkroom.options.validation import OFF
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
-from darkroom.targets.suspects import MIN_IMAGES, Array, find_suspecting
+from darkroom.targets.suspects import MIN_IMAGES, find_suspecting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_named_records
 from darkroom.validation.foretold import foretell

@@ -3,13 +3,13 @@ from collections import Counter
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.yolo.labels import check_form, parse_labels
+from darkroom.manifest.formats.yolo.labels import check_is_drawn, parse_label_file
 
 CLASSES = {0: "cat", 1: "dog"}
 
 
 def parse(text, counts=None):
-    return parse_labels(text, "labels/a.txt", CLASSES, Counter() if counts is None else counts)
+    return parse_label_file(text, "labels/a.txt", CLASSES, Counter() if counts is None else counts)
 
 
 def find_faults(text):
@@ -124,11 +124,11 @@ def test_a_number_of_any_length_is_one_short_fault():
 )
 def test_results_and_poses_are_refused_by_name(line, said):
     with pytest.raises(DataError, match=rf"^labels/a\.txt has {said}"):
-        check_form(f"\n{line}\n", "labels/a.txt")
+        check_is_drawn(f"\n{line}\n", "labels/a.txt")
 
 
 @pytest.mark.parametrize(
     "line", ["", "0 0.5 0.5 0.1 0.1", "0 .1 .1 .2 .1 .2 .2", "x 1 2 3 4 5 6 7 8"]
 )
 def test_labels_that_people_drew_are_not_refused(line):
-    check_form(line, "labels/a.txt")
+    check_is_drawn(line, "labels/a.txt")

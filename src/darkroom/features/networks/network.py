@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkroom.errors import UsageError
+from darkroom.runtime.arrays import Array
 
 # The size of images where a model takes any.
 DEFAULT_SIZE = (224, 224)
 # Changes when the features of a network would.
 _FORM = "1"
 _TYPES = ("uint8", "float32", "float16")
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from darkroom.storage.uris import has_scheme, relative_identity, resolve_uri
 
 Spelling = Callable[[str], str]
 # Yields the names of all images of a list, as they are written; it may be called again.
-Names = Callable[[], Iterable[str]]
+_Names = Callable[[], Iterable[str]]
 
 # So many of the first names are looked for; some images of a dataset may be missing.
 SAMPLE_NAMES = 8
@@ -56,7 +56,7 @@ class Place:
     """
 
     def __init__(
-        self, folder: str, spell: Spelling, names: Names = tuple, listing: Listing | None = None
+        self, folder: str, spell: Spelling, names: _Names = tuple, listing: Listing | None = None
     ) -> None:
         self.folder, self.spell = folder, spell
         self._inside = f"{folder.rstrip('/')}/"
@@ -96,7 +96,7 @@ class Place:
 
 def find_images(
     path: str,
-    names: Names,
+    names: _Names,
     image_dir: str | None,
     listing: Listing | None = None,
     reads: Sequence[Spelling] = (),
@@ -132,7 +132,7 @@ def find_images(
 
 def find_place(
     what: str,
-    names: Names,
+    names: _Names,
     folders: Sequence[str],
     reads: Sequence[Spelling] = (use_slashes,),
     *,

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from darkroom.targets.arrays import Array, Objects
+from darkroom.runtime.arrays import Array
+from darkroom.targets.arrays import Objects
 from darkroom.targets.boxes.moving import are_boxes, move_boxes
 from darkroom.targets.boxes.object_type import FLAGS, SIDES
 from darkroom.targets.geometry import Matrix

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.checks import Found
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
-Array = np.ndarray[Any, Any]
 
 
 def find_overlaps(rows: pa.Table, least: float, most_compared: int, *, same_class: bool) -> Found:

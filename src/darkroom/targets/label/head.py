@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from darkroom.targets.head import Array, Head, is_half
+from darkroom.runtime.arrays import Array
+from darkroom.targets.head import Head, is_half
 from darkroom.targets.label.probabilities import are_probabilities
 from darkroom.targets.learned import Learned
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from darkroom.targets.suspects import MIN_IMAGES, Array, Doubts, Suspecting, suspect_classes
+from darkroom.runtime.arrays import Array
+from darkroom.targets.suspects import MIN_IMAGES, Doubts, Suspecting, suspect_classes
 
 # Each class gets a little of the votes that neighbours may have for others alone.
 _UNSEEN = 0.02

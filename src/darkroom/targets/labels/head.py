@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from darkroom.targets.head import Array, Head, KnownLoss
+from darkroom.runtime.arrays import Array
+from darkroom.targets.head import Head, KnownLoss
 from darkroom.targets.labels.thresholds import choose_thresholds
 from darkroom.targets.learned import Learned
 

@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.errors import DataError
+from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import list_first
-from darkroom.targets.head import Array, Head, KnownLoss
+from darkroom.targets.head import Head, KnownLoss
 from darkroom.targets.learned import Learned
 
 # Rows and columns of the parts that have features of their own: a mean over a whole image says

@@ -7,14 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from darkroom.targets.suspects import (
-    LEAST_EXPLAINED,
-    MIN_IMAGES,
-    NORMAL,
-    Array,
-    Doubts,
-    Suspecting,
-)
+from darkroom.runtime.arrays import Array
+from darkroom.targets.suspects import LEAST_EXPLAINED, MIN_IMAGES, NORMAL, Doubts, Suspecting
 
 # In standard deviations of the differences. Of differences with a normal distribution, it suspects
 # one in 500 million.

@@ -17,13 +17,14 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.features.cache import Array, FeatureCache, make_cache_key
+from darkroom.features.cache import FeatureCache, make_cache_key
 from darkroom.features.networks.network import identify_network
 from darkroom.features.values import make_values
 from darkroom.input.pipeline import decode_labeled_image, map_images
 from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
 from darkroom.runtime import progress
+from darkroom.runtime.arrays import Array
 
 # Images that the base sees at once, and those of which a killed training loses the features.
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256

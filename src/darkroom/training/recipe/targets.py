@@ -11,7 +11,7 @@ from darkroom.errors import DataError
 from darkroom.input.source import ImageSource
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.runtime import progress
-from darkroom.targets.head import Array
+from darkroom.runtime.arrays import Array
 
 _BATCH_RECORDS = 1024
 

@@ -37,7 +37,7 @@ Outlined = tuple[str, list[float], list[float]]
 _FROM_MASKS = "boxes around polygons or RLE, where no other is there"
 
 
-class Annotation(msgspec.Struct, gc=False):
+class CocoAnnotation(msgspec.Struct, gc=False):
     """An object as a file of COCO has it; `bbox` is left corner, upper corner, width, height."""
 
     image_id: Id
@@ -60,7 +60,7 @@ class _Attributes(msgspec.Struct, gc=False):
 _parse_attributes = msgspec.json.Decoder(_Attributes).decode
 
 
-def turn_boxes(objects: Sequence[Annotation]) -> int:
+def turn_boxes(objects: Sequence[CocoAnnotation]) -> int:
     """Gives objects that CVAT turned the boxes around them; returns how many there are."""
     count = 0
     for each in objects:
@@ -73,7 +73,7 @@ def turn_boxes(objects: Sequence[Annotation]) -> int:
     return count
 
 
-def list_outlined(objects: Sequence[Annotation]) -> Iterator[Outlined]:
+def list_outlined(objects: Sequence[CocoAnnotation]) -> Iterator[Outlined]:
     """Yields the first objects that have a box and polygons."""
     for each in objects[:_MOST_COMPARED]:
         mask = msgspec.json.decode(each.segmentation) if len(each.segmentation) else None
@@ -131,7 +131,7 @@ class CocoObjects:
         self._texts: dict[int, Id | None] = {}
         self._faults: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
 
-    def add(self, elements: Elements[Annotation]) -> None:
+    def add(self, elements: Elements[CocoAnnotation]) -> None:
         """Adds a chunk of objects."""
         for value, problem in elements.bad:
             self._add_fault(value, problem)
@@ -160,7 +160,7 @@ class CocoObjects:
             self._texts |= dict(enumerate(ids, start))
             self._ids.extend([0] * len(ids))
 
-    def _complete(self, found: Annotation) -> bool:
+    def _complete(self, found: CocoAnnotation) -> bool:
         """Gives an object without a box that of its mask; tells whether it can be used."""
         mask = msgspec.json.decode(found.segmentation) if len(found.segmentation) > _NULL else None
         if not found.bbox and (box := find_box(mask)):

@@ -13,7 +13,7 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.coco.objects import (
-    Annotation,
+    CocoAnnotation,
     CocoObjects,
     Id,
     doubt_boxes,
@@ -132,7 +132,7 @@ class CocoSource(AnnotationSource):
             DataError: Two images have one id, or two categories with objects have one name.
         """
         objects = CocoObjects(*self._read_ids(), self.classes, self.counts)
-        chunks = self._json.read_array("annotations", Annotation)
+        chunks = self._json.read_array("annotations", CocoAnnotation)
         for number, chunk in enumerate(chunks):
             self.counts[TURNED] += turn_boxes(chunk.good)
             if not number:
@@ -155,7 +155,7 @@ class CocoSource(AnnotationSource):
             said = {"image_id": name, "objects": next(found)}
             yield Annotated(f"image_id={name}", "", said, ("unknown_image", detail))
 
-    def _check_kind(self, first: Elements[Annotation]) -> None:
+    def _check_kind(self, first: Elements[CocoAnnotation]) -> None:
         """Refuses annotations without boxes, with their number."""
         keys = {key for value, _ in first.bad for key in value}
         keys |= {key for each in first.good for key in _KINDS if len(getattr(each, key) or ())}

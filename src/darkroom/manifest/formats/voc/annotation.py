@@ -11,7 +11,7 @@ from darkroom.manifest.formats.base import find_turned_hull
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
-class Annotation(NamedTuple):
+class VocAnnotation(NamedTuple):
     """What an annotation says.
 
     Attributes:
@@ -35,7 +35,7 @@ class _Tree(ElementTree.TreeBuilder):
         raise ValueError("it has a document type (DOCTYPE), which no annotation has")
 
 
-def parse_annotation(data: bytes, name: str, origin: int = 0) -> Annotation:
+def parse_annotation(data: bytes, name: str, origin: int = 0) -> VocAnnotation:
     """Returns what an annotation says.
 
     Args:
@@ -63,7 +63,7 @@ def parse_annotation(data: bytes, name: str, origin: int = 0) -> Annotation:
     width, height = (_parse_side(root.findtext(f"size/{side}")) for side in ("width", "height"))
     if width is None or height is None:
         width = height = None
-    return Annotation(_find_text(root, "filename"), width, height, objects)
+    return VocAnnotation(_find_text(root, "filename"), width, height, objects)
 
 
 def _parse_object(element: ElementTree.Element, origin: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, Fault, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
-from darkroom.manifest.formats.voc.annotation import Annotation, parse_annotation
+from darkroom.manifest.formats.voc.annotation import VocAnnotation, parse_annotation
 from darkroom.manifest.formats.voc.files import (
     ANNOTATIONS,
     IMAGES,
@@ -76,7 +76,7 @@ class VocSource(AnnotationSource):
         """Returns what annotations call their images."""
         return {file: find_name(_name_image(file, found)) for file, found in self._read(files)}
 
-    def _read(self, files: Collection[str]) -> Iterator[tuple[str, Annotation | Fault]]:
+    def _read(self, files: Collection[str]) -> Iterator[tuple[str, VocAnnotation | Fault]]:
         """Yields each file with what it says."""
         paths = (storage.join(self._folder, file) for file in files)
         parse = partial(parse_annotation, origin=self._origin)
@@ -89,7 +89,7 @@ class VocSource(AnnotationSource):
         for file, found in self._read(self._files):
             image = self._pairs.get(file) or _name_image(file, found)
             listed.pop(name_listed(file), None)
-            if isinstance(found, Annotation):
+            if isinstance(found, VocAnnotation):
                 said, fault = place_in(found.width, found.height, found.objects), None
                 least = min(least, _find_least(found))
                 self.counts[TURNED] += sum("rotation" in each for each in found.objects)
@@ -112,10 +112,10 @@ class VocSource(AnnotationSource):
         return [find_split(posixpath.dirname(file)) or find_split(posixpath.dirname(image)) or ""]
 
 
-def _name_image(file: str, found: Annotation | Fault) -> str:
+def _name_image(file: str, found: VocAnnotation | Fault) -> str:
     """Returns where the image of an annotation would be, by the name that it gives."""
     folder = posixpath.dirname(file).replace(ANNOTATIONS, IMAGES)
-    said = found.filename.replace("\\", "/") if isinstance(found, Annotation) else ""
+    said = found.filename.replace("\\", "/") if isinstance(found, VocAnnotation) else ""
     return posixpath.join(folder, posixpath.basename(said) or f"{find_stem(file)}.jpg")
 
 
@@ -124,7 +124,7 @@ def _name_listed_image(name: str) -> str:
     return posixpath.join(posixpath.dirname(name), IMAGES, f"{posixpath.basename(name)}.jpg")
 
 
-def _find_least(annotation: Annotation) -> float:
+def _find_least(annotation: VocAnnotation) -> float:
     """Returns the smallest corner; infinity without one."""
     corners = (corner for each in annotation.objects for corner in each.get("box", ()))
     return min(filter(math.isfinite, corners), default=math.inf)

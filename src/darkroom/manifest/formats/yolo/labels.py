@@ -20,7 +20,7 @@ POLYGONS, FOUR_CORNERS = "polygons", "polygons of 4 corners, or turned boxes"
 _BOX_COLUMNS, _RESULT_COLUMNS, _FOUR_CORNERS_COLUMNS = 5, 6, 9
 
 
-def parse_labels(
+def parse_label_file(
     text: str, name: str, classes: Mapping[int, str], counts: Counter[str]
 ) -> list[dict[str, Any]]:
     """Returns the objects of a label file; one that cannot be used has a `fault`.
@@ -84,7 +84,7 @@ def decode_labels(data: bytes, _: str) -> str:
     return text
 
 
-def check_form(text: str, path: str) -> None:
+def check_is_drawn(text: str, path: str) -> None:
     """Checks by the first line of a label file that it has objects that people drew.
 
     Raises:

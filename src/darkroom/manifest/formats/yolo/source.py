@@ -24,7 +24,7 @@ from darkroom.manifest.formats.yolo.files import (
     list_label_names,
     pair_labels,
 )
-from darkroom.manifest.formats.yolo.labels import check_form, decode_labels, parse_labels
+from darkroom.manifest.formats.yolo.labels import check_is_drawn, decode_labels, parse_label_file
 from darkroom.manifest.formats.yolo.settings import find_settings
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.roots import list_roots
@@ -106,7 +106,7 @@ class YoloSource(AnnotationSource):
         paths = [*self._labels.values()]
         for path, text in zip(paths, self._read_texts(paths), strict=True):
             if isinstance(text, str) and text.strip():
-                check_form(text, path)
+                check_is_drawn(text, path)
                 break
 
     def _read_texts(self, paths: Iterable[str]) -> Iterator[str | Fault]:
@@ -142,7 +142,7 @@ class YoloSource(AnnotationSource):
 
     def _parse(self, path: str, text: str) -> list[dict[str, Any]]:
         name = relative_identity(path, self.base)
-        objects = parse_labels(text, name, self.classes, self.counts)
+        objects = parse_label_file(text, name, self.classes, self.counts)
         self._used.update(each["label"] for each in objects if each.get("label"))
         return objects
 
@@ -162,7 +162,7 @@ class YoloSource(AnnotationSource):
         background = self.counts[_BACKGROUND]
         read = self._read_texts(self._unused[:_MOST_READ]) if background else ()
         texts = (text for text in read if isinstance(text, str))
-        if any(_has_objects(parse_labels(each, "", self.classes, Counter())) for each in texts):
+        if any(_has_objects(parse_label_file(each, "", self.classes, Counter())) for each in texts):
             yield Doubt(
                 UNUSED_LABELS,
                 f"No image has the name of {format_count(len(self._unused), 'label file')}, as "
