@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.conversion.beam.run import run_pipeline
+from darkroom.conversion.beam.run import run_beam_pipeline
 from darkroom.conversion.output.attempts import new_token
 from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
@@ -46,4 +46,4 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             storage.make_folder(folder)
             write = WriteStatistics(files, split, storage.join(folder, STATISTICS_FILE))
             apply_transform(pipeline, f"WriteStatistics[{split}]", write)
-        run_pipeline(pipeline, f"darkroom-{new_token()}")
+        run_beam_pipeline(pipeline, f"darkroom-{new_token()}")

@@ -60,7 +60,7 @@ def test_one_job_describes_each_split_and_is_run_as_that_of_a_conversion(
     written: list[tuple[str, str]] = []
     monkeypatch.setattr(executor, "WriteStatistics", lambda _, split, path: (split, path))
     monkeypatch.setattr(executor, "apply_transform", lambda _, __, write: written.append(write))
-    monkeypatch.setattr(executor, "run_pipeline", lambda _, name: names.append(name))
+    monkeypatch.setattr(executor, "run_beam_pipeline", lambda _, name: names.append(name))
     statistics = new_artifact(standard_artifacts.ExampleStatistics)
     inputs = {"index": [converted["index"]]}
     executor.Executor(beam_context).Do(inputs, {"statistics": [statistics]}, {})

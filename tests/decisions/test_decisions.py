@@ -147,7 +147,7 @@ def test_a_wrong_line_is_named(tmp_path, line, said):
 
 
 def test_a_huge_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MAX_BYTES", 10)
+    monkeypatch.setattr(lines, "MAX_DECISION_BYTES", 10)
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(b" " * 11)
     with pytest.raises(OSError, match="more than 10 bytes"):

@@ -92,7 +92,9 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: ob
     )
 
 
-def find_known(base: Base, options: ManifestOptions, records: RecordOptions) -> Manifest | None:
+def find_known_rows(
+    base: Base, options: ManifestOptions, records: RecordOptions
+) -> Manifest | None:
     """Returns the manifest of the dataset that is updated, as far as the dataset tells.
 
     With a source of its fingerprint, that is all. None if it might not be: rows were left out,

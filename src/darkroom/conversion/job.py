@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.base import find_base, find_known, open_base, open_old_dataset
+from darkroom.conversion.base import find_base, find_known_rows, open_base, open_old_dataset
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
@@ -179,7 +179,7 @@ class ConversionJob:
         if self.updates.update and not found:
             progress.note(f"There is no dataset in {self.output_dir} yet: this is the first run.")
         is_here = self.updates.base is None and not self.overwrite
-        known = find_known(base, self.manifest, self.conversion) if base and is_here else None
+        known = find_known_rows(base, self.manifest, self.conversion) if base and is_here else None
         with progress.step("Reading the source"):
             there = find_base(self.output_dir)
             # Else few images, or none, may have to be read.

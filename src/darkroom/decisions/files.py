@@ -10,10 +10,10 @@ from darkroom.errors import NOT_THE_DATA
 
 _THREADS = 32
 # Size in bytes and version; both None where they are not known.
-State = tuple[int | None, str | None]
+_State = tuple[int | None, str | None]
 
 
-def hash_files(files: Sequence[tuple[str, State | None]]) -> list[str]:
+def hash_files(files: Sequence[tuple[str, _State | None]]) -> list[str]:
     """Returns the SHA-256 of files, hexadecimal, which are read in threads.
 
     Args:
@@ -26,7 +26,7 @@ def hash_files(files: Sequence[tuple[str, State | None]]) -> list[str]:
         StorageError: A store failed repeatedly, or does not accept the credentials.
     """
 
-    def hash_one(file: tuple[str, State | None]) -> str:
+    def hash_one(file: tuple[str, _State | None]) -> str:
         uri, state = file
         try:
             is_right = state is None or storage.stat_file(uri) == state

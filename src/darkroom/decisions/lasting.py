@@ -22,9 +22,9 @@ from darkroom.dataset.layout import DECISIONS_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, read_unchanged
 from darkroom.dataset.pointer import find_data
-from darkroom.decisions.lines import MAX_BYTES, format_decisions, parse_line
+from darkroom.decisions.lines import MAX_DECISION_BYTES, format_decisions, parse_decision
 from darkroom.decisions.saved import (
-    COLUMNS,
+    SAVED_COLUMNS,
     Saved,
     identify_saved,
     is_saved,
@@ -64,7 +64,7 @@ def make_lasting(
         LostDatasetError: The dataset that a line is about is not there any more.
         OSError: A file cannot be read or written, or is too large.
     """
-    texts = list(_split(storage.read_bytes(path, MAX_BYTES).removeprefix(_BOM)))
+    texts = list(_split(storage.read_bytes(path, MAX_DECISION_BYTES).removeprefix(_BOM)))
     if not any(is_saved(text) for _, text in texts):
         return path
     parts = []
@@ -73,7 +73,7 @@ def make_lasting(
         if is_saved(text):
             parts.append(_find_lines(parse_saved(text, where), path, datasets, beside))
         else:
-            parse_line(text, where)
+            parse_decision(text, where)
             parts.append(text + b"\n")
     lasting = storage.join(folder, DECISIONS_FILE)
     storage.write_bytes(lasting, b"".join(parts))
@@ -147,7 +147,7 @@ def _resolve(saved: Saved, folders: Folders) -> bytes:
             raise DataError(f"The dataset in {root} was replaced while it was read.", "Try again.")
         if folders.index.startswith(f"{root}/"):  # In TFX it is a separate artifact.
             check_index_files(root, dataset)
-        return read_index(folders.index, [*COLUMNS])
+        return read_index(folders.index, [*SAVED_COLUMNS])
 
     decisions, lost = resolve_saved(saved, read_unchanged([root], read))
     if lost:
@@ -160,12 +160,12 @@ def _resolve(saved: Saved, folders: Folders) -> bytes:
 def _read_kept(path: str) -> bytes | None:
     """Returns the lines that an earlier run wrote beside a file; None if there are none."""
     try:
-        lines = storage.read_bytes(path, MAX_BYTES)
+        lines = storage.read_bytes(path, MAX_DECISION_BYTES)
     # A store may deny what is not there.
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     for number, line in _split(lines):
-        parse_line(line, f"{path}, line {number}")
+        parse_decision(line, f"{path}, line {number}")
     return lines
 
 
@@ -175,7 +175,7 @@ def _read_sidecar(folder: str, mark: str) -> bytes:
         sums = read_sums(folder)
         if DECISIONS_FILE not in sums or [*find_changed(folder, sums, [DECISIONS_FILE])]:
             return b""
-        data = storage.read_bytes(storage.join(folder, DECISIONS_FILE), MAX_BYTES)
+        data = storage.read_bytes(storage.join(folder, DECISIONS_FILE), MAX_DECISION_BYTES)
     except (*storage.UNUSABLE, DataError):
         return b""
     lines = data.splitlines(keepends=True)

@@ -21,7 +21,7 @@ from darkroom.errors import DataError
 from darkroom.runtime.json_values import parse_json
 
 DROP, RELABEL, MOVE, IGNORE = ACTIONS = ("drop", "relabel", "move", "ignore")
-MAX_BYTES = 1 << 28
+MAX_DECISION_BYTES = 1 << 28
 _HINT = "Each line is a decision, or what the gallery saved."
 _KEY = re.compile(r"[0-9a-f]{32}")
 # What an action needs, and no other one may have.
@@ -39,7 +39,7 @@ def _check_key(value: str) -> None:
 
 
 Action = Annotated[str, partial(_check_choice, choices=ACTIONS)]
-Split = Annotated[str, partial(_check_choice, choices=SPLITS)]
+_Split = Annotated[str, partial(_check_choice, choices=SPLITS)]
 Key = Annotated[str, _check_key]
 # A text, or a list where an image has any number of labels.
 Label = Text | tuple[Text, ...]
@@ -57,7 +57,7 @@ class Decided:
 
     action: Action
     label: Label | None = None
-    split: Split | None = None
+    split: _Split | None = None
 
     def __post_init__(self) -> None:
         """Checks that the action has what it needs, and nothing else.
@@ -119,7 +119,7 @@ def format_decisions(decisions: Iterable[Decision]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in given).encode()
 
 
-def parse_line(line: bytes, where: str) -> Decision:
+def parse_decision(line: bytes, where: str) -> Decision:
     """Returns the decision that a line has.
 
     Args:
@@ -148,13 +148,13 @@ def read_decisions(path: str) -> tuple[str, dict[int, Decision]]:
         DataError: A line is not a decision.
         OSError: The file cannot be read, or is too large.
     """
-    data = storage.read_bytes(path, MAX_BYTES)
+    data = storage.read_bytes(path, MAX_DECISION_BYTES)
     found: dict[int, Decision] = {}
     places: dict[tuple[str | None, ...], int] = {}
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
-        decision = parse_line(line, f"{path}, line {number}")
+        decision = parse_decision(line, f"{path}, line {number}")
         against = (RELABEL, MOVE) if decision.action == DROP else (DROP,)
         replaced = [decision.action, *(against if decision.action != IGNORE else ())]
         for action in replaced:

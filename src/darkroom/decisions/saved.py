@@ -23,7 +23,7 @@ from darkroom.runtime.json_values import parse_json
 FORM = "darkroom decisions 1"
 # How a decision names an image, and what the index says of it beside.
 _NAMED_BY = ("key", "sha256", "uri")
-COLUMNS = (*_NAMED_BY, "row", "source_size", "source_version", "changes")
+SAVED_COLUMNS = (*_NAMED_BY, "row", "source_size", "source_version", "changes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,8 @@ def resolve_saved(saved: Saved, index: pa.Table) -> tuple[list[Decision], list[s
 
     Args:
         saved: What the page saved.
-        index: The columns `COLUMNS` of the whole index of its dataset, in the order of its files.
+        index: The columns `SAVED_COLUMNS` of the whole index of its dataset, in the order of its
+            files.
 
     Returns:
         The decisions, and the images whose files are gone or changed since: those about them are

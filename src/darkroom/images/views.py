@@ -76,7 +76,7 @@ def decode_view(
         _decode_part(image, form, shape, part, view)
 
 
-def decode_stored(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
+def decode_to_array(image: bytes | memoryview, form: int, shape: Sequence[int]) -> Array:
     """Returns the pixels of an image, uint8 [height, width, 3], RGB, maybe read-only.
 
     Args:

@@ -17,7 +17,7 @@ from darkroom.dataset.example import (
     encode_feature,
 )
 from darkroom.errors import MissingExtraError
-from darkroom.images.views import RAW_FORM, ViewPart, choose_part, decode_stored, decode_view
+from darkroom.images.views import RAW_FORM, ViewPart, choose_part, decode_to_array, decode_view
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP
 from darkroom.reader.augment import Changes
@@ -144,7 +144,7 @@ class Decoding:
         """Returns a decoded image."""
         shape = self._shapes[number]
         if self._views is None:
-            return decode_stored(image, form, shape)
+            return decode_to_array(image, form, shape)
         view = self._views[number]
         decode_view(image, form, shape, self._parts[number], view)
         return view

@@ -12,7 +12,7 @@ from darkroom.options.sidecars import check_readers
 from darkroom.sidecars.described import Described
 
 
-class Form(Protocol):
+class SidecarForm(Protocol):
     """The sidecars of a reader, which are in the module of its name."""
 
     def list_files(self, shards: Sequence[str]) -> list[str]:
@@ -22,8 +22,8 @@ class Form(Protocol):
         """Returns their contents by path."""
 
 
-def _load_form(name: str) -> Form:
-    return cast("Form", import_module(f"darkroom.sidecars.{name}"))
+def _load_form(name: str) -> SidecarForm:
+    return cast("SidecarForm", import_module(f"darkroom.sidecars.{name}"))
 
 
 def list_sidecars(readers: Iterable[str], shards: Sequence[str]) -> list[str]:

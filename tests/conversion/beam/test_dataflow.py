@@ -50,7 +50,7 @@ LARGEST_PAYLOAD_BYTES = 64 << 10
 def gcp(monkeypatch):
     """Takes the extra and a login for granted: nothing here talks to Google."""
     monkeypatch.setattr(dataflow, "check_extra", lambda: None)
-    monkeypatch.setattr(dataflow, "check_credentials", lambda: None)
+    monkeypatch.setattr(dataflow, "check_google_credentials", lambda: None)
     # Where the extra is there, Beam asks the bucket for a policy when it checks the options.
     asks = "_warn_if_soft_delete_policy_enabled"
     monkeypatch.setattr(GoogleCloudOptions, asks, lambda *_: False, raising=False)

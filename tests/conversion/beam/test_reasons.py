@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from darkroom.conversion.beam.options import build_options
-from darkroom.conversion.beam.reasons import find_reason, find_remedy
+from darkroom.conversion.beam.reasons import find_failure_reason, find_remedy
 
 FRAMES = """\
 org.apache.beam.runners.spark.SparkPipelineRunner.run(SparkPipelineRunner.java:126)
@@ -88,24 +88,32 @@ Deadline.__abstractmethods__ = frozenset()
     ],
 )
 def test_a_line_that_names_a_place_in_code_is_not_a_reason(text, reason):
-    assert find_reason(RuntimeError(text)) == reason
+    assert find_failure_reason(RuntimeError(text)) == reason
 
 
 def test_an_error_of_grpc_says_its_status_and_not_its_last_line():
-    assert find_reason(Deadline()) == "DEADLINE_EXCEEDED: Deadline Exceeded"
+    assert find_failure_reason(Deadline()) == "DEADLINE_EXCEEDED: Deadline Exceeded"
 
 
 @pytest.mark.parametrize(
     ("reason", "options", "remedy"),
     [
-        (find_reason(Deadline()), {"job_server_timeout": 7}, "for 7 seconds: give more, as --beam"),
         (
-            find_reason(RuntimeError(NO_POOL)),
+            find_failure_reason(Deadline()),
+            {"job_server_timeout": 7},
+            "for 7 seconds: give more, as --beam",
+        ),
+        (
+            find_failure_reason(RuntimeError(NO_POOL)),
             {"environment_type": "EXTERNAL", "environment_config": "localhost:50000"},
             "a pool of workers at localhost:50000 beside each task manager",
         ),
-        (find_reason(RuntimeError(NO_POOL)), {}, "The lines above"),
-        (find_reason(RuntimeError(STOPPED)), {"environment_type": "EXTERNAL"}, "The lines above"),
+        (find_failure_reason(RuntimeError(NO_POOL)), {}, "The lines above"),
+        (
+            find_failure_reason(RuntimeError(STOPPED)),
+            {"environment_type": "EXTERNAL"},
+            "The lines above",
+        ),
     ],
 )
 def test_a_reason_that_is_known_comes_with_what_helps(reason, options, remedy):

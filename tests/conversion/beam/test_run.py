@@ -5,7 +5,7 @@ import pytest
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from tests.pictures import write_label_folders
 
-from darkroom.conversion.beam.run import run_pipeline, run_write
+from darkroom.conversion.beam.run import run_beam_pipeline, run_write
 from darkroom.conversion.convert import convert
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import OutputError, StorageError
@@ -44,7 +44,7 @@ def fail(monkeypatch):
         monkeypatch.setattr(beam.Pipeline, "run", lambda pipeline: Result())
         pipeline = beam.Pipeline(options=PipelineOptions(["--runner=PortableRunner", *options]))
         try:
-            run_pipeline(pipeline, "darkroom-0123abcd")
+            run_beam_pipeline(pipeline, "darkroom-0123abcd")
         finally:
             names.append(pipeline.options.view_as(GoogleCloudOptions).job_name)
         raise AssertionError

@@ -102,7 +102,7 @@ class DataflowJob:
             )
         check_extra()
         if not self.is_dry_run:
-            check_credentials()
+            check_google_credentials()
 
     @property
     def is_dry_run(self) -> bool:
@@ -262,7 +262,7 @@ def check_extra() -> None:
         raise build_missing_extra_error("Dataflow", "dataflow") from error
 
 
-def check_credentials() -> None:
+def check_google_credentials() -> None:
     """Checks that there are credentials of Google: without any, its clients would ask a person.
 
     Raises:

@@ -20,7 +20,7 @@ _CAUSE = "Caused by: "
 _MAX_CHARACTERS = 1_000
 
 
-def find_reason(error: Exception) -> str:
+def find_failure_reason(error: Exception) -> str:
     """Returns one line that says why a job failed.
 
     Args:
@@ -43,7 +43,7 @@ def find_remedy(reason: str, options: PipelineOptions) -> str:
     """Returns what may help against a reason.
 
     Args:
-        reason: A result of `find_reason`.
+        reason: A result of `find_failure_reason`.
         options: Those of the job.
     """
     from apache_beam.options.pipeline_options import PortableOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.job_server import check_job_server
 from darkroom.conversion.beam.options import build_options
-from darkroom.conversion.beam.reasons import find_reason, find_remedy
+from darkroom.conversion.beam.reasons import find_failure_reason, find_remedy
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError, StorageError
 from darkroom.options.runners import LOCAL_RUNNER, is_local
@@ -75,10 +75,10 @@ def run_write(pipeline: beam.Pipeline, job: WriteJob, job_name: str) -> None:
     transform = WriteDataset(job)
     apply_transform(pipeline, transform.label, transform)
     with collect_less_garbage():
-        run_pipeline(pipeline, job_name)
+        run_beam_pipeline(pipeline, job_name)
 
 
-def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
+def run_beam_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
     """Runs a pipeline to its end.
 
     Where its client is interrupted, a job elsewhere keeps running.
@@ -136,7 +136,7 @@ def name_job(options: PipelineOptions, job_name: str) -> Iterator[str]:
     except DarkroomError:
         raise
     except Exception as error:
-        why = find_reason(error)
+        why = find_failure_reason(error)
         raise StorageError(
             f"The job {name} of {runner} failed: {why}",
             f"{find_remedy(why, options)} Finished shards are kept.",

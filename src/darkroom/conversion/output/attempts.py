@@ -110,7 +110,7 @@ class Attempt:
         else:
             is_current = storage.exists(self.folders.work)
             # Not read for each shard of an attempt that is current.
-            found = [] if is_current else read_records(journal.list_attempts(self.folders))
+            found = [] if is_current else read_attempt_records(journal.list_attempts(self.folders))
         if not is_current:
             later = ", ".join(map(str, found)) or "a later run"
             raise OutputError(
@@ -141,7 +141,7 @@ def take(folders: Folders) -> None:
     storage.sync_folder(folders.attempts)
 
 
-def read_records(attempts: Iterable[Folders]) -> list[Record]:
+def read_attempt_records(attempts: Iterable[Folders]) -> list[Record]:
     """Reads the facts about attempts, as far as they have left some."""
     found = (read_record(storage.join(each.work, RECORD_FILE)) for each in attempts)
     return [each for each in found if each]

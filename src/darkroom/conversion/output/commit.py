@@ -147,7 +147,7 @@ def _publish(attempt: Attempt, fingerprint: str) -> None:
             storage.delete_files(each for each in paths if each not in last or last == {*paths})
         elif name not in (DATASET_FILE, layout.WORK_FOLDER) and not DATA_FOLDER.fullmatch(name):
             storage.delete_files(paths)
-    ownership.remove_empty_folders(output)
+    ownership.remove_own_folders(output)
 
 
 def _check_written(data: str) -> None:

@@ -15,7 +15,7 @@ from darkroom.conversion.output.attempts import (
     Record,
     current_path,
     new_token,
-    read_records,
+    read_attempt_records,
     read_version,
     take,
 )
@@ -289,7 +289,9 @@ class Output:
 def _note_earlier(attempt: Attempt) -> None:
     """Says which earlier attempts may still write into an output, and so which job to stop."""
     is_remote = storage.is_remote(attempt.output)
-    records = read_records(attempt.earlier if is_remote else journal.list_attempts(attempt.folders))
+    records = read_attempt_records(
+        attempt.earlier if is_remote else journal.list_attempts(attempt.folders)
+    )
     version = read_version(attempt.output) if is_remote and records else ""
     for record in records:
         # On a store, one that began before the dataset of now can never commit. On a disk a client

@@ -136,10 +136,10 @@ def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
     """Deletes the files that are proven to be darkroom's, then the empty folders of its names."""
     storage.delete_files(path for path in found.ours if path not in kept)
-    remove_empty_folders(found.folders.examples)
+    remove_own_folders(found.folders.examples)
 
 
-def remove_empty_folders(folder: str) -> None:
+def remove_own_folders(folder: str) -> None:
     """Removes the empty folders with names of darkroom's in a folder."""
     for name in filter(is_reserved, storage.list_folder(folder)):
         storage.remove_empty_folders(storage.join(folder, name))

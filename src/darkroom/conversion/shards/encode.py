@@ -45,7 +45,7 @@ _UNKNOWN_BYTES = 1 << 20
 # A store that refuses so many images, and gives none between them, does not judge single images.
 _MAX_REFUSALS = 20
 
-Batch = list[ManifestRow]
+_Batch = list[ManifestRow]
 
 
 class ImageReaders:
@@ -85,7 +85,7 @@ class ImageReaders:
             take: Returns the record or image of a row that need not be read; called in the threads.
         """
 
-        def encode(batch: Batch) -> EncodedRows:
+        def encode(batch: _Batch) -> EncodedRows:
             with storage.limit(stopped=self._stopped):
                 # All before the first is encoded: each step finds its own code in the caches.
                 images = [(take and take(row)) or self._read(row) for row in batch]
@@ -161,9 +161,9 @@ class ImageReaders:
             ) from error
 
 
-def cut_batches(rows: Iterable[ManifestRow], num_rows: int) -> Iterator[tuple[Batch, int]]:
+def cut_batches(rows: Iterable[ManifestRow], num_rows: int) -> Iterator[tuple[_Batch, int]]:
     """Yields batches of rows, and the bytes of their images as far as they are known."""
-    batch: Batch = []
+    batch: _Batch = []
     size = 0
     for row in rows:
         batch.append(row)
