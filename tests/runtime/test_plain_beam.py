@@ -100,9 +100,9 @@ def test_beam_is_imported_silently_and_later_messages_are_shown():
 {HIDE_CLIENTS}
 import contextlib, logging
 import darkroom.conversion.beam.transforms
-from darkroom.conversion.beam import dataflow, runners
-runners.build_options("FnApiRunner", {{}})
-runners.build_options("FnApiRunner", {{"region": "x"}})
+from darkroom.conversion.beam import dataflow, options
+options.build_options("FnApiRunner", {{}})
+options.build_options("FnApiRunner", {{"region": "x"}})
 with contextlib.suppress(Exception):
     dataflow.check_extra()
 assert "apache_beam" in sys.modules

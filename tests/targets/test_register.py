@@ -8,7 +8,7 @@ from pathlib import Path
 import darkroom
 
 SOURCE = Path(darkroom.__file__).parent
-REGISTER = {"targets/checks.py", "dataset/schema.py"}
+REGISTER = {"targets/kind.py", "dataset/schema.py"}
 # The name of an array that detectors of torchvision take.
 OTHERS = {"reader/pytorch.py"}
 
