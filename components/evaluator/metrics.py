@@ -127,7 +127,7 @@ class _Measure(beam.CombineFn):
         return []
 
     def add_input(self, found: list[Any], element: metric_types.StandardMetricInputs) -> list[Any]:
-        """Adds the answer for a record, [C], and its target, as `Kind.decode` returns it."""
+        """Adds the answer for a record, [C], and its target, as `TargetKind.decode` returns it."""
         features = {
             name: np.ravel(values).tolist()
             for name, values in (element.get_features() or {}).items()

@@ -38,7 +38,7 @@ from darkroom.runtime.result import Outcome, Result
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.targets.kind import Kind, find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 
 SHEET_FILE = "contact-sheet.png"
 CSV_FILE = "records.csv"
@@ -188,7 +188,7 @@ def _as_text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def draw_sheet(records: Sequence[_Features], kind: Kind, names: Sequence[str] = ()) -> bytes:
+def draw_sheet(records: Sequence[_Features], kind: TargetKind, names: Sequence[str] = ()) -> bytes:
     """Returns a PNG with the images of records in rows, and below each what it is labelled with.
 
     Args:

@@ -12,7 +12,7 @@ from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.staging import StagedRows
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 # Rows of an image with other splits, and single labels, are in conflict.
 _REPEATED = """
@@ -40,7 +40,7 @@ SELECT (SELECT bit_xor(md5_number(to_json({{{planned}}})::VARCHAR)) FROM placed)
 def leave_out_repeated(
     connection: duckdb.DuckDBPyConnection,
     staged: StagedRows,
-    kind: Kind,
+    kind: TargetKind,
     old_rows: int,
     scratch: str,
 ) -> StagedRows:
@@ -82,7 +82,7 @@ def leave_out_repeated(
 def fingerprint_appended(
     connection: duckdb.DuckDBPyConnection,
     rejects: list[str],
-    kind: Kind,
+    kind: TargetKind,
     options: ManifestOptions,
     scratch: str,
 ) -> str:

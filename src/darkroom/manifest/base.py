@@ -20,7 +20,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.identities import keep_known
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 # An update that removes more than this share of a dataset is probably not meant.
 _MOST_REMOVED = 0.1
@@ -117,7 +117,7 @@ class Base:
         self,
         connection: duckdb.DuckDBPyConnection,
         scratch: str,
-        kind: Kind,
+        kind: TargetKind,
         options: ManifestOptions,
         *,
         has_spans: bool,
@@ -170,7 +170,7 @@ class Base:
         return int(removed)
 
     def select_old(
-        self, kind: Kind, labels: list[str], source_id: str | None, *, has_inputs: bool
+        self, kind: TargetKind, labels: list[str], source_id: str | None, *, has_inputs: bool
     ) -> str:
         """Returns the SQL of the column `old` of a kept row; `source_id` is that of its number."""
         keeps_numbers = tuple(labels[: len(self.labels)]) == self.labels
@@ -178,12 +178,12 @@ class Base:
         says = _hash_content(kind, "label", has_inputs, source_id)
         return _OLD.format(is_same=f"said = {says}" if may_be_same else "FALSE")
 
-    def _has_kind(self, kind: Kind) -> bool:
+    def _has_kind(self, kind: TargetKind) -> bool:
         """Tells whether its images are labelled with the same kind of target."""
         return bool(self.columns.field("label").type == kind.column)
 
 
-def _hash_content(kind: Kind, column: str, has_inputs: bool, source_id: str | None) -> str:
+def _hash_content(kind: TargetKind, column: str, has_inputs: bool, source_id: str | None) -> str:
     """Returns the SQL of a hash of all of a row that its record has, with the label in a column."""
     extra = "extra::VARCHAR" if has_inputs else "''"
     return f"hash({kind.same.format(column=column)}, {extra}, {source_id or 'NULL'})"

@@ -34,7 +34,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, list_first, make_visible
 from darkroom.storage.database import create_view
 from darkroom.targets.form import Form
-from darkroom.targets.kind import Kind, find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 
 # In the column `ignored`, instead of keys: whatever is found about the image.
 ALL_FINDINGS = "*"
@@ -240,7 +240,7 @@ def _hash_images(
     return {**dict.fromkeys(found), **known, **dict(read)}
 
 
-def _parse_label(label: Label, kind: Kind, form: Form) -> Any:
+def _parse_label(label: Label, kind: TargetKind, form: Form) -> Any:
     """Returns a label as the column `label` has it.
 
     Raises:

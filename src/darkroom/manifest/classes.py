@@ -22,7 +22,7 @@ from darkroom.dataset.splits import list_below
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import CLASS_ORDER
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -45,7 +45,7 @@ def make_label_map(
     found: Iterable[str],
     old: Sequence[str],
     sources: Sequence[Source],
-    kind: Kind,
+    kind: TargetKind,
     options: ManifestOptions,
 ) -> LabelMap:
     """Returns the label map of targets with labels.

@@ -14,7 +14,7 @@ from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
 from darkroom.images.endings import find_ending
 from darkroom.manifest.formats import find_form, list_formats, load_format
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.dataframe import DataFrameSource
 from darkroom.manifest.sources.evidence import read_evidence
@@ -163,7 +163,7 @@ def _open(path: str, options: ManifestOptions) -> list[Source]:
     )
 
 
-def _find_form(path: str, ending: str, options: ManifestOptions) -> Form | None:
+def _find_form(path: str, ending: str, options: ManifestOptions) -> AnnotationForm | None:
     """Returns the form of a file, as the user says it or as its content tells it."""
     if options.format != AUTO_FORMAT:
         return load_format(options.format)
@@ -190,7 +190,7 @@ def _open_folder(listing: Listing, options: ManifestOptions) -> list[Source]:
 
 
 def _open_annotations(
-    form: Form, files: Sequence[str], listing: Listing, options: ManifestOptions
+    form: AnnotationForm, files: Sequence[str], listing: Listing, options: ManifestOptions
 ) -> list[Source]:
     """Opens the annotations of a folder."""
     if form.of_folder:

@@ -31,7 +31,7 @@ from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import format_count, suggest
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import read_batches, report_damage
-from darkroom.targets.kind import Kind, find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 
 _LIST_COLUMNS = {"group": "BIGINT", "key": "VARCHAR"}
 _NO_GROUPS = 'CREATE TEMP TABLE groups ("group" BIGINT, key VARCHAR)'
@@ -105,7 +105,7 @@ def check_placement(schema: Schema, options: ManifestOptions) -> None:
 def place_rows(
     connection: duckdb.DuckDBPyConnection,
     schema: Schema,
-    kind: Kind,
+    kind: TargetKind,
     options: ManifestOptions,
     base: Base | None,
     scratch: str,

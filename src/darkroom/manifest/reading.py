@@ -22,8 +22,7 @@ from darkroom.dataset.read_as import (
     Doubt,
     ReadAs,
 )
-from darkroom.dataset.schema import Kind as ColumnKind
-from darkroom.dataset.schema import Schema, find_boxes
+from darkroom.dataset.schema import Kind, Schema, find_boxes
 from darkroom.dataset.splits import mention_split, parse_split
 from darkroom.manifest.classes import WHOLE_NUMBER, LabelMap
 from darkroom.manifest.formats import count_untaken
@@ -45,7 +44,7 @@ from darkroom.options.source import (
 )
 from darkroom.runtime import by_name
 from darkroom.runtime.text import list_first
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 # All rows are asked only about columns that may be of splits by the first ones.
 _FIRST_ROWS = 1_000
@@ -85,7 +84,7 @@ _WHERE = {BY_HASH: "by hash", BY_NAMES: "by the names of the files"}
 def complete(
     connection: duckdb.DuckDBPyConnection,
     sources: Sequence[Source],
-    kind: Kind,
+    kind: TargetKind,
     label_map: LabelMap,
     options: ManifestOptions,
     rejects: str,
@@ -187,7 +186,7 @@ def _doubt_columns(
         return
     first = [name for name, _ in _find_split_columns(connection, names, _FIRST_ROWS)]
     for name, texts in _find_split_columns(connection, first):
-        others = {each: kind.value for each, kind in schema.columns if kind != ColumnKind.SPLIT}
+        others = {each: kind.value for each, kind in schema.columns if kind != Kind.SPLIT}
         columns = f"--columns {shlex.quote(json.dumps(others | {name: 'split'}))}"
         where = f"by the column {schema.split}" if splits == BY_COLUMN else _WHERE[splits]
         what, use = "names splits", f'To use it: {columns}. With "string" it stays a feature'
@@ -255,7 +254,7 @@ def _doubt_boxes(
 
 
 def _doubt_labels(
-    kind: Kind, label_map: Sequence[str], options: ManifestOptions, *, is_folder: bool
+    kind: TargetKind, label_map: Sequence[str], options: ManifestOptions, *, is_folder: bool
 ) -> Iterator[Doubt]:
     """Yields the doubts about labels whose numbers follow from their texts.
 

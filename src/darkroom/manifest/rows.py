@@ -65,8 +65,8 @@ class Entry(NamedTuple):
 
 
 # Successive rows: the values of each field of `Entry`, by its name, or each row.
-Columns = dict[str, Sequence[Any]]
-Part = Columns | list[Entry | Reject]
+_Columns = dict[str, Sequence[Any]]
+Part = _Columns | list[Entry | Reject]
 
 
 def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
@@ -182,7 +182,7 @@ class _RowParser:
         *texts, orders = self._identify(paths, declared)
         rows = [first_row + number for number in numbers]
         fields = *texts, declared, labels, rows, spans, orders, nothing, nothing, extra
-        columns: Columns = dict(zip(Entry._fields, fields, strict=True))
+        columns: _Columns = dict(zip(Entry._fields, fields, strict=True))
         rejects: list[Entry | Reject] = []
         for place, found in lost.items():
             entry = Entry(*(column[place] for column in columns.values()))

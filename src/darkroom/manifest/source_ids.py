@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import duckdb
 
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 # Null for what is not a whole number of 63 bits.
 _OF_LIST = "CASE WHEN regexp_full_match({id}, '0|[1-9][0-9]*') THEN try_cast({id} AS BIGINT) END"
@@ -16,7 +16,7 @@ _OF_KEY = "(('0x' || key[:16])::UBIGINT >> 1)::BIGINT"
 _ARE_UNIQUE = "SELECT count(*) = count(DISTINCT {number}) FROM placed"
 
 
-def select_source_id(connection: duckdb.DuckDBPyConnection, kind: Kind) -> str | None:
+def select_source_id(connection: duckdb.DuckDBPyConnection, kind: TargetKind) -> str | None:
     """Returns the SQL of the number of a row; None where records have their keys.
 
     That is the id that the list has for the image, if each row has a whole number of its own, also

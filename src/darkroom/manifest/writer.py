@@ -34,8 +34,7 @@ from darkroom.dataset.rejects import (
     read_rejects,
     write_rejects,
 )
-from darkroom.dataset.schema import Kind as ColumnKind
-from darkroom.dataset.schema import find_boxes
+from darkroom.dataset.schema import Kind, find_boxes
 from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.decisions.lasting import make_lasting
@@ -62,7 +61,7 @@ from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
-from darkroom.targets.kind import Kind, find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 
 # Number of rows that are sorted at once: far fewer than make DuckDB sort on disk, for which it may
 # want more memory than it may use.
@@ -306,7 +305,7 @@ class _Rows:
             rejected=rejected,
             splits=splits,
             labels=label_map.labels,
-            inputs=inputs | ({FOLD: ColumnKind.INTEGER.value} if options.folds else {}),
+            inputs=inputs | ({FOLD: Kind.INTEGER.value} if options.folds else {}),
             has_images=schema.image is not None,
             has_labels=bool(schema.targets),
             target=Target(kind.name, schema.targets if kind.names is None else ()),
@@ -471,7 +470,7 @@ class _Rows:
         return dict(splits), objects
 
 
-def _as_conflict(entry: dict[str, Any], old_rows: int, kind: Kind) -> Reject:
+def _as_conflict(entry: dict[str, Any], old_rows: int, kind: TargetKind) -> Reject:
     """Returns the reject of an entry of `_CONFLICTS`.
 
     Args:
@@ -500,7 +499,7 @@ def _as_conflict(entry: dict[str, Any], old_rows: int, kind: Kind) -> Reject:
     )
 
 
-def _number_labels(rows: pa.Table, kind: Kind, names: pa.Array) -> pa.Table:
+def _number_labels(rows: pa.Table, kind: TargetKind, names: pa.Array) -> pa.Table:
     """Returns rows with the numbers of their labels in a further column."""
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
     labels = columns["label"].combine_chunks().cast(kind.listed_type)

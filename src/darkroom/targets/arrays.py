@@ -44,7 +44,7 @@ class ArrayTargets:
     """Targets of one shape; see `Targets`.
 
     Args:
-        make_array: As `Kind.make_array`.
+        make_array: As `TargetKind.make_array`.
         numbers: What it takes, of each record.
         size: The same as there.
     """

@@ -37,7 +37,7 @@ class Filter(NamedTuple):
     """A number of images by which people choose some.
 
     Attributes:
-        name: Its name in what `Kind.measure` returns; of a list of numbers the least counts.
+        name: Its name in what `TargetKind.measure` returns; of a list of numbers the least counts.
         title: What it is.
         unit: What it counts.
     """

@@ -68,7 +68,7 @@ class Placed(NamedTuple):
     cut: int = 0
 
 
-class Kind(Protocol):
+class TargetKind(Protocol):
     """A kind of target. Its value is None when an image is not annotated.
 
     Attributes:
@@ -266,7 +266,7 @@ class Kind(Protocol):
         return None if self.names is None else self.names.format(column=column)
 
 
-def find_column_kind(column: pa.DataType) -> Kind:
+def find_column_kind(column: pa.DataType) -> TargetKind:
     """Returns the kind of an index, by the type of its column `label`.
 
     Raises:
@@ -281,7 +281,7 @@ def find_column_kind(column: pa.DataType) -> Kind:
     )
 
 
-def find_kind(name: str) -> Kind:
+def find_kind(name: str) -> TargetKind:
     """Returns a kind by its name.
 
     Raises:
@@ -292,7 +292,7 @@ def find_kind(name: str) -> Kind:
             f"The images are labelled with {name!r:.80}, which this darkroom does not know.",
             f"It knows {', '.join(KINDS)}: read the data with a newer version.",
         )
-    kind: Kind = import_module(f"darkroom.targets.{name}.kind").KIND
+    kind: TargetKind = import_module(f"darkroom.targets.{name}.kind").KIND
     return kind
 
 

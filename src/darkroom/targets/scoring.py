@@ -77,7 +77,7 @@ class Scoring(Protocol):
         """Returns what images are labelled with in the numbers of the model.
 
         Args:
-            truth: The tensors of the images, as `Kind.make_array` has them.
+            truth: The tensors of the images, as `TargetKind.make_array` has them.
             places: The number that each name of the data has in the model, int64.
             size: How many names the model has.
         """

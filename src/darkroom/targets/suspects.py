@@ -59,7 +59,7 @@ class Suspecting(Protocol):
         """Returns what is foretold, float32 [N, K], with NaN where nothing is known.
 
         Args:
-            targets: What `Kind.make_array` gives.
+            targets: What `TargetKind.make_array` gives.
             names: The labels, or the names of the numbers.
         """
 

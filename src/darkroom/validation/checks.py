@@ -19,7 +19,7 @@ from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.checks import Found, TargetCheck
 from darkroom.targets.checks import list_checks as list_target_checks
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
@@ -284,7 +284,7 @@ class DatasetCheck(NamedTuple):
     foretells: bool = False
 
 
-def list_dataset_checks(kind: Kind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
+def list_dataset_checks(kind: TargetKind) -> dict[str, Callable[[Context], Iterator[Finding]]]:
     """Returns the checks of a dataset by name: those of all kinds of targets, and of its own."""
     has_names = kind.names is not None
     common = {

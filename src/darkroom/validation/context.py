@@ -19,7 +19,7 @@ from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import ValidationOptions
 from darkroom.runtime.arrays import Array
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
@@ -66,7 +66,7 @@ class Context:
     counts: DatasetCounts
     anomalies: tuple[Anomaly, ...]
     options: ValidationOptions
-    kind: Kind
+    kind: TargetKind
     index_dir: str
     records: RecordFolders | None = None
     uses_cache: bool = False

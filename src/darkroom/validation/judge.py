@@ -25,7 +25,7 @@ from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.dataset.rejects import OBJECT_STAGE
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, name_damage, open_database
-from darkroom.targets.kind import Kind, find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 from darkroom.validation.checks import (
     check_accounting,
     check_object_accounting,
@@ -163,7 +163,7 @@ def _open_views(
 
 
 def create_rejects(
-    connection: duckdb.DuckDBPyConnection, path: str, kind: Kind, scratch: str
+    connection: duckdb.DuckDBPyConnection, path: str, kind: TargetKind, scratch: str
 ) -> None:
     """Makes the views `rejects`, and `lost` of the objects whose images have a record.
 
@@ -179,7 +179,7 @@ def create_rejects(
 
 
 def _create_manifest(
-    connection: duckdb.DuckDBPyConnection, folder: str, kind: Kind, scratch: str
+    connection: duckdb.DuckDBPyConnection, folder: str, kind: TargetKind, scratch: str
 ) -> None:
     """Makes the view `manifest`, which has labels where the index has the same ones."""
     has_labels = kind.listed is None
@@ -195,7 +195,7 @@ def create_fields(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -
     connection.execute(_CREATE_FIELDS, [list(names)])
 
 
-def name_labels(kind: Kind, records: str, view: str) -> str:
+def name_labels(kind: TargetKind, records: str, view: str) -> str:
     """Returns the SQL of a view with a row for each label of a record; numbers have none.
 
     Args:

@@ -8,7 +8,7 @@ from darkroom.targets.numbers.kind import NumbersKind
 
 
 class PointKind(NumbersKind):
-    """See `darkroom.targets.kind.Kind`; the value is [x, y]."""
+    """See `darkroom.targets.kind.TargetKind`; the value is [x, y]."""
 
     name = "point"
     moves = True

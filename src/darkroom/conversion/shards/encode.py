@@ -32,7 +32,7 @@ from darkroom.images.sandbox import DecoderProcessError
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
 from darkroom.targets.geometry import Placement
-from darkroom.targets.kind import Kind, Placed
+from darkroom.targets.kind import Placed, TargetKind
 
 _REMOTE_THREADS = 32
 # A batch that is large enough to make handing it over cheap; remote images take far longer.
@@ -70,7 +70,7 @@ class ImageReaders:
     def encode(
         self,
         rows: Iterable[ManifestRow],
-        kind: Kind,
+        kind: TargetKind,
         write: Callable[[EncodedRows], None],
         take: Callable[[ManifestRow], PreparedImage | bytes | None] | None = None,
     ) -> None:
@@ -196,7 +196,7 @@ class EncodedRows:
 
 def encode_rows(
     rows: Iterable[ManifestRow],
-    kind: Kind,
+    kind: TargetKind,
     images: Iterable[PreparedImage | bytes | RejectError | None] = repeat(None),
 ) -> EncodedRows:
     """Returns the records of rows.
@@ -241,7 +241,7 @@ def encode_rows(
     return encoded
 
 
-def _place(row: ManifestRow, kind: Kind, image: PreparedImage | None) -> Placed:
+def _place(row: ManifestRow, kind: TargetKind, image: PreparedImage | None) -> Placed:
     """Returns the target of a record: the list says places in the file's pixels.
 
     Raises:
@@ -349,7 +349,7 @@ def _list_columns(
     return *names, placed.value, row.extra, *optional, placed.listed
 
 
-def _keep_index_row(row: ManifestRow, kind: Kind, length: int) -> IndexRow:
+def _keep_index_row(row: ManifestRow, kind: TargetKind, length: int) -> IndexRow:
     """Returns the index row of a record of the old dataset."""
     old = row.old or {}
     placed = Placed(row.label, row.label_id)

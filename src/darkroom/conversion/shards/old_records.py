@@ -31,7 +31,7 @@ from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage
 from darkroom.runtime import progress
 from darkroom.storage.parquet import BATCH_ROWS, KeptTables
-from darkroom.targets.kind import Kind
+from darkroom.targets.kind import TargetKind
 
 # Of each shard. Those after them are opened for each record, as a process may open few.
 _MAX_OPEN_FILES = 64
@@ -79,7 +79,7 @@ class OldRecords:
         kind: What images are labelled with.
     """
 
-    def __init__(self, dataset: OldDataset, tables: KeptTables, kind: Kind) -> None:
+    def __init__(self, dataset: OldDataset, tables: KeptTables, kind: TargetKind) -> None:
         self._dataset = dataset
         self._tables = tables
         # A list does not say where objects are in the stored image.

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from darkroom.errors import DataError
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.formats.others import JSON_ARRAY, JSON_LINES, OTHERS
 from darkroom.manifest.sources.evidence import METADATA_FILES, Evidence, is_never, read_evidence
 from darkroom.manifest.sources.listing import Listing
@@ -29,23 +29,23 @@ _LOOKED_AT = 8
 
 
 @cache
-def load_format(name: str) -> Form:
+def load_format(name: str) -> AnnotationForm:
     """Returns the form that `--format` calls so."""
-    form: Form = import_module(f"darkroom.manifest.formats.{name}").FORMAT
+    form: AnnotationForm = import_module(f"darkroom.manifest.formats.{name}").FORMAT
     return form
 
 
-def list_formats() -> list[Form]:
+def list_formats() -> list[AnnotationForm]:
     """Returns the forms that darkroom reads; of several that a source has, the first one counts."""
     return [load_format(name) for name in SOURCE_FORMATS if name != AUTO_FORMAT]
 
 
-def find_form(found: Evidence) -> Form | None:
+def find_form(found: Evidence) -> AnnotationForm | None:
     """Returns the form that a file has, also one that is not read; None for an unknown one."""
     return next((form for form in (*list_formats(), *OTHERS) if form.is_it(found)), None)
 
 
-def find_known(listing: Listing) -> tuple[Form, str] | None:
+def find_known(listing: Listing) -> tuple[AnnotationForm, str] | None:
     """Returns the first form that a file below a folder has, with its path; None for none.
 
     Raises:
@@ -79,7 +79,7 @@ def count_untaken(listing: Listing) -> Counter[str]:
     return counts
 
 
-def _is_of_images(form: Form | None) -> TypeGuard[Form]:
+def _is_of_images(form: AnnotationForm | None) -> TypeGuard[AnnotationForm]:
     """Tells whether a form is one of annotations: JSON may be of anything."""
     return form not in (None, JSON_LINES, JSON_ARRAY)
 

@@ -11,7 +11,7 @@ from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
 
 
-class Form(NamedTuple):
+class AnnotationForm(NamedTuple):
     """A form of annotated images.
 
     Attributes:

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Iterable
 
 from darkroom.dataset.schema import Kind, Schema
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.evidence import METADATA_FILES, is_never
 from darkroom.manifest.sources.listing import Listing
@@ -38,7 +38,7 @@ def open_metadata(path: str, options: ManifestOptions, _: Listing | None = None)
     return open_list(path, options)
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "a list of Hugging Face",
     is_never,
     find=_find,

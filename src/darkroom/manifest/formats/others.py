@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import has_keys
 
 
@@ -16,25 +16,25 @@ def _write_coco(name: str, source: str = "{argument}") -> str:
 
 _ROWS = '  rows = [json.loads(line) for line in open("{path}")]\n'
 
-_CVAT = Form(
+_CVAT = AnnotationForm(
     "a file of annotations of CVAT",
     lambda found: "<annotations>" in found.text,
     "Export the task from CVAT again, as COCO 1.0 with its images, and convert that.",
 )
-_LABELME = Form(
+_LABELME = AnnotationForm(
     "an annotation of Labelme", has_keys("shapes", "imagePath"), _write_coco("labelme", "{folder}")
 )
-_VIA = Form(
+_VIA = AnnotationForm(
     "a file of annotations of VGG Image Annotator",
     has_keys("filename", "regions"),
     _write_coco("via"),
 )
-_CREATE_ML = Form(
+_CREATE_ML = AnnotationForm(
     "a file of annotations of Create ML",
     has_keys("annotations", "coordinates"),
     _write_coco("create-ml"),
 )
-_FIFTYONE = Form(
+_FIFTYONE = AnnotationForm(
     "a file of annotations of FiftyOne",
     has_keys("classes", "labels", "bounding_box"),
     "Write it as COCO, and convert that folder:\n"
@@ -42,12 +42,12 @@ _FIFTYONE = Form(
     "  data = fiftyone.Dataset.from_dir(folder, types.FiftyOneImageDetectionDataset)\n"
     '  data.export("coco", dataset_type=types.COCODetectionDataset)',
 )
-JSON_LINES = Form(
+JSON_LINES = AnnotationForm(
     "JSON Lines",
     lambda found: isinstance(found.first_value, dict),
     "Give it the ending .jsonl.",
 )
-JSON_ARRAY = Form(
+JSON_ARRAY = AnnotationForm(
     "an array of JSON",
     lambda found: found.text.lstrip().startswith("[") and bool(found.keys),
     "Write JSON Lines, one object a line: "
@@ -59,19 +59,19 @@ OTHERS = (
     _VIA,
     _CREATE_ML,
     _FIFTYONE,
-    Form(
+    AnnotationForm(
         "an export of Label Studio as JSON-MIN",
         has_keys("annotator", "annotation_id"),
         "Export it as JSON, which has all of the annotations.",
     ),
-    Form(
+    AnnotationForm(
         "an import file of Vertex AI, but not one object a line",
         has_keys("imageGcsUri"),
         'Write it so:\n  rows = json.load(open("{path}"))\n'
         "  rows = rows if isinstance(rows, list) else [rows]\n"
         '  open("list.jsonl", "w").write("\\n".join(map(json.dumps, rows)))',
     ),
-    Form(
+    AnnotationForm(
         "a manifest of SageMaker with classes",
         lambda found: {"source-ref", "class-name"} <= found.keys,
         f"Write its lines flat:\n{_ROWS}"
@@ -79,12 +79,12 @@ OTHERS = (
         'for name, each in row.items() if name.endswith("-metadata")]\n'
         '  pandas.DataFrame(flat).to_csv("flat.csv", index=False)',
     ),
-    Form(
+    AnnotationForm(
         "a manifest of SageMaker with boxes",
         has_keys("source-ref", "image_size"),
         _write_coco("sagemaker"),
     ),
-    Form(
+    AnnotationForm(
         "a file of TFRecords with images already",
         lambda found: "\0" in found.text and "image/encoded" in found.text,
         "tf.data.TFRecordDataset reads it. darkroom.load reads only a folder that darkroom wrote: "

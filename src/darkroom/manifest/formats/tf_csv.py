@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import is_never
 from darkroom.manifest.sources.listing import Listing
 
@@ -15,7 +15,7 @@ def _find(listing: Listing) -> Iterator[str]:
     return find_lists(listing, lambda file, schema: schema.objects is not None)
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "a list with a row for each object",
     is_never,
     find=_find,

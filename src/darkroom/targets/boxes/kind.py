@@ -35,7 +35,7 @@ from darkroom.targets.form import (
     parse_objects,
 )
 from darkroom.targets.geometry import Matrix, Placement
-from darkroom.targets.kind import Kind, Lost, Parsed, Placed
+from darkroom.targets.kind import Lost, Parsed, Placed, TargetKind
 from darkroom.targets.label.kind import parse_label
 
 # The keys of TensorFlow's Object Detection API, which Model Garden, TFDS and KerasHub read.
@@ -81,8 +81,8 @@ _FLAGS: Mapping[Any, bool] = {
 }
 
 
-class BoxesKind(Kind):
-    """See `darkroom.targets.kind.Kind`; the value is a list of objects.
+class BoxesKind(TargetKind):
+    """See `darkroom.targets.kind.TargetKind`; the value is a list of objects.
 
     In a manifest it is a dict of them and of the image that their places are in: `width` and
     `height` in pixels, 1 for shares and None for those of the image itself, and `orientation`:

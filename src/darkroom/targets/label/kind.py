@@ -13,13 +13,13 @@ from darkroom.dataset import labels
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import Form
-from darkroom.targets.kind import Kind, Parsed
+from darkroom.targets.kind import Parsed, TargetKind
 
 MAX_INTEGER_LABEL = 65_535
 
 
-class LabelKind(Kind):
-    """See `darkroom.targets.kind.Kind`; the value is text."""
+class LabelKind(TargetKind):
+    """See `darkroom.targets.kind.TargetKind`; the value is text."""
 
     name = "label"
     column = pa.string()

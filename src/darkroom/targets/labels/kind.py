@@ -13,15 +13,15 @@ from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.arrays import join_images
 from darkroom.targets.form import NONE_OF_THESE, REJECT_EMPTY, Form
-from darkroom.targets.kind import Kind, Parsed
+from darkroom.targets.kind import Parsed, TargetKind
 from darkroom.targets.label.kind import parse_label
 
 # A list without values and a list that is absent look the same to a reader of records.
 LABELS_KNOWN = "image/class/annotated"
 
 
-class LabelsKind(Kind):
-    """See `darkroom.targets.kind.Kind`; the value is a list of texts, none of them twice."""
+class LabelsKind(TargetKind):
+    """See `darkroom.targets.kind.TargetKind`; the value is a list of texts, none of them twice."""
 
     name = "labels"
     column = pa.list_(pa.string())

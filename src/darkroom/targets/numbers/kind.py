@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from darkroom.dataset.schema import Kind as ColumnKind
-from darkroom.dataset.schema import parse_input_value
+from darkroom.dataset.schema import Kind, parse_input_value
 from darkroom.errors import RejectError
 from darkroom.targets.form import REJECT_EMPTY, Form
-from darkroom.targets.kind import Kind, Parsed
+from darkroom.targets.kind import Parsed, TargetKind
 
 TARGET = "image/target"
 
@@ -33,8 +32,8 @@ ORDER BY number, list_position(['train', 'eval', 'test'], split)
 """
 
 
-class NumbersKind(Kind):
-    """See `darkroom.targets.kind.Kind`; the value is a list of floats, one for each column."""
+class NumbersKind(TargetKind):
+    """See `darkroom.targets.kind.TargetKind`; the value is a float for each column."""
 
     name = "numbers"
     column = pa.list_(pa.float32())
@@ -97,7 +96,7 @@ def _parse_number(name: str, cell: str, form: Form) -> float:
             raise RejectError("empty_label", f"column {name!r}: the cell is empty")
         return math.nan
     try:
-        number = parse_input_value(text, ColumnKind.FLOAT)
+        number = parse_input_value(text, Kind.FLOAT)
     except (ValueError, OverflowError):
         number = math.inf  # rejected below, as a text that means infinity
     if not isinstance(number, float) or not math.isfinite(number):

@@ -13,7 +13,7 @@ from darkroom.dataset.index import read_index
 from darkroom.dataset.splits import SPLITS
 from darkroom.features.neighbours import find_nearest, find_points, scale_to_length_one
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.targets.kind import Kind, find_column_kind
+from darkroom.targets.kind import TargetKind, find_column_kind
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -87,7 +87,7 @@ def read_rows(index_dir: str) -> GalleryRows:
     )
 
 
-def _measure(table: pa.Table, kind: Kind) -> list[Numbers]:
+def _measure(table: pa.Table, kind: TargetKind) -> list[Numbers]:
     """Returns what people may choose rows by, besides their labels."""
     if not kind.filters:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 
 # Split, path, label, and the corners of a box, of which some may be left out.
@@ -17,7 +17,7 @@ def _is_automl(found: Evidence) -> bool:
     return 2 * len(fitting) > len(found.lines)
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "an import file of AutoML with boxes",
     _is_automl,
     of_file=f"{__name__}.source:AutoMLSource",

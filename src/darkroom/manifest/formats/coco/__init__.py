@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
 
@@ -40,7 +40,7 @@ def _find(listing: Listing) -> list[str]:
     return [file for file in files if _is_of_instances(listing.read_evidence(file))] or files
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "a file of annotations of COCO",
     _is_coco,
     find=_find,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 
 
@@ -11,7 +11,7 @@ def _is_label_studio(found: Evidence) -> bool:
     return is_whole and found.text.lstrip().startswith(("[", "{"))
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "an export of Label Studio",
     _is_label_studio,
     of_file=f"{__name__}.source:LabelStudioSource",

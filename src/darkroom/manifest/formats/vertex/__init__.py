@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 
 
@@ -14,7 +14,7 @@ def _is_vertex(found: Evidence) -> bool:
     return is_line and "imageGcsUri" in found.keys
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "an import file of Vertex AI",
     _is_vertex,
     of_file=f"{__name__}.source:VertexSource",

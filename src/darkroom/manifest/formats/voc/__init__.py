@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
 
@@ -20,7 +20,7 @@ def _find(listing: Listing) -> list[str]:
     return [first] if first else []
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "an annotation of Pascal VOC",
     _is_voc,
     "Convert the folder that has it and the images: darkroom convert {folder} --format voc",

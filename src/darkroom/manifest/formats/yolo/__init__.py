@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from darkroom.manifest.formats.form import Form
+from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.evidence import Evidence
 from darkroom.manifest.sources.listing import Listing
 
@@ -42,7 +42,7 @@ def _find(listing: Listing) -> Iterator[str]:
         yield from classes
 
 
-FORMAT = Form(
+FORMAT = AnnotationForm(
     "a file of YOLO",
     _is_yolo,
     "Put data.yaml, or classes.txt with a name of a class in each line, into the folder of the "
