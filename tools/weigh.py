@@ -212,6 +212,8 @@ def main() -> int:
     )
     print(f"private, one call site   {single / private:.0%} ({single} of {private})")
     print(f"longest function         {length} ({longest})")
+    homonyms = layers.find_homonyms()
+    print(f"homonyms                 {len(homonyms)} ({', '.join(homonyms)})")
     print(f"files with jpeg_quality  {spelled}")
     print(f"words by hand, generated {by_hand:,} in {pages} pages, {generated:,}")
     return 0

@@ -232,6 +232,21 @@ NEED_TENSORFLOW = ("features", "input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")
 NEED_KFP = ("darkroom.kfp.components", "darkroom.kfp.pipelines", "darkroom.kfp.yaml_files")
 TENSORFLOW = ("keras", "tensorflow", "tensorflow_data_validation", "tensorflow_metadata", "tfx_bsl")
+# The part of a module's name that is chosen, by a user or by a path: equal names there are meant.
+CHOSEN = "|".join(
+    (
+        r"(?<=darkroom\.cli\.commands\.)\w+",
+        r"(?<=darkroom\.components\.)\w+(?=\.executor)",
+        r"(?<=darkroom\.pipelines\.submission\.)(kubeflow|vertex)",
+        r"(?<=darkroom\.sidecars\.)\w+",
+        r"(?<=darkroom\.storage)\.(local|remote_files|remote)",
+        r"(?<=darkroom\.targets\.)\w+(?=\.)",
+    )
+)
+# Where a program and a process begin; by what a form of annotations is found, and what reads a
+# label map; a task that has the name of the function that it runs; and two trainings, of data and
+# of opened splits, that are promised.
+SHARED_NAMES = ("main", "serve", "FORMAT", "read_names", "find_duplicates", "train")
 STATISTICS = ("darkroom.validation.anomalies", "darkroom.validation.statistics")
 
 
@@ -299,6 +314,33 @@ def find_defined_names(module: str) -> set[str]:
     stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not is_load(n)}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return stored | {n.name for n in ast.walk(tree) if isinstance(n, kinds)}
+
+
+def find_homonyms() -> dict[str, list[str]]:
+    """Returns the public names that several modules define, and these modules."""
+    homes: dict[str, dict[str, str]] = defaultdict(dict)
+    for module in list_modules():
+        for name in walk_public_names(module):
+            homes[name].setdefault(re.sub(CHOSEN, "", module), module)
+    return {
+        name: [*modules.values()]
+        for name, modules in homes.items()
+        if len(modules) > 1 and name not in SHARED_NAMES
+    }
+
+
+def walk_public_names(module: str) -> Iterator[str]:
+    """Yields the functions, classes and constants of a module; not what replaces an import."""
+    for node in parse(module).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored = (each for target in targets for each in ast.walk(target))
+            names = [each.id for each in stored if isinstance(each, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if not name.startswith("_"))
 
 
 def is_load(name: ast.Name) -> bool:
@@ -402,6 +444,11 @@ def test_names_are_imported_from_where_they_are_defined():
             if each.name in passed_on - find_defined_names(each.module):
                 wrong.append(f"{module}:{each.line} imports {each.name} from {each.module}")
     assert wrong == []
+
+
+def test_a_public_name_is_defined_in_one_module():
+    """Whoever searches for a name finds the thing."""
+    assert find_homonyms() == {}
 
 
 def test_tensorflow_is_loaded_by_few_packages():
