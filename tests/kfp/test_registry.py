@@ -165,7 +165,7 @@ def test_a_registry_that_is_down_does_not_fail_the_task(registry, run, monkeypat
     assert "store" not in told
     place = "s3://mlpipeline/run-1"
     given = f'"pets", "{place}/model", uri="{place}/model", page="{place}/page", run="7"'
-    assert f'print(register("{registry.url}", {given}))' in command
+    assert f'print(register_version("{registry.url}", {given}))' in command
 
 
 def test_the_command_that_is_said_registers_later(registry, tmp_path, caplog):

@@ -244,8 +244,8 @@ CHOSEN = "|".join(
     )
 )
 # Where a program and a process begin; by what a form of annotations is found, and what reads a
-# label map; a task that has the name of the function that it runs; and two trainings, of data and
-# of opened splits, that are promised.
+# label map; a task that has the name of the function that it runs; and two functions that users
+# have: of data by their names, and of data that are open.
 SHARED_NAMES = ("main", "serve", "FORMAT", "read_names", "find_duplicates", "train")
 STATISTICS = ("darkroom.validation.anomalies", "darkroom.validation.statistics")
 

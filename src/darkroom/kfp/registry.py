@@ -46,8 +46,8 @@ _POLL_SECONDS, _MAX_POLLS = 2.0, 900
 _TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 _LATER = (
-    "from darkroom.kfp.registry import register; "
-    "print(register({}, {}, {}, uri={}, page={}, run={}))"
+    "from darkroom.kfp.registry import register_version; "
+    "print(register_version({}, {}, {}, uri={}, page={}, run={}))"
 )
 _ADDRESS_HINT = "Check the address."
 _DOWN_HINT = "This is the model registry or the way to it, not the model."

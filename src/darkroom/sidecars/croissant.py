@@ -38,7 +38,7 @@ _CONTEXT = {
 }
 
 
-def list_made(shards: Sequence[str]) -> list[str]:
+def list_sidecar_files(shards: Sequence[str]) -> list[str]:
     """Returns the paths of the sidecars below the dataset."""
     return [_FILE]
 

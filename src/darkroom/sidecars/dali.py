@@ -11,7 +11,7 @@ from darkroom.dataset.layout import DALI_FOLDER, split_folder
 from darkroom.sidecars.described import Described
 
 
-def list_made(shards: Sequence[str]) -> list[str]:
+def list_sidecar_files(shards: Sequence[str]) -> list[str]:
     """Returns the paths of the sidecars of shards, below the dataset as those of the shards."""
     return [f"{DALI_FOLDER}/{shard.removeprefix(split_folder(''))}.idx" for shard in shards]
 
@@ -25,5 +25,5 @@ def build(described: Described) -> dict[str, bytes]:
             for table in tables
             for place in table.select(["offset", "length"]).to_pylist()
         ]
-        contents[list_made([shard.file])[0]] = "".join(lines).encode()
+        contents[list_sidecar_files([shard.file])[0]] = "".join(lines).encode()
     return contents

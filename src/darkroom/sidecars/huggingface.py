@@ -28,7 +28,7 @@ darkroom.load("DATASET", framework="numpy")
 """
 
 
-def list_made(shards: Sequence[str]) -> list[str]:
+def list_sidecar_files(shards: Sequence[str]) -> list[str]:
     """Returns the paths of the sidecars below the dataset."""
     return [_FILE]
 

@@ -10,7 +10,7 @@ from darkroom.sidecars.described import Described
 _FILE = "label_map.pbtxt"
 
 
-def list_made(shards: Sequence[str]) -> list[str]:
+def list_sidecar_files(shards: Sequence[str]) -> list[str]:
     """Returns the paths of the sidecars below the dataset."""
     return [_FILE]
 

@@ -15,7 +15,7 @@ from darkroom.sidecars.described import Described
 class SidecarForm(Protocol):
     """The sidecars of a reader, which are in the module of its name."""
 
-    def list_made(self, shards: Sequence[str]) -> list[str]:
+    def list_sidecar_files(self, shards: Sequence[str]) -> list[str]:
         """Returns their paths below the dataset, of the paths of its shards."""
 
     def build(self, described: Described) -> dict[str, bytes]:
@@ -28,7 +28,7 @@ def _load_form(name: str) -> SidecarForm:
 
 def list_sidecars(readers: Iterable[str], shards: Sequence[str]) -> list[str]:
     """Returns the paths, below a dataset, of all sidecars that readers may get."""
-    return [file for name in readers for file in _load_form(name).list_made(shards)]
+    return [file for name in readers for file in _load_form(name).list_sidecar_files(shards)]
 
 
 def build_sidecars(

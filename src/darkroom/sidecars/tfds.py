@@ -26,7 +26,7 @@ _SIZES = ("height", "width", "channels")
 _ANY = -1
 
 
-def list_made(shards: Sequence[str]) -> list[str]:
+def list_sidecar_files(shards: Sequence[str]) -> list[str]:
     """Returns the paths of the sidecars below the dataset."""
     return [_INFO, _FEATURES, _NAMES]
 
