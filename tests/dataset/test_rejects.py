@@ -5,9 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.dataset.checksums import sum_bytes
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import (
     Reject,
     RejectsWriter,
+    are_too_many,
     format_hint,
     format_row,
     format_target,
@@ -66,6 +68,24 @@ def test_the_hint_has_a_line_for_each_reason_the_most_frequent_first():
         "the path.",
     ]
     assert format_hint({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "rejected", "total", "objects", "are_over"),
+    [
+        # 0.29 * 100 is less than 29, as floating-point numbers are.
+        (0.29, 29, 100, None, False),
+        (0.29, 30, 100, None, True),
+        (0.0, 0, 0, None, False),
+        (0.0, 1, 1000, None, True),
+        (0.1, 0, 10, ObjectCounts(written=8, rejected=2), True),
+        (0.2, 0, 10, ObjectCounts(written=8, rejected=2), False),
+    ],
+)
+def test_more_than_the_share_of_rows_or_objects_are_too_many(
+    limit, rejected, total, objects, are_over
+):
+    assert are_too_many(limit, rejected, total, objects) is are_over
 
 
 def test_names_that_are_not_utf8_are_escaped(tmp_path):

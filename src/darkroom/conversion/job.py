@@ -321,7 +321,7 @@ class ConversionJob:
             DataError: Too many rows were rejected, or all.
         """
         objects = result.objects or ObjectCounts()
-        is_over = objects.is_over(self._limit) or result.num_rejected > self._limit * result.rows
+        is_over = rejects.are_too_many(self._limit, result.num_rejected, result.rows, objects)
         if result.written and (self.max_rejects is None or not is_over):
             return result
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"

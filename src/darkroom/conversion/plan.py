@@ -51,7 +51,7 @@ def plan_job(
     folders: Folders,
     attempt: Attempt,
     options: RecordOptions,
-    max_rejects: float | None = None,
+    max_rejects: float = 1,
     old: OldDataset | None = None,
 ) -> WriteJob:
     """Returns the job that writes a dataset.
@@ -60,7 +60,7 @@ def plan_job(
         folders: Where the manifest is.
         attempt: The attempt that it belongs to; `Output.begin` makes the output ready for it.
         options: How records are made.
-        max_rejects: Share of rejected rows over which nothing is committed; None for any.
+        max_rejects: Share of rejected rows over which nothing is committed.
         old: The dataset whose unchanged images are taken.
 
     Raises:

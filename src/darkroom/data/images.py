@@ -7,7 +7,7 @@ import tempfile
 
 from darkroom.data.splits import ImageSplit
 from darkroom.dataset.manifest import Manifest, read_manifest_rows
-from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.dataset.rejects import are_too_many, count_rejects, format_hint, list_rejects
 from darkroom.dataset.sources import AnySource
 from darkroom.errors import DataError, UsageError
 from darkroom.options.checks import DEFAULT_MAX_REJECTS
@@ -54,7 +54,7 @@ def list_images(
                 "are known when a conversion has read the images.",
                 "Convert the source with darkroom convert, and give the dataset.",
             )
-        if manifest.rejected > max_rejects * manifest.rows:
+        if are_too_many(max_rejects, manifest.rejected, manifest.rows):
             hint = format_hint(count_rejects(folder))
             raise DataError(
                 f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "

@@ -170,11 +170,6 @@ class Dataset:
         total = len(self.shards)
         return [index_file(number, total) for number in range(total)]
 
-    def is_over(self, share: float) -> bool:
-        """Tells whether more than a share of the rows was rejected, or of the objects."""
-        are_over = self.objects is not None and self.objects.is_over(share)
-        return are_over or self.rejected > share * self.rows
-
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""
         fields = asdict(self)

@@ -36,10 +36,6 @@ class ObjectCounts:
         """Number of objects of the source."""
         return self.written + self.rejected + self.deduplicated + self.merged
 
-    def is_over(self, share: float) -> bool:
-        """Tells whether more than a share of them was rejected."""
-        return self.rejected > share * self.read
-
 
 # `dataclasses.astuple` copies each value: too slow for a part an image.
 _list_counts = attrgetter(*(field.name for field in fields(ObjectCounts)))

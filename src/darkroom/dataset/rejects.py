@@ -20,6 +20,7 @@ from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
+from darkroom.dataset.objects import ObjectCounts
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
@@ -295,6 +296,23 @@ def format_hint(rejected: Mapping[str, int]) -> str:
     if rejected.keys() & _ABOUT_LABELS:
         lines.append(SEE_FORMS)
     return "\n".join(lines)
+
+
+def are_too_many(
+    limit: float, rejected: int, total: int, objects: ObjectCounts | None = None
+) -> bool:
+    """Tells whether more than a share was rejected of rows, or of their objects.
+
+    Args:
+        limit: The share that is allowed, 0 to 1. 29 of 100 are not more than 0.29, although
+            0.29 * 100 is less than 29.
+        rejected: How many rows were rejected.
+        total: How many there are.
+        objects: The numbers of their objects.
+    """
+    if objects and are_too_many(limit, objects.rejected, objects.read):
+        return True
+    return rejected / max(total, 1) > limit
 
 
 def list_rejects(folder: str) -> str:

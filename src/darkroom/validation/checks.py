@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.labels import find_lookalikes, show_label
-from darkroom.dataset.rejects import format_hint
+from darkroom.dataset.rejects import are_too_many, format_hint
 from darkroom.options.validation import FAIL, WARN
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.storage.parquet import BATCH_ROWS
@@ -93,8 +93,8 @@ def _check_share(
         noun: What they are: row or object.
         counts: Rejected rows and objects by reason.
     """
-    options, share = context.options, rejected / max(total, 1)
-    if share <= options.max_rejects:
+    options = context.options
+    if not are_too_many(options.max_rejects, rejected, total):
         return
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
     yield Finding(
@@ -102,7 +102,7 @@ def _check_share(
         options.policies["rejects"],
         rejected,
         f"{rejected:,} of {format_count(total, noun)} were rejected "
-        f"({share:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
+        f"({rejected / total:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
         f"Fix the rows of rejects.jsonl, or allow a larger share of rejected {noun}s.\n"
         f"{format_hint(counts)}".rstrip(),
         fetch_rejects(context.connection),

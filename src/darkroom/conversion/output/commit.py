@@ -53,12 +53,12 @@ class Commit:
     Attributes:
         attempt: Who writes, and where.
         options: How the records were made.
-        max_rejects: Share of rejected rows over which nothing is committed; None for any.
+        max_rejects: Share of rejected rows over which nothing is committed.
     """
 
     attempt: Attempt
     options: RecordOptions
-    max_rejects: float | None = None
+    max_rejects: float = 1
 
     def __call__(self, reports: Sequence[ShardReport]) -> None:
         """Writes rejects, label map and, unless too many rows were rejected, `dataset.json`.
@@ -87,8 +87,8 @@ class Commit:
             label_path = storage.join(folders.examples, layout.LABELS_FILE)
             storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
             dataset = _make_dataset(manifest, self.options, reports, lines, self.max_rejects)
-            over = self.max_rejects is not None and dataset.is_over(self.max_rejects)
-            committed = bool(dataset.written) and not over
+            counts = dataset.rejected, dataset.rows, dataset.objects
+            committed = dataset.written > 0 and not rejects.are_too_many(self.max_rejects, *counts)
             if committed:
                 _check_files(folders, dataset, reports)
                 for split in dataset.splits:
@@ -204,11 +204,11 @@ def _make_dataset(
     options: RecordOptions,
     reports: Sequence[ShardReport],
     lines: int,
-    max_rejects: float | None,
+    max_rejects: float,
 ) -> Dataset:
     """Returns the dataset of a manifest; its rejects have so many lines."""
     # With 1, as in pipelines, the checks judge the rejects.
-    agreed = None if max_rejects in (None, DEFAULT_MAX_REJECTS, 1) else max_rejects
+    agreed = None if max_rejects in (DEFAULT_MAX_REJECTS, 1) else max_rejects
     splits = {}
     for split in manifest.splits:
         own = [report for report in reports if report.split == split]
