@@ -111,7 +111,7 @@ def test_images_that_are_not_annotated_are_counted(datasets):
         found = darkroom.validate(root, min_class_images=1).report
         return format_rows([describe_classes(found.classes, found.labels, found.numbers)])
 
-    assert describe(datasets["labels"])[-1] == "  (not known)      6     2"
+    assert describe(datasets["labels"])[-1] == "  (not annotated)      6     2"
     assert describe(datasets["numbers"]) == ["Numbers    w, h"]
     labels = read_dataset(str(datasets["labels"])).labels
     list_names = find_kind("labels").list_names

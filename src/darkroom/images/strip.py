@@ -16,7 +16,7 @@ from darkroom.images.shapes import make_picture
 from darkroom.images.thumbnails import make_thumbnail
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import Html, element
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import UNANNOTATED, make_visible
 from darkroom.targets.kind import find_kind
 
 MAX_SHOWN = 8
@@ -66,9 +66,8 @@ def _draw(
         for number, data in read_record_images(found.values()):
             row = found[number]
             shapes = kind.list_shapes(row["label"], dataset.labels)[:_MAX_SHAPES]
-            said = make_visible(
-                f"{row['split']}: {kind.show(row['label']) or 'no label'}", _MAX_CAPTION
-            )
+            label = kind.show(row["label"]) or UNANNOTATED
+            said = make_visible(f"{row['split']}: {label}", _MAX_CAPTION)
             source, size = make_thumbnail(data, preparer), (row["width"] or 1, row["height"] or 1)
             picture = make_picture(source, said, shapes, size)
             caption = element("figcaption", said)

@@ -84,8 +84,10 @@ export const offMap = 4095;
 export const colors = facts.colors;
 export const hasShapes = tiles.some((tile) => tile.shapes.length);
 
+// Said of images that are not annotated, and of those that are, without any label.
+export const noLabel = "no label";
 // Labels by their numbers; an image without labels has the last one.
-export const labelNames = [...facts.labels, "no label"];
+export const labelNames = [...facts.labels, noLabel];
 export const labelsOfSet = facts.sets.map((each) => (each.length ? each : [facts.labels.length]));
 
 // The images that are most like one with a picture, by their features: places, the nearest first.
@@ -99,8 +101,8 @@ if (alike) tiles.forEach((tile, at) => {
 // What an image is labelled with, as text: exact for images with a tile, else by its labels.
 export function showLabel(place) {
   const tile = tileAt.get(place);
-  if (tile) return tile.label || "no label";
-  return facts.sets[setOf[place]].map((number) => facts.labels[number]).join(", ") || "no label";
+  if (tile) return tile.label || noLabel;
+  return facts.sets[setOf[place]].map((number) => facts.labels[number]).join(", ") || noLabel;
 }
 
 export function showSplit(place) {

@@ -1,7 +1,7 @@
 // What to do with rows and pairs: a log, from which everything else follows. It is kept in the
 // browser, and saved as a file for `--decisions`, or copied.
 
-import { facts } from "./data.js";
+import { facts, noLabel } from "./data.js";
 import { changed, countOf, fill, format, h, openDialog, say } from "./dom.js";
 
 const storageKey = `darkroom decided ${facts.fingerprint}`;
@@ -125,7 +125,7 @@ export function findPairFate(pair) {
 }
 
 function showValue(value) {
-  return [value].flat().join(", ") || "no label";
+  return [value].flat().join(", ") || noLabel;
 }
 
 // What happens to a row, in words; empty where nothing does.
