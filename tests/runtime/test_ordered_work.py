@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from darkroom.runtime.ordered_work import Crew, OrderedWork
+from darkroom.runtime.ordered_work import Crew, OrderedWork, look_ahead
 
 
 @pytest.fixture
@@ -18,6 +18,13 @@ def crew():
 
 def _sleep_a_little(_=None):
     time.sleep(random.random() / 500)
+
+
+@pytest.mark.parametrize(("count", "begun"), [(0, [1, 2, 3, 4]), (2, [3, 4, 4, 4]), (9, [4] * 4)])
+def test_work_is_begun_ahead_of_the_item_in_use(count, begun):
+    taken = []
+    items = (taken.append(item) or item for item in range(4))
+    assert [(item, len(taken)) for item in look_ahead(items, count)] == [*enumerate(begun)]
 
 
 def test_results_are_taken_in_order_one_at_a_time(crew):

@@ -6,7 +6,6 @@ both finds what the other one has computed.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -40,6 +39,7 @@ from darkroom.options.input import STRETCH
 from darkroom.runtime import progress
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
+from darkroom.runtime.ordered_work import look_ahead
 from darkroom.runtime.text import format_count
 from darkroom.storage.parquet import BATCH_ROWS
 
@@ -187,14 +187,13 @@ def _compute(
     rows: list[int] = []
     computed: list[Array] = []
     with ThreadPoolExecutor(count_cores()) as pool:
-        ahead: deque[tuple[list[int], Iterator[Array | None]]] = deque()
-        while True:
-            while len(ahead) <= _BATCHES_AHEAD and (batch := [*islice(records, _BATCH_IMAGES)]):
+
+        def begin() -> Iterator[tuple[list[int], Iterator[Array | None]]]:
+            while batch := [*islice(records, _BATCH_IMAGES)]:
                 views = pool.map(partial(_decode, network.image_size), [each for _, each in batch])
-                ahead.append(([row for row, _ in batch], views))
-            if not ahead:
-                break
-            numbers, views = ahead.popleft()
+                yield [row for row, _ in batch], views
+
+        for numbers, views in look_ahead(begin(), _BATCHES_AHEAD):
             pairs = zip(numbers, views, strict=True)
             decoded = {row: view for row, view in pairs if view is not None}
             if decoded:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import starmap
 from operator import index
 from typing import Any
 
@@ -29,6 +29,7 @@ from darkroom.reader.records import SplitRecords
 from darkroom.runtime import by_name
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.machine import count_cores
+from darkroom.runtime.ordered_work import look_ahead
 from darkroom.runtime.result import Outcome
 
 # Most workers of a DataLoader.
@@ -258,18 +259,17 @@ class Loader:
         end = self._find_end(position)
         starts = range(position, end, self._global_batch)[worker::workers]
         decoders = options.num_threads or max(1, self._count_cores() // workers)
-        begun: deque[tuple[Batch, Any]] = deque()
         pool = ThreadPoolExecutor(decoders, "darkroom-read")
         processes = self._find_processes(decoders)
-        try:
+
+        def begin() -> Iterator[tuple[Batch, Array | None]]:
             for number, start in enumerate(starts):
                 if processes and number > options.prefetch:
                     processes.start()
-                begun.append(self._begin_batch(order, epoch, start, end, pool, processes))
-                if len(begun) > options.prefetch:
-                    yield self._finish_batch(*begun.popleft())
-            while begun:
-                yield self._finish_batch(*begun.popleft())
+                yield self._begin_batch(order, epoch, start, end, pool, processes)
+
+        try:
+            yield from starmap(self._finish_batch, look_ahead(begin(), options.prefetch))
             self._records.files.check_not_replaced()
         finally:
             pool.shutdown(cancel_futures=True)

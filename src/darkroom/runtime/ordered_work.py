@@ -11,11 +11,29 @@ work is left, all threads help with it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+
+
+def look_ahead(begun: Iterable[_In], count: int) -> Iterator[_In]:
+    """Yields items in their order, each when `count` further ones have been taken.
+
+    Args:
+        begun: Items whose work begins when they are taken, as `Executor.submit` begins it.
+        count: How many are worked on while the caller uses one; all that are left at the end.
+    """
+    items, waiting = iter(begun), deque[_In]()
+    while True:
+        # No name is left for an item, which would keep its memory while the caller uses it.
+        waiting.extend(islice(items, count + 1 - len(waiting)))
+        if not waiting:
+            return
+        yield waiting.popleft()
 
 
 class OrderedWork(Generic[_In, _Out]):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from darkroom import storage
@@ -12,6 +11,7 @@ from darkroom.errors import NOT_THE_DATA, RejectError
 from darkroom.images.access import describe_failure
 from darkroom.manifest.formats.base import Fault
 from darkroom.manifest.sources.roots import check_inside
+from darkroom.runtime.ordered_work import look_ahead
 from darkroom.storage.uris import relative_identity
 
 # A store takes as long for one file as for many at once.
@@ -56,14 +56,9 @@ def read_files(
         except ValueError as error:
             return "bad_annotation", f"{name}: {error}"
 
-    waiting: deque[Future[_Parsed | Fault]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            for path in paths:
-                waiting.append(pool.submit(read, path))
-                if len(waiting) >= _THREADS:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            for found in look_ahead((pool.submit(read, path) for path in paths), _THREADS):
+                yield found.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
