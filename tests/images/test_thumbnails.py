@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.thumbnails import make_thumbnail as make_prepared_thumbnail
+from darkroom.images.thumbnails import encode_thumbnail, make_thumbnails
 from darkroom.options.image import ImageOptions
 
 from ..pictures import encode
@@ -21,13 +21,11 @@ from ..pictures import encode
 def make_thumbnail():
     """Makes thumbnails by one preparer: a process of a decoder of its own takes long to start."""
     with closing(ImagePreparer(ImageOptions())) as preparer:
-        yield lambda data: make_prepared_thumbnail(data, preparer)
+        yield lambda data: encode_thumbnail(data, preparer, 96)
 
 
-def decode(uri):
-    head, _, body = uri.partition(",")
-    assert head == "data:image/jpeg;base64"
-    return Image.open(io.BytesIO(base64.b64decode(body)), formats=["JPEG"])
+def decode(data):
+    return Image.open(io.BytesIO(data), formats=["JPEG"])
 
 
 def test_thumbnail_is_small_upright_and_without_metadata(make_thumbnail):
@@ -62,3 +60,13 @@ def test_thumbnail_of_transparency_is_on_white(make_thumbnail):
 def test_a_file_that_is_not_an_image_has_no_thumbnail(make_thumbnail, data):
     with pytest.raises(ValueError, match="No thumbnail"):
         make_thumbnail(data)
+
+
+def test_an_image_that_cannot_be_decoded_has_no_picture_in_a_page():
+    picture = encode(np.zeros((30, 60, 3), np.uint8))
+    files = [("a", picture), ("junk", b"<html>"), ("b", picture)]
+    made = dict(make_thumbnails(files, {"a": 60, "b": 20, "junk": 20}.__getitem__))
+    heads, bodies = zip(*(uri.split(",") for uri in made.values()), strict=True)
+    assert heads == ("data:image/jpeg;base64",) * 2
+    sizes = [decode(base64.b64decode(body)).size for body in bodies]
+    assert dict(zip(made, sizes, strict=True)) == {"a": (60, 30), "b": (20, 10)}

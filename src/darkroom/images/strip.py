@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 
 import pyarrow.compute as pc
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
-from darkroom.images.decoders import ImagePreparer
 from darkroom.images.records import find_records, read_record_images
 from darkroom.images.shapes import make_picture
-from darkroom.images.thumbnails import make_thumbnail
-from darkroom.options.image import ImageOptions
+from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import UNANNOTATED, make_visible
 from darkroom.targets.kind import find_kind
@@ -62,16 +59,14 @@ def _draw(
     columns = ("uri", "label", "height", "width")
     found = {row["row"]: row for row in find_records(examples, index_dir, chosen, columns)}
     kind, figures = find_kind(dataset.target.kind), {}
-    with closing(ImagePreparer(ImageOptions())) as preparer:
-        for number, data in read_record_images(found.values()):
-            row = found[number]
-            shapes = kind.list_shapes(row["label"], dataset.labels)[:_MAX_SHAPES]
-            label = kind.show(row["label"]) or UNANNOTATED
-            said = make_visible(f"{row['split']}: {label}", _MAX_CAPTION)
-            source, size = make_thumbnail(data, preparer), (row["width"] or 1, row["height"] or 1)
-            picture = make_picture(source, said, shapes, size)
-            caption = element("figcaption", said)
-            figures[number] = element("figure", picture, caption, title=row["uri"] or None)
+    for number, source in make_thumbnails(read_record_images(found.values())):
+        row = found[number]
+        shapes = kind.list_shapes(row["label"], dataset.labels)[:_MAX_SHAPES]
+        label = kind.show(row["label"]) or UNANNOTATED
+        said = make_visible(f"{row['split']}: {label}", _MAX_CAPTION)
+        picture = make_picture(source, said, shapes, (row["width"] or 1, row["height"] or 1))
+        caption = element("figcaption", said)
+        figures[number] = element("figure", picture, caption, title=row["uri"] or None)
     # In the order in which they were asked for.
     shown = [figures[number] for number in chosen if number in figures]
     return element("div", *shown, class_="strip") if shown else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from typing import TypeVar
 
 from PIL import Image
 
@@ -15,6 +16,7 @@ from darkroom.runtime.markup import encode_picture
 
 THUMBNAIL_PIXELS = 96
 _JPEG_QUALITY = 82
+_Name = TypeVar("_Name")
 
 
 def draw_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int) -> Image.Image:
@@ -54,13 +56,25 @@ def encode_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int) -> bytes
     return buffer.getvalue()
 
 
-def make_thumbnail(data: bytes, preparer: ImagePreparer, pixels: int = THUMBNAIL_PIXELS) -> str:
-    """Returns what `draw_thumbnail` draws as the `data:image/jpeg` URI of a page.
+def make_thumbnails(
+    images: Iterable[tuple[_Name, bytes]],
+    find_pixels: Callable[[_Name], int] = lambda _: THUMBNAIL_PIXELS,
+) -> Iterator[tuple[_Name, str]]:
+    """Yields the names of images, each with its thumbnail as `data:image/jpeg` URI of a page.
 
-    Raises:
-        ValueError: The bytes are not such an image, are damaged, or have too many pixels.
+    Images that cannot be decoded are left out: no page fails because of a picture.
+
+    Args:
+        images: Names and files.
+        find_pixels: Returns the most pixels on the longer side, by the name.
     """
-    return encode_picture(encode_thumbnail(data, preparer, pixels), "jpeg")
+    with closing(ImagePreparer(ImageOptions())) as preparer:
+        for name, data in images:
+            try:
+                made = encode_thumbnail(data, preparer, find_pixels(name))
+            except Exception:  # noqa: BLE001 - see above
+                continue
+            yield name, encode_picture(made, "jpeg")
 
 
 def _resize(image: Image.Image, pixels: int) -> Image.Image:
@@ -70,22 +84,3 @@ def _resize(image: Image.Image, pixels: int) -> Image.Image:
         return image.resize(size, Image.Resampling.NEAREST)
     image.thumbnail((pixels, pixels), Image.Resampling.BOX)
     return image
-
-
-def make_thumbnails(images: Iterable[tuple[str, bytes]]) -> dict[str, str]:
-    """Makes thumbnails of images, one after the other.
-
-    Args:
-        images: Source URIs and files.
-
-    Returns:
-        `data:` URI by source URI. Images that cannot be decoded are left out.
-    """
-    thumbnails = {}
-    with closing(ImagePreparer(ImageOptions())) as preparer:
-        for uri, data in images:
-            try:
-                thumbnails[uri] = make_thumbnail(data, preparer)
-            except Exception:  # noqa: BLE001, PERF203 - a report must not fail because of a picture
-                continue
-    return thumbnails

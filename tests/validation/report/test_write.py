@@ -118,7 +118,7 @@ def test_html_shows_the_most_important_first():
 
 
 def test_html_is_self_contained_and_text_of_the_user_is_never_markup():
-    [(uri, source)] = make_thumbnails([("/b.png", read_fake("/b.png"))]).items()
+    [(uri, source)] = make_thumbnails([("/b.png", read_fake("/b.png"))])
     page = Page(encode_html(make_report(EVIL), {uri: make_picture(source, uri)}))
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from darkroom.errors import DarkroomError
 from darkroom.evaluation.scores.scoring import Scored, read_numbered_images
-from darkroom.images.decoders import ImagePreparer
-from darkroom.images.thumbnails import make_thumbnail
-from darkroom.options.image import ImageOptions
+from darkroom.images.thumbnails import make_thumbnails
 from darkroom.targets.description import View
 from darkroom.targets.scoring import find_scoring
 
@@ -40,12 +36,11 @@ def make_page_pictures(scored: Scored) -> PagePictures:
     """Chooses images and makes their thumbnails."""
     learned = scored.learned
     view = find_scoring(learned.kind).show(scored.answers, scored.truth, learned)
-    thumbnails, names = {}, {}
-    with closing(ImagePreparer(ImageOptions())) as preparer:
+    names: dict[int, str] = {}
+
+    def read() -> Iterator[tuple[int, bytes]]:
         for number, image in read_numbered_images(scored.source, frozenset(view.captions)):
             names[number] = image.name
-            try:
-                thumbnails[number] = make_thumbnail(image.data, preparer)
-            except (ValueError, OSError, DarkroomError):
-                continue  # a page must not fail because of a picture
-    return PagePictures(view, thumbnails, names)
+            yield number, image.data
+
+    return PagePictures(view, dict(make_thumbnails(read())), names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing, suppress
 from itertools import chain, islice, zip_longest
 from typing import Any, NamedTuple
 
@@ -11,10 +10,8 @@ import numpy as np
 
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
-from darkroom.images.decoders import ImagePreparer
 from darkroom.images.records import find_records, read_record_images
-from darkroom.images.thumbnails import make_thumbnail
-from darkroom.options.image import ImageOptions
+from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime import progress
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
@@ -136,13 +133,11 @@ def _draw(
 ) -> dict[int, str]:
     """Returns the pictures of records by their places."""
     pictures: dict[int, str] = {}
-    with closing(ImagePreparer(ImageOptions())) as preparer:
-        for number, data in read_record_images(found.values()):
-            place = place_of[number]
-            pixels = LARGE_PIXELS if place in large else SMALL_PIXELS
-            with suppress(ValueError):  # undecodable: a tile without a picture
-                pictures[place] = make_thumbnail(data, preparer, pixels)
-            progress.advance(len(pictures), len(found), "images")
+    images = ((place_of[number], data) for number, data in read_record_images(found.values()))
+    thumbnails = make_thumbnails(images, lambda at: LARGE_PIXELS if at in large else SMALL_PIXELS)
+    for place, picture in thumbnails:
+        pictures[place] = picture
+        progress.advance(len(pictures), len(found), "images")
     return pictures
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
@@ -21,6 +21,8 @@ from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
 
 MAX_THUMBNAILS = 160
+# Other commands report the problems of a dataset.
+_UNUSABLE = OSError, DarkroomError, LookupError
 
 
 class RecordFolders(NamedTuple):
@@ -59,13 +61,12 @@ def make_report_pictures(
     """
     named = [*_list_pictured(report)]
     rows = dict(named[:MAX_THUMBNAILS])
-    thumbnails, drawn = {}, {}
+    thumbnails, drawn = dict[str, str](), {}
     if records and not any(map(storage.is_remote, records)):
         uris = {row: uri for uri, row in rows.items()}
-        thumbnails = make_thumbnails(
-            (uris[row], data) for row, data in read_found_images(records, uris)
-        )
-        drawn = _read_shapes(records, uris)
+        found = [*_find_named(records, uris, ("label", "height", "width"))]
+        images = ((uris[row], data) for row, data in _read_images(found))
+        thumbnails, drawn = dict(make_thumbnails(images)), _list_shapes(records, found)
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
     count = len(rows) - len(thumbnails)
@@ -100,27 +101,38 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
                 yield uri, row[f"{side}row"]
 
 
-def _read_shapes(
-    records: RecordFolders, uris: Mapping[int, str]
+def _list_shapes(
+    records: RecordFolders, found: Sequence[Mapping[str, Any]]
 ) -> dict[str, tuple[Sequence[Shape], tuple[int, int]]]:
     """Returns the shapes of records, and their sizes in pixels (width, height), by URI."""
-    drawn = {}
-    with suppress(OSError, DarkroomError, LookupError):
-        dataset = read_dataset(records.examples)
-        kind = find_kind(dataset.target.kind)
-        for row in find_records(*records, [*uris], ["uri", "label", "height", "width"]):
-            if row["uri"] == uris[row["row"]]:
-                shapes = kind.list_shapes(row["label"], dataset.labels)
-                drawn[row["uri"]] = shapes, (row["width"], row["height"])
-    return drawn
+    if not found:
+        return {}
+    dataset = read_dataset(records.examples)
+    kind = find_kind(dataset.target.kind)
+    return {
+        row["uri"]: (kind.list_shapes(row["label"], dataset.labels), (row["width"], row["height"]))
+        for row in found
+    }
 
 
 def read_found_images(
     records: RecordFolders, uris: Mapping[int, str]
 ) -> Iterator[tuple[int, bytes]]:
     """Yields the rows and the images of records, file by file, as long as they can be read."""
-    # Other commands report the problems of a dataset.
-    with suppress(OSError, DarkroomError, LookupError):
-        found = find_records(*records, [*uris], ["uri"])
-        # Other rows are those of another dataset, with which this is compared.
-        yield from read_record_images(row for row in found if row["uri"] == uris[row["row"]])
+    yield from _read_images(_find_named(records, uris))
+
+
+def _find_named(
+    records: RecordFolders, uris: Mapping[int, str], columns: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Yields the rows of the index that have these numbers and URIs, as `find_records` does."""
+    with suppress(*_UNUSABLE):
+        for row in find_records(*records, [*uris], ["uri", *columns]):
+            # Other rows are those of another dataset, with which this is compared.
+            if row["uri"] == uris[row["row"]]:
+                yield row
+
+
+def _read_images(found: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
+    with suppress(*_UNUSABLE):
+        yield from read_record_images(found)
