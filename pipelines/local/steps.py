@@ -10,6 +10,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset import layout
 from darkroom.dataset.splits import EVAL
 from darkroom.evaluation.evaluate import evaluate
+from darkroom.evaluation.report.result import Evaluation, find_missed
 from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields, ConversionOptions, EmbedFields
 from darkroom.options.source import SourceFields
@@ -41,14 +42,15 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     with progress.step("Loading TensorFlow"):
         import darkroom.training.run  # noqa: F401
     result = _make_dataset(config, records)
-    trained = score = pushed = None
+    trained = found = missed = pushed = None
     is_new = True
     if result.blessed:
         data = config.training
         trained = train_datasets([records], data, storage.join(config.root, _TRAINING))
     if trained is not None:
-        score = _measure(trained, records)
-        if score >= config.min_accuracy:
+        found = _evaluate(trained, records)
+        missed = find_missed(found, config.min_accuracy, config.min_recall)
+        if not missed:
             with progress.step("Push"):
                 version, is_new = push_once(trained.model_dir, config.push_dir)
             pushed = storage.join(config.push_dir, version)
@@ -57,8 +59,9 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         report=result.report,
         report_path=result.report_path,
         epochs=trained.exported if trained else None,
-        score=score,
-        score_name=find_scoring(trained.evaluation.kind).score_name if trained else "accuracy",
+        score=found.score if found else None,
+        score_name=find_scoring(found.kind).score_name if found else "accuracy",
+        failures=missed or (),
         min_accuracy=config.min_accuracy,
         pushed=pushed,
         was_there=not is_new,
@@ -82,9 +85,9 @@ def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
     return validate(records, **options, report_dir=storage.join(config.root, _REPORT))
 
 
-def _measure(trained: TrainingResult, records: str) -> float:
-    """Returns the score on the eval split, which the training may have measured already."""
+def _evaluate(trained: TrainingResult, records: str) -> Evaluation:
+    """Returns the numbers of the eval split, which the training may have measured already."""
     if trained.evaluation.split == EVAL:
-        return trained.evaluation.score
+        return trained.evaluation
     with progress.step("Evaluation"):
-        return evaluate(trained.model_dir, records, EVAL).score
+        return evaluate(trained.model_dir, records, EVAL)

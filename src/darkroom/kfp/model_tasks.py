@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -17,7 +17,7 @@ from darkroom.errors import DarkroomError, DataError, UsageError
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.predict import predict
 from darkroom.evaluation.report.facts import EVALUATION_FILE, read_facts
-from darkroom.evaluation.report.result import Evaluation, describe_split
+from darkroom.evaluation.report.result import Evaluation, describe_split, find_missed
 from darkroom.evaluation.report.write import EVALUATION_FILES, PAGE_FILE
 from darkroom.evaluation.scores.serving import ERROR_KEY, GRAPH_FILE
 from darkroom.kfp import pages
@@ -212,25 +212,6 @@ def _describe_bounds(asked: Mapping[str, Any]) -> str:
     if not bounds:
         return "The model is held to no bound: neither min_accuracy nor min_recall is given."
     return f"The model is held to {' and '.join(bounds)}."
-
-
-def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Sequence[str]:
-    """Returns which bounds a model misses. A label without records has no recall.
-
-    Args:
-        found: The numbers.
-        min_accuracy: The least score: accuracy, mean average precision or R²; 0 for none.
-        min_recall: The least recall of each label; numbers have none.
-    """
-    missed, scoring = [], find_scoring(found.kind)
-    if min_accuracy and found.score < min_accuracy:
-        said = f"the {scoring.score_name} is {found.score:.4f}"
-        missed.append(f"{said} (needed at least {min_accuracy:g})")
-    for label, recall in scoring.list_recalls(found.metrics).items():
-        if recall is not None and recall < min_recall:
-            needed = f"needed at least {min_recall:g}"
-            missed.append(f"the recall of {label} is {recall:.4f} ({needed})")
-    return missed
 
 
 def _list_scores(found: Evaluation) -> dict[str, float]:

@@ -153,6 +153,25 @@ def format_headline(found: Evaluation) -> str:
     return f"Not good enough: {make_visible(first)}{more}"
 
 
+def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> tuple[str, ...]:
+    """Returns which bounds a model misses. A label without records has no recall.
+
+    Args:
+        found: The numbers.
+        min_accuracy: The least score: accuracy, mean average precision or R²; 0 for none.
+        min_recall: The least recall of each label; numbers have none.
+    """
+    missed, scoring = [], find_scoring(found.kind)
+    if min_accuracy and found.score < min_accuracy:
+        said = f"the {scoring.score_name} is {found.score:.4f}"
+        missed.append(f"{said} (needed at least {min_accuracy:g})")
+    for label, recall in scoring.list_recalls(found.metrics).items():
+        if recall is not None and recall < min_recall:
+            needed = f"needed at least {min_recall:g}"
+            missed.append(f"the recall of {label} is {recall:.4f} ({needed})")
+    return tuple(missed)
+
+
 def describe_split(split: str) -> str:
     """Returns a split as part of a sentence."""
     return "all splits" if split == ALL_SPLITS else f"the {split} split"
