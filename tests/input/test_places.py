@@ -82,13 +82,19 @@ def test_a_point_of_a_whole_image_is_where_the_pixel_is(source, resize):
     assert len(found) == 16
 
 
-@pytest.mark.parametrize("augment", ["flip", "crop", "rotate=20", "crop,flip,color=0.2,rotate=15"])
+@pytest.mark.parametrize(
+    "augment",
+    [
+        "crop,flip,color=0.2,rotate=15",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("flip", "crop", "rotate=20")),
+    ],
+)
 def test_a_point_follows_all_that_changes_its_image(source, augment):
     options = InputOptions(SIZE, batch_size=5, augment=augment, seed=3)
-    epochs = [check(make_train_dataset(source, options, epoch=epoch)) for epoch in range(3)]
+    epochs = [check(make_train_dataset(source, options, epoch=epoch)) for epoch in range(2)]
     plain = check(make_eval_dataset(source, options))
     inside = [np.all((each > 12) & (each < np.array(SIZE[::-1]) - 12), axis=1) for each in epochs]
-    assert np.sum(inside) > 8
+    assert np.sum(inside) > 5
     for each in epochs:
         assert len({*map(tuple, each[~np.isnan(each[:, 0])])} - {*map(tuple, plain)}) >= 4
 
