@@ -130,7 +130,9 @@ def test_what_a_store_has_damaged_is_made_again(source, monkeypatch):
     assert (found.path, found.kind) == (path.removeprefix(f"{result.data_dir}/"), "damaged")
 
 
-@pytest.mark.parametrize("part", ["/index/index-00000", "/read-as.json"])
+@pytest.mark.parametrize(
+    "part", ["/index/index-00000", pytest.param("/read-as.json", marks=pytest.mark.long)]
+)
 def test_a_file_that_the_store_writes_wrongly_is_not_committed(source, s3, monkeypatch, part):
     ask, left = s3.ask, [1]
 

@@ -127,6 +127,8 @@ def test_an_image_that_may_be_read_by_now_comes_into_a_finished_dataset(s3):
     assert (again.written, again.num_rejected) == (NUM_IMAGES, 0)
 
 
+# tests/conversion/beam/test_dataflow_dry_run.py has what the job is.
+@pytest.mark.long
 def test_a_dry_run_of_dataflow_prints_the_job_and_writes_nothing(gs, capsys):
     apiclient = "apache_beam.runners.dataflow.internal.apiclient"
     pytest.importorskip(apiclient, reason="needs the extra [dataflow]", exc_type=ImportError)
@@ -232,7 +234,13 @@ def test_a_store_that_denies_everything_is_reported_at_once(s3, capsys):
     assert len(s3.requests) == 1
 
 
-@pytest.mark.parametrize("first", ["labels.txt", "data/dataset.json", "images.csv"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "data/dataset.json",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("labels.txt", "images.csv")),
+    ],
+)
 def test_a_store_that_is_away_at_the_beginning_is_waited_for(s3, go_away, first):
     source = write_source("s3://photos")
     storage.write_bytes("s3://photos/labels.txt", b"a\nb\n")

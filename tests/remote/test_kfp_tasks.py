@@ -52,6 +52,8 @@ def test_a_dataset_is_written_into_the_store_by_the_task(
     shutil.rmtree(cluster.find(dataset))
 
 
+# tests/remote/test_flows.py has the same of a conversion.
+@pytest.mark.long
 def test_a_task_waits_for_a_store_that_is_away_at_its_beginning(
     s3: Proxy, cluster: Cluster, converted_jpegs, go_away
 ):
