@@ -688,7 +688,14 @@ def list_objects(number):
     return [*found, *({"label": "a", "box": box} for at, box in others.items() if at == number % 8)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "label",
+        "boxes",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("labels", "numbers")),
+    ],
+)
 def test_a_list_that_is_appended_again_gives_the_same_dataset(tmp_path, kind):
     world, root = World(tmp_path / "images"), tmp_path / "records"
     world.add(17)

@@ -92,6 +92,9 @@ def test_the_second_run_reuses_everything_and_its_summary_is_readable(demo, warm
     assert "tensorflow" not in err.lower()
 
 
+# tests/pipelines/local/test_steps.py has the same without TFX, and tests/components/
+# test_image_validator.py the gate in TFX.
+@pytest.mark.long
 def test_a_gate_that_holds_stops_before_training_and_says_so(demo, warm_python):
     root, _ = demo
     command = ["few.py", "demo", "--root", root, "--policy", "leakage=fail"]

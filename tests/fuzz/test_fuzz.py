@@ -49,7 +49,7 @@ def check_run(done: subprocess.CompletedProcess[str], folder: Path) -> int:
 
 
 # Their rows go the way of those of fuzz_csv.
-_LIKE_CSV = ("fuzz_jsonl", "fuzz_parquet")
+_LIKE_CSV = ("fuzz_jsonl", "fuzz_parquet", "fuzz_folder")
 
 
 @pytest.mark.parametrize(

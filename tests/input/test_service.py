@@ -333,6 +333,8 @@ def test_a_worker_needs_a_name_that_others_know(dispatcher, capsys):
     assert "host is 'localhost', which other machines take for" in capsys.readouterr().err
 
 
+# tests/cli/test_streams.py has how commands end by a signal.
+@pytest.mark.long
 def test_a_stopped_service_has_printed_only_its_address():
     port = _free_port()
     process = subprocess.Popen(

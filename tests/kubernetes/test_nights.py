@@ -210,7 +210,14 @@ def count_changes(volume: Volume, *names: str) -> None:
     (volume.home / "darkroom").chmod(0o755)
 
 
-@pytest.mark.parametrize(("nights", "source"), [((), "b"), (("b", "c", "d"), "e"), (("b",), "b")])
+@pytest.mark.parametrize(
+    ("nights", "source"),
+    [
+        ((), "b"),
+        pytest.param(("b", "c", "d"), "e", marks=pytest.mark.long),
+        (("b",), "b"),
+    ],
+)
 def test_a_night_that_is_killed_before_any_step_is_made_up_for(made, tmp_path, nights, source):
     last = nights[-1] if nights else "a"
     killed = 0

@@ -67,8 +67,7 @@ LIMITS = {"tflite": 1e-5, "tflite-int8": 0.1, "tflite-float16": 1e-3, "tflite-dy
 LIMITS |= {"onnx": 1e-5}
 
 
-# Two other tests convert in any case: tests/targets/test_commands.py and
-# tests/docs/test_exporting.py.
+# Another test converts in any case: tests/docs/test_exporting.py.
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_converter")
 def test_each_format_answers_as_the_model_does(model_dir, images, tmp_path, capsys):

@@ -135,7 +135,8 @@ def _evaluate_to(monkeypatch, losses):
 
 
 @pytest.mark.usefixtures("without_images")
-@pytest.mark.parametrize("best", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("best", [1, 5])
 def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, monkeypatch, best):
     ends = []
     inner = TrainingRun.end_epoch
