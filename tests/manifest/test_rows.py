@@ -12,6 +12,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.options.manifest import ManifestOptions
+from darkroom.targets.boxes.kind import KIND
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def parse_one(parse, *texts, **options):
 
 
 IMAGES = "image_uri,label\n"
+BOX = [1, 2, 3, 4]
 
 
 def test_a_row_becomes_an_entry(parse, tmp_path):
@@ -301,3 +303,18 @@ def test_options_check_themselves():
         ManifestOptions(
             schema=Schema.parse({"i": "image", "l": "integer_label"}), labels=("a", "b")
         )
+
+
+def test_objects_are_parsed_once_where_splits_are_new(parse, monkeypatch):
+    seen = []
+    parse_cells = KIND.parse
+    monkeypatch.setattr(
+        KIND, "parse", lambda cells, form: seen.append(1) or parse_cells(cells, form)
+    )
+    splits = ("train", "test", "eval", "")
+    rows = [
+        {"image_uri": f"{n}.jpg", "split": splits[n % 4], "objects": [{"label": "cat", "box": BOX}]}
+        for n in range(600)
+    ]
+    entries = parse("".join(f"{json.dumps(row)}\n" for row in rows), name="m.jsonl")
+    assert (len(entries), len(seen)) == (600, 600)

@@ -168,9 +168,6 @@ class _RowParser:
             return []
         numbers, values = zip(*items, strict=True)
         cells, nothing = [*zip(*values, strict=True)], [None] * len(items)
-        labels, lost = self._parse_plain_labels(cells)
-        if labels is None:
-            return []
         declared = self._look_up(self._declared, cells, self._split)
         spans = self._look_up(self._spans, cells, self._span)
         if None in declared or None in spans:
@@ -178,6 +175,10 @@ class _RowParser:
         try:
             extra = [*map(self._parse_inputs, values)] if self._inputs else [_NO_EXTRA] * len(items)
         except RejectError:
+            return []
+        # Last, because objects take longest, and are parsed again where a cell is not common.
+        labels, lost = self._parse_plain_labels(cells)
+        if labels is None:
             return []
         *texts, orders = self._identify(paths, declared)
         rows = [first_row + number for number in numbers]
