@@ -2,6 +2,7 @@ import json
 import re
 import unicodedata
 
+import pandas as pd
 import pytest
 
 from darkroom.dataset.keys import make_key
@@ -37,6 +38,13 @@ def parse_one(parse, *texts, **options):
 
 IMAGES = "image_uri,label\n"
 BOX = [1, 2, 3, 4]
+
+
+def test_absolute_paths_of_a_dataframe_are_ids_as_they_are():
+    paths = [f"/photos/{number}.jpg" for number in range(40)]
+    frame = pd.DataFrame({"image_uri": paths, "label": ["cat", "dog"] * 20})
+    options = ManifestOptions()
+    assert [entry.id for entry in parse_rows(open_sources(frame, options), options)] == paths
 
 
 def test_a_row_becomes_an_entry(parse, tmp_path):

@@ -211,8 +211,8 @@ class _RowParser:
 
     def _identify(self, paths: list[Any], declared: list[Any]) -> tuple[list[Any], ...]:
         """Returns keys, ids, URIs, splits and places in the order of rows with plain paths."""
-        # As `relative_identity`.
-        base, below = f"{self._base}/", self._below
+        # As `relative_identity`: without a base, an absolute path stays whole.
+        base, below = f"{self._base}/" if self._base else "", self._below
         ids = [path.removeprefix(base) if path[0] == "/" else below + path for path in paths]
         found = [path if path[0] == "/" else f"{self._prefix}{path}" for path in paths]
         made = [*map(keys.make_key, ids)]
