@@ -159,7 +159,7 @@ def _join(parts: Sequence[ReadAs]) -> ReadAs:
     return replace(
         first,
         files=len(parts),
-        counts=sum((Counter(each.counts) for each in parts), Counter()),
+        counts=dict(sum((Counter(each.counts) for each in parts), Counter())),
         header=first.header if len(headers) == 1 else None,
         remarks=tuple(dict.fromkeys(remark for each in parts for remark in each.remarks)),
         unread=tuple(dict.fromkeys(name for each in parts for name in each.unread)),

@@ -109,6 +109,15 @@ def test_a_missing_image_is_not_its_copy_beside_the_folder_of_the_others(write, 
     assert name_rows(tmp_path) == ["images/1.jpg", "images/2.jpg"]
 
 
+def test_what_several_files_have_is_counted_once_for_all(write, tmp_path):
+    turned = [{**COCO["annotations"][0], "attributes": {"rotation": 90.0}}]
+    write({name: {**COCO, "annotations": turned} for name in ("a/x.json", "b/x.json")})
+    write({"a/a.jpg": "", "b/a.jpg": ""})
+    read_as = write_manifest(str(tmp_path), str(tmp_path), str(tmp_path)).read_as
+    found = json.loads(read_as.to_json())["counts"]
+    assert found == {"rotated boxes read as the upright boxes around them": 2}
+
+
 def test_images_of_another_list_are_not_those_of_a_list(write, tmp_path):
     write(dict.fromkeys(("a/images/1.jpg", "a/images/2.jpg", "b/images/2.jpg"), ""))
     write({"a/list/x.json": list_images("1.jpg"), "b/list/x.json": list_images("1.jpg", "2.jpg")})
