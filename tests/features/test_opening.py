@@ -27,7 +27,7 @@ def test_features_of_nearly_all_images_are_taken_from_the_cache(index, tmp_path,
     keep(tmp_path, "center_crop", [*rows[:2], *rows[3:]])
     found = open_features(index)
     assert found.model == f"efficientnet-lite0 {NETWORK_IDENTITY}-center_crop"
-    assert found.is_kept
+    assert found.is_cached
     expected = [row["row"] for row in (*rows[:2], *rows[3:])]
     assert found.rows.tolist() == expected
     np.testing.assert_array_equal(found.values[:, 3], expected)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from PIL import __version__ as pillow_version
 
 from darkroom.dataset.index import read_index
-from darkroom.features.cache import FeatureCache, find_kept
+from darkroom.features.cache import FeatureCache, find_cached
 from darkroom.images.near_pixels import RecordPairs
 from darkroom.runtime.arrays import Array
 
@@ -35,7 +35,7 @@ class KnownPairs:
 
         self._pairs = RecordPairs(examples, index_dir)
         self._index = read_index(index_dir, [*_COLUMNS]).drop_null()
-        self._cache = FeatureCache(find_kept(f"alike-{_FORM}-{cv2.__version__}-{pillow_version}"))
+        self._cache = FeatureCache(find_cached(f"alike-{_FORM}-{cv2.__version__}-{pillow_version}"))
 
     def compare(self, one: Array, other: Array, before: int = 0) -> Array:
         """Does what `RecordPairs.compare` does, with the pairs that are not known."""

@@ -50,7 +50,7 @@ def choose_folder(feature_cache: str | None) -> str | None:
     return folder
 
 
-def find_kept(name: str) -> str | None:
+def find_cached(name: str) -> str | None:
     """Returns a folder of the default cache, which may not exist; None where there is no home."""
     with suppress(StorageError):
         return storage.join(find_cache(), "features", name)

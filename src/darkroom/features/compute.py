@@ -30,7 +30,7 @@ from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.features.cache import FeatureCache, find_kept, make_cache_key
+from darkroom.features.cache import FeatureCache, find_cached, make_cache_key
 from darkroom.features.networks.network import Network
 from darkroom.features.table import Features, write_features
 from darkroom.features.values import make_values
@@ -89,7 +89,7 @@ def write_dataset_features(
     files = [storage.join(folders.index, file) for file in dataset.index_files]
     rows = number_contents(files)
     values = make_values((dataset.written, network.width), np.float16)
-    kept = find_kept(f"{network.identity}-{STRETCH}")
+    kept = find_cached(f"{network.identity}-{STRETCH}")
     cache = FeatureCache(kept)
     known = cache.load(rows, values)
     if known:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.index import find_index_files, read_index
-from darkroom.features.cache import FeatureCache, find_kept
+from darkroom.features.cache import FeatureCache, find_cached
 from darkroom.features.compute import number_contents
 from darkroom.features.table import Features, find_features_file, read_features
 from darkroom.features.values import make_values
@@ -49,7 +49,7 @@ def open_features(index_dir: str, *, uses_cache: bool = True) -> Features | None
 
 def _find_in_cache(index_dir: str) -> Features | None:
     """Returns what the cache has of the images of an index, by their contents."""
-    folders = {resize: find_kept(f"{NETWORK_IDENTITY}-{resize}") for resize in RESIZES}
+    folders = {resize: find_cached(f"{NETWORK_IDENTITY}-{resize}") for resize in RESIZES}
     folders = {resize: each for resize, each in folders.items() if each and storage.is_folder(each)}
     places = number_contents(find_index_files(index_dir)) if folders else {}
     for resize, folder in folders.items() if places else ():
@@ -67,5 +67,5 @@ def _find_in_cache(index_dir: str) -> Features | None:
             f"-{resize}" if resize != STRETCH else ""
         )
         rows, values = index.take(pa.array(found)), values[: len(found)]
-        return Features(model, rows["row"].to_numpy(), values, rows["sha256"], is_kept=True)
+        return Features(model, rows["row"].to_numpy(), values, rows["sha256"], is_cached=True)
     return None

@@ -38,14 +38,14 @@ class Features(NamedTuple):
         rows: The column `row` of the index for each, int64 [N], in the order of the index.
         values: float32 [N, D].
         contents: SHA-256 of the image of each, as in the index: a column of texts.
-        is_kept: Whether they come from the cache, and not from a table of the dataset.
+        is_cached: Whether they come from the cache, and not from a table of the dataset.
     """
 
     model: str
     rows: Array
     values: Array
     contents: pa.ChunkedArray
-    is_kept: bool = False
+    is_cached: bool = False
 
 
 def write_features(
