@@ -10,7 +10,7 @@ from textwrap import wrap
 sys.path.append(str(Path(__file__).parents[2]))
 from tests.packaging.test_layers import PARTS, find_imports, find_part, list_modules, parse
 
-from darkroom.runtime.by_name import PLACES
+from darkroom.runtime import by_name
 
 # Left, top, width and height. What a part imports from is below it, or to the left of it.
 _BOXES = {
@@ -41,15 +41,18 @@ _LEGEND = """<line x1="80" y1="362" x2="120" y2="362"/><text x="177" y="367">imp
 
 
 def find_arrows() -> set[tuple[str, str, str]]:
-    """Returns who imports from whom, as `("make", "core", "imported")`, or finds by name."""
-    arrows = set()
+    """Returns who imports from whom, as `("make", "core", "imported")`, or only finds by name."""
+    imported, found = set(), set()
     for module in list_modules():
+        part = find_part(module)
         names = [each.module for each in find_imports(module) if each.module in list_modules()]
-        arrows |= {(find_part(module), find_part(name), "imported") for name in names}
-        for node in ast.walk(parse(module)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "by_name.find":
-                place = PLACES[ast.literal_eval(node.args[0])]
-                arrows.add((find_part(module), find_part(place), "found"))
+        imported |= {(part, find_part(name)) for name in names}
+        if by_name.__name__ in names:
+            nodes = [each for each in ast.walk(parse(module)) if isinstance(each, ast.Constant)]
+            places = [by_name.PLACES[each.value] for each in nodes if each.value in by_name.PLACES]
+            found |= {(part, find_part(place)) for place in places}
+    arrows = {(*pair, "imported") for pair in imported}
+    arrows |= {(*pair, "found") for pair in found - imported}
     return {arrow for arrow in arrows if arrow[0] != arrow[1]}
 
 
