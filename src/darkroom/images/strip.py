@@ -13,7 +13,7 @@ from darkroom.images.records import find_records, read_record_images
 from darkroom.images.shapes import make_picture
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import Html, element
-from darkroom.runtime.text import UNANNOTATED, make_visible
+from darkroom.runtime.text import NOT_ANNOTATED, make_visible
 from darkroom.targets.kind import find_kind
 
 MAX_SHOWN = 8
@@ -62,7 +62,7 @@ def _draw(
     for number, source in make_thumbnails(read_record_images(found.values())):
         row = found[number]
         shapes = kind.list_shapes(row["label"], dataset.labels)[:_MAX_SHAPES]
-        label = kind.show(row["label"]) or UNANNOTATED
+        label = kind.show(row["label"]) or NOT_ANNOTATED
         said = make_visible(f"{row['split']}: {label}", _MAX_CAPTION)
         picture = make_picture(source, said, shapes, (row["width"] or 1, row["height"] or 1))
         caption = element("figcaption", said)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from darkroom.runtime.result import Fact
 from darkroom.runtime.table import Cell, Table
-from darkroom.runtime.text import UNANNOTATED, make_visible
+from darkroom.runtime.text import NOT_ANNOTATED, make_visible
 
 # Records by split, then by label; "" means no label.
 ClassCounts = Mapping[str, Mapping[str, int]]
@@ -40,7 +40,7 @@ def describe_classes(
     shown = _choose(totals)
     rows: list[list[Cell]] = [[name, *(found.get(name, 0) for found in splits)] for name in shown]
     if any(unknown := [found.get("", 0) for found in splits]):
-        rows.append([UNANNOTATED, *unknown])
+        rows.append([NOT_ANNOTATED, *unknown])
     more = len(names) - len(shown)
     largest = max(*totals.values(), 1)
     table = Table(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 MAX_LISTED_ROWS = 10
 MAX_SHOWN_CHARACTERS = 300
 # What is said of images that nobody has labelled; "(none)" is said of those without any label.
-UNANNOTATED = "(not annotated)"
+NOT_ANNOTATED = "(not annotated)"
 # Control, format (bidi, zero-width), surrogate, private use, unassigned, line and paragraph ends.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN = re.compile(r"[ -~]*\Z")

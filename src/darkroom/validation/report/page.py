@@ -21,7 +21,7 @@ from darkroom.runtime.page import (
     make_tiles,
 )
 from darkroom.runtime.table import Cell, Drawn, Table, make_bar
-from darkroom.runtime.text import UNANNOTATED, format_count
+from darkroom.runtime.text import NOT_ANNOTATED, format_count
 from darkroom.validation.report.dataset_report import (
     DatasetReport,
     Histogram,
@@ -203,7 +203,7 @@ def _make_classes(report: DatasetReport) -> PagePart | None:
     for label in labels:
         counts = {name: report.classes[name].get(label, 0) for name in report.splits}
         bars = (make_bar(count, count / largest[name]) for name, count in counts.items())
-        rows.append([label or UNANNOTATED, *bars])
+        rows.append([label or NOT_ANNOTATED, *bars])
     table = Table("", ["class" if labels else "", *report.splits], rows)
     unknown = format_unannotated(report.unannotated)
     return make_section(
@@ -255,7 +255,7 @@ def _make_samples(samples: Sequence[FindingRow], thumbnails: Thumbnails) -> Page
         element(
             "figure",
             _make_picture(sample, thumbnails).html,
-            element("figcaption", str(sample["label"] or UNANNOTATED)),
+            element("figcaption", str(sample["label"] or NOT_ANNOTATED)),
         )
         for sample in samples
         if sample.get("uri") in thumbnails
