@@ -103,6 +103,13 @@ def test_a_file_that_is_not_parquet_is_an_error(tmp_path):
         ParquetSource(str(path), Columns())
 
 
+def test_text_that_is_none_is_damage(read):
+    offsets, text = pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")
+    names = pa.Array.from_buffers(pa.string(), 1, [None, offsets, text])
+    with pytest.raises(DataError, match=r"m\.parquet is not .* damaged: 'utf-8'"):
+        read({"image_uri": pa.ListArray.from_arrays([0, 1], names)})
+
+
 def test_missing_and_repeated_columns_are_errors(read):
     with pytest.raises(DataError, match="No column holds image paths"):
         read({"label": ["cat"]})

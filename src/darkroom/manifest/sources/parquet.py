@@ -36,7 +36,7 @@ class ParquetSource(Source):
         if looked_at := list_looked_at(self.schema):
             with _report_damage(path):
                 batch = next(read_batches(path, looked_at, SAMPLE_ROWS), None)
-            cells = {name: batch[name].to_pylist() if batch else () for name in looked_at}
+                cells = {name: batch[name].to_pylist() if batch else () for name in looked_at}
             check_cells(path, self.schema, cells, f"pandas.read_parquet({path!r})")
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("Parquet", unread=unread)
