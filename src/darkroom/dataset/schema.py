@@ -291,13 +291,13 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
             of a known one.
     """
     _check_unique(names)
-    try:
-        for name in names:
-            name.encode()
-    except UnicodeEncodeError as error:  # In JSON, half of a character can be alone.
+    # In JSON, half of a character can be alone; for Arrow, a NUL ends a name.
+    odd = [name for name in names if "\0" in name or name.encode(errors="ignore").decode() != name]
+    if odd:
         raise DataError(
-            f"The name of column {error.object!r} is not Unicode text.", "Rename the column."
-        ) from None
+            f"The name of column {odd[0]!r} is not Unicode text, or has a NUL.",
+            "Rename the column.",
+        )
     _check_unambiguous(names)
     roles = {}
     for kind, known in KNOWN_NAMES.items():
