@@ -102,7 +102,7 @@ def make_page(count: int) -> str:
         shown = picture if room > 0 else ""
         tiles.append(Tile(place, place + 1, uri, labels[own[place]], (640, 480), shown, 0.9876))
     dataset = Dataset(1, "0" * 64, {}, "full", {}, labels, count, count, 0, 0, {})
-    return encode_page(report, dataset, rows, arrays, encoded, tiles, {})
+    return encode_page(report, dataset, rows, arrays, encoded, tiles, place={})
 
 
 def draw_picture(rng: np.random.Generator, pixels: int) -> str:
