@@ -11,17 +11,16 @@ from __future__ import annotations
 import ast
 import io
 import re
-import runpy
 import sys
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests.packaging import test_layers as layers
 
 from darkroom.cli.parser import build_parser
-from darkroom.runtime import by_name
 
 ROOT = Path(__file__).resolve().parents[1]
 _NO_CODE = {
@@ -79,7 +78,7 @@ def find_longest_function(paths: list[Path]) -> tuple[int, str]:
     )
 
 
-def list_owned(start: str, known: Mapping[str, Path], *, by_name: bool = False) -> set[str]:
+def list_owned(start: str, known: Mapping[str, Path], *, with_found: bool = False) -> set[str]:
     """Returns the modules that a module imports, and they in turn: what one reads to own it.
 
     Imports inside functions count, those for type checkers do not. Nor does the `__init__` of a
@@ -88,16 +87,15 @@ def list_owned(start: str, known: Mapping[str, Path], *, by_name: bool = False) 
     Args:
         start: The module.
         known: The files of all modules.
-        by_name: Whether what is found by name counts, too.
+        with_found: Whether what is found by name counts, too.
     """
     found: set[str] = set()
     todo = {start}
     while todo:
         found |= todo
-        trees = {name: ast.parse(known[name].read_text("utf-8")) for name in todo}
-        named = {other for tree in trees.values() for other in _list_imports(tree, known)}
-        if by_name:
-            named.update(*(_list_found(name, tree, known) for name, tree in trees.items()))
+        named = {other for name in todo for other in _list_imports(layers.parse(name), known)}
+        if with_found:
+            named.update(*map(layers.find_by_name, todo))
         todo = named.intersection(known) - found
     return found
 
@@ -115,28 +113,6 @@ def _list_imports(node: ast.AST, known: Container[str]) -> Iterator[str]:
         yield from _list_imports(child, known)
 
 
-def _list_found(module: str, tree: ast.Module, known: Iterable[str]) -> Iterator[str]:
-    """Yields what a module finds by name: by `PLACES`, or by a text that names modules.
-
-    As `darkroom.targets.{name}.kind`, which names a module of each kind.
-    """
-    if module == by_name.__name__:
-        return
-    for node in ast.walk(tree):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-        text = "".join(_match(part, module) for part in parts)
-        place = by_name.PLACES.get(text, text).partition(":")[0]
-        if place.startswith("darkroom."):
-            yield from (name for name in known if re.fullmatch(place, name))
-
-
-def _match(part: ast.AST, module: str) -> str:
-    """Returns the pattern of a part of a text in a module; empty for other code."""
-    if isinstance(part, ast.FormattedValue):
-        return module if ast.unparse(part.value) == "__name__" else r"\w+"
-    return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
-
-
 def list_flags() -> dict[str, list[str]]:
     """Returns the flags of each command."""
     [commands] = [each for each in build_parser()._actions if hasattr(each.choices, "items")]
@@ -146,16 +122,15 @@ def list_flags() -> dict[str, list[str]]:
     }
 
 
-def print_parts(layers: Any, sizes: Mapping[str, int]) -> None:
+def print_parts(sizes: Mapping[str, int]) -> None:
     """Prints the lines of each part and its packages, and what it imports of other parts."""
     packages: Counter[str] = Counter()
     for module, lines in sizes.items():
         packages[layers.find_layer(module)] += lines
-    homes = {name: part.name for part in layers.PARTS for name in part.packages.split(", ")}
     imports: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for module in sizes:
         for other in {each.module for each in layers.find_imports(module)} & sizes.keys():
-            imports[homes[layers.find_layer(module)]][homes[layers.find_layer(other)]] += 1
+            imports[layers.find_part(module)][layers.find_part(other)] += 1
     for part in layers.PARTS:
         own = {name: packages[name] for name in part.packages.split(", ")}
         each = ", ".join(f"{name} {lines:,}" for name, lines in own.items())
@@ -182,8 +157,6 @@ def count_words() -> tuple[int, int, int]:
 
 def main() -> int:
     """Prints the table."""
-    # The test that has the table of parts, and knows all modules.
-    layers = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/packaging/test_layers.py")))
     known: dict[str, Path] = layers.list_modules()
     texts = [path.read_text("utf-8") for path in known.values()]
     sizes = dict(zip(known, map(count_code, texts), strict=True))
@@ -198,13 +171,13 @@ def main() -> int:
     )
     print(f"lines of tests           {tests:,}")
     for name, start in _COMMANDS.items():
-        owned, found = (list_owned(start, known, by_name=each) for each in (False, True))
+        owned, found = (list_owned(start, known, with_found=each) for each in (False, True))
         code, more = (sum(sizes[module] for module in each) for each in (owned, found))
         print(
             f"to own {name:17} {len(owned)} modules, {code:,} lines "
             f"(with what is found by name: {len(found)}, {more:,})"
         )
-    print_parts(layers, sizes)
+    print_parts(sizes)
     every = [flag for each in flags.values() for flag in each]
     print(
         f"commands, flags          {len(flags)}, {len(every)}, {len({*every})} distinct "

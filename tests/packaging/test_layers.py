@@ -296,6 +296,28 @@ def walk_imports(module: str) -> Iterator[Import]:
                 )
 
 
+def find_by_name(module: str) -> Iterator[str]:
+    """Yields the modules that a module finds by name: by `PLACES`, or by a text that names them.
+
+    As `darkroom.targets.{name}.kind`, which names a module of each kind.
+    """
+    if module == by_name.__name__:
+        return
+    for node in ast.walk(parse(module)):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(match_text(part, module) for part in parts)
+        place = by_name.PLACES.get(text, text).partition(":")[0]
+        if place.startswith("darkroom."):
+            yield from (name for name in list_modules() if re.fullmatch(place, name))
+
+
+def match_text(part: ast.AST, module: str) -> str:
+    """Returns the pattern of a part of a text in a module; empty for other code."""
+    if isinstance(part, ast.FormattedValue):
+        return module if ast.unparse(part.value) == "__name__" else r"\w+"
+    return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
+
+
 def find_layer(module: str) -> str:
     """Returns the layer of a module of ours: the first part of its name below `darkroom`."""
     return module.split(".")[1] if "." in module else "darkroom"

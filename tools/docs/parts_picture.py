@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from pathlib import Path
 from textwrap import wrap
 
 sys.path.append(str(Path(__file__).parents[2]))
-from tests.packaging.test_layers import PARTS, find_imports, find_part, list_modules, parse
-
-from darkroom.runtime import by_name
+from tests.packaging.test_layers import PARTS, find_by_name, find_imports, find_part, list_modules
 
 # Left, top, width and height. What a part imports from is below it, or to the left of it.
 _BOXES = {
@@ -47,10 +44,7 @@ def find_arrows() -> set[tuple[str, str, str]]:
         part = find_part(module)
         names = [each.module for each in find_imports(module) if each.module in list_modules()]
         imported |= {(part, find_part(name)) for name in names}
-        if by_name.__name__ in names:
-            nodes = [each for each in ast.walk(parse(module)) if isinstance(each, ast.Constant)]
-            places = [by_name.PLACES[each.value] for each in nodes if each.value in by_name.PLACES]
-            found |= {(part, find_part(place)) for place in places}
+        found |= {(part, find_part(name)) for name in find_by_name(module)}
     arrows = {(*pair, "imported") for pair in imported}
     arrows |= {(*pair, "found") for pair in found - imported}
     return {arrow for arrow in arrows if arrow[0] != arrow[1]}
