@@ -69,16 +69,15 @@ NEAR_COPIES = tuple(
 _WRONG = {f"drawings/{label}/0007.jpg": LABELS[place - 3] for place, label in enumerate(LABELS[:6])}
 WRONG_LABELS = tuple(DemoFault(path, "finding", "suspect_labels") for path in _WRONG)
 FAULTS = (
-    *(
-        TRUNCATED_FAULT,
-        EMPTY_FAULT,
-        PAGE_FAULT,
-        MISSING_FAULT,
-        TURNED_FAULT,
-        LEAKED_FAULT,
-        RELABELLED_FAULT,
-    ),
-    *(*NEAR_COPIES, *WRONG_LABELS),
+    TRUNCATED_FAULT,
+    EMPTY_FAULT,
+    PAGE_FAULT,
+    MISSING_FAULT,
+    TURNED_FAULT,
+    LEAKED_FAULT,
+    RELABELLED_FAULT,
+    *NEAR_COPIES,
+    *WRONG_LABELS,
 )
 
 

@@ -29,7 +29,7 @@ def list_planned_rows(
 
     Raises:
         UsageError: The name of the file is that of another form.
-        DataError: The folder has no dataset, or a damaged one.
+        DataError: There is no dataset in the folder, or it is damaged.
         OutputError: The file exists, or is in the dataset.
         OSError: A file cannot be read or written.
     """

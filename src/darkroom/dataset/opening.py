@@ -44,7 +44,7 @@ def open_dataset(folder: str) -> Dataset:
     """Reads the commit of a dataset, and checks its files as `check_shard_files` does.
 
     Raises:
-        DataError: The folder has no dataset, or a damaged one.
+        DataError: There is no dataset in the folder, or it is damaged.
         OSError: It cannot be read.
     """
 
