@@ -64,7 +64,7 @@ LAYERS = [
     ),
     Layer(
         "targets",
-        "errors, runtime, dataset",
+        "errors, runtime, storage, dataset",
         "what an image is labelled with: a package for each kind",
     ),
     Layer(
