@@ -202,7 +202,7 @@ def load(
             `window` reads each file about once from start to end. Default: `window` from a store.
         device: For `torch`: the GPU that decodes and changes images, as `cuda`. Batches are on it,
             also their labels and columns of numbers. `transform` is given each image there, in one
-            thread. Default: the CPU.
+            thread. Not measured on a GPU yet. Default: the CPU.
         more: Fields of `options` by name, as in seed=1. Those of boxes are first_label,
             min_visible, bounding_box_format and ragged; see `darkroom.options.InputOptions`.
 

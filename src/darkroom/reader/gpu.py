@@ -1,5 +1,8 @@
 """Batches of PyTorch whose JPEGs a GPU decodes.
 
+Not measured: this was never run on a GPU, only with a stand-in for nvJPEG (decision 50). If nobody
+has measured it by the next release, it goes.
+
 Threads read and check records, as for any batch, and decode what is not for nvJPEG. One more thread
 gives the JPEGs of a batch to nvJPEG, and launches what makes views of them: torchvision has one
 decoder for a GPU, so more threads would wait for each other.

@@ -2,6 +2,7 @@
 
 Pixels are those of `darkroom.images.views` and `darkroom.reader.augment`, but for rounding. A GPU
 takes a launch for each operation, so none is for one image, but where large ones are made smaller.
+Not measured on a GPU, as `darkroom.reader.gpu` says.
 """
 
 from __future__ import annotations
