@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from ..pictures import encode, write_label_folders
 
 pytestmark = pytest.mark.tensorflow
 
-_GUIDE = Path(__file__).parents[2] / "docs/guides/exporting.md"
-_BLOCKS = re.findall(r"```python\n(.*?)```", _GUIDE.read_text(), re.S)
+_ROOT = Path(__file__).parents[2]
+_PIXELS = _ROOT / "examples/pixels.py"
+_BLOCKS = re.findall(r"```python\n(.*?)```", (_ROOT / "docs/guides/exporting.md").read_text(), re.S)
 # TensorFlow has LiteRT's interpreter, too: the package is not needed for a test.
 _STANDING_IN = "import tensorflow as tf\n\nInterpreter = tf.lite.Interpreter\n"
 SIZE = (32, 48)
@@ -35,9 +37,7 @@ def _find_block(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def read_pixels():
-    names: dict = {}
-    exec(_find_block("def read_pixels"), names)
-    return names["read_pixels"]
+    return runpy.run_path(str(_PIXELS))["read_pixels"]
 
 
 def _draw(height: int, width: int) -> Image.Image:
@@ -92,7 +92,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax")(x))
     export_model(model, ["cat", "dog"], SIZE, str(folder / "run/model"))
     (folder / "photo.jpg").write_bytes(encode(_draw(301, 402), "JPEG", quality=95))
-    (folder / "pixels.py").write_text(_find_block("def read_pixels"))
+    shutil.copy(_PIXELS, folder)
     return folder
 
 
