@@ -33,7 +33,7 @@ from darkroom.proof.findings import FILE_HINTS, UNREADABLE, format_findings
 from darkroom.proof.verify import verify
 from darkroom.runtime import progress
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.validation.diff import IMAGE_CHANGES, diff
+from darkroom.validation.diff import IMAGE_CHANGES, OBJECT_CHANGES, diff
 from darkroom.validation.gallery.encode import encode_gallery
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport, format_table
@@ -170,7 +170,8 @@ def diff_datasets(execution: Execution) -> None:
     fail = options.pop("fail")
     old = None if storage.exists(storage.join(places[0], _NONE_FILE)) else places[0]
     result = diff(old, places[1], report_dir=execution.outputs["diff_report"].path, **options)
-    execution.outputs["diff_metrics"].write_facts(result.report.count_findings(IMAGE_CHANGES))
+    changes = [*IMAGE_CHANGES, *(OBJECT_CHANGES if result.report.objects else ())]
+    execution.outputs["diff_metrics"].write_facts(result.report.count_findings(changes))
     _hand_over(execution, result, "diff", fail)
 
 

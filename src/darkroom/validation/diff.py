@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -53,7 +52,8 @@ LEFT_OUT = frozenset(
 )
 # Other columns may differ where what is compared first does not.
 _FIRST = {
-    "label": "old.said = new.said",
+    "label": "old.label IS NOT DISTINCT FROM new.label "
+    "AND new.row NOT IN (SELECT row FROM changes)",
     **dict.fromkeys(
         (*IMAGE_COLUMNS, "source_size"), "old.bytes = new.bytes AND old.pixels = new.pixels"
     ),
@@ -78,19 +78,24 @@ CREATE TABLE pairs AS FROM (SELECT
     old.split <> new.split AS moved,
     old.key IS NOT NULL AND new.key IS NOT NULL AND old.said <> new.said
         AS relabelled,
+    relabelled AND old.label IS DISTINCT FROM new.label AS retold,
     old.pixels <> new.pixels AS redrawn,
     old.pixels = new.pixels AND old.bytes <> new.bytes AS encoded
 FROM old FULL JOIN new USING (key)
 ) WHERE added OR removed OR moved OR relabelled OR redrawn OR encoded
 """
-# What each change is called, and from which side its split and its example are.
+# What each change is called. Of images that are gone, split, labels and examples are the old ones.
 IMAGE_CHANGES = {
-    "added": ("Images that are new", "new"),
-    "removed": ("Images that are gone", "old"),
-    "moved": ("Images that are in another split", "new"),
-    "relabelled": ("Images with another label", "new"),
-    "redrawn": ("Images with other pixels", "new"),
-    "encoded": ("Images with the same pixels in other bytes", "new"),
+    "added": "Images that are new",
+    "removed": "Images that are gone",
+    "moved": "Images that are in another split",
+    "relabelled": "Images with another label",
+    "redrawn": "Images with other pixels",
+    "encoded": "Images with the same pixels in other bytes",
+}
+# An image has another label where that can be read, and no object says what changed.
+_CHANGES = {each: each for each in IMAGE_CHANGES} | {
+    "relabelled": "retold AND row NOT IN (SELECT row FROM changes)"
 }
 # Of images that both datasets have.
 OBJECT_CHANGES = {
@@ -99,23 +104,31 @@ OBJECT_CHANGES = {
     "objects_moved": "Objects that are at another place in their image",
     "objects_marked": "Objects with other marks (crowd, difficult) at the same place",
 }
+_NO_CHANGES = "SELECT '' AS change, row, uri, split, label, '' AS detail FROM new WHERE false"
 _COUNT_OBJECTS = """
-SELECT label, count(*) AS images FROM changes WHERE change = ? GROUP BY label
+SELECT label AS name, count(*) AS number FROM changes WHERE change = ? GROUP BY label
+ORDER BY number DESC, name
 """
+_COUNT_THEIR_IMAGES = "SELECT count(DISTINCT row) FROM changes WHERE change = ?"
 _FIRST_OBJECTS = """
 SELECT row, uri, split, label, detail FROM changes WHERE change = ? ORDER BY row, label LIMIT ?
 """
-_SIDES = {"new": "", "old": "other_"}
-_COUNT = """
-SELECT {prefix}split AS split, coalesce({prefix}label, '') AS label, count(*) AS images
-FROM pairs WHERE {change} GROUP BY ALL ORDER BY images DESC, split, label
+_COUNT_SPLITS = """
+SELECT {prefix}split AS name, count(*) AS number FROM pairs WHERE {change} GROUP BY name
+ORDER BY number DESC, name
+"""
+# Images by each of their labels.
+_COUNT_LABELS = """
+SELECT named.label AS name, count(*) AS number
+FROM (SELECT {prefix}row AS row FROM pairs WHERE {change}) JOIN {prefix}named AS named USING (row)
+WHERE name <> '' GROUP BY name ORDER BY number DESC, name
 """
 _EXAMPLES = """
 WITH first AS (SELECT * FROM pairs WHERE {change} ORDER BY {prefix}row LIMIT {most})
 SELECT first.{prefix}row AS row, uri, first.{prefix}split AS split, first.{prefix}label AS label,
     nullif(concat_ws(', ',
         CASE WHEN moved THEN 'was in ' || other_split END,
-        CASE WHEN relabelled THEN 'was ' || coalesce(other_label, 'without label') END
+        CASE WHEN retold THEN 'was ' || coalesce(other_label, 'without label') END
     ), '') AS detail
 FROM first JOIN {side} ON {side}.row = first.{prefix}row ORDER BY row
 """
@@ -124,7 +137,7 @@ SELECT count(*) FROM pairs WHERE 'test' IN (coalesce(split, ''), coalesce(other_
 """
 _LOSSES = """
 SELECT label, old.images AS images, coalesce(new.images, 0) AS now FROM
-    (SELECT label, count(*) AS images FROM old_named GROUP BY label) AS old
+    (SELECT label, count(*) AS images FROM other_named GROUP BY label) AS old
     LEFT JOIN (SELECT label, count(*) AS images FROM named GROUP BY label) AS new USING (label)
 WHERE label IS NOT NULL AND old.images - now > {share} * old.images ORDER BY label
 """
@@ -228,11 +241,12 @@ def compare_datasets(
         else:
             old_hashes = _open_index(connection, "old", before, scratch)
             connection.execute(_PAIRS)
-            findings = [*_judge(connection, options), *_list_changes(connection)]
-            kinds = {find_kind(each.read_source().target.kind) for each in (before, after)}
             # Objects are compared with objects.
-            if len(kinds) == 1 and (changes := kinds.pop().changes):
-                findings += _list_objects(connection, changes)
+            is_same = find_kind(before.read_source().target.kind) is kind
+            changes = (is_same and kind.changes) or _NO_CHANGES
+            connection.execute(f"CREATE TABLE changes AS {changes}")
+            findings = [*_judge(connection, options), *_list_objects(connection)]
+            findings += _list_changes(connection)
             findings += _list_others(connection, old_hashes, hashes)
             findings += _compare_numbers(before.read_source(), source)
         rejects = fetch_rejects(connection)
@@ -263,7 +277,7 @@ def _open_index(
     hashes = [f"hash({sql}::VARCHAR) AS other_{n}" for n, sql in enumerate(others.values())]
     with name_damage(f"The index in {files.index_dir} is"):
         connection.execute(_COMPARED.format(name=name, others=", ".join(hashes)))
-    view = "named" if name == "new" else "old_named"
+    view = "named" if name == "new" else "other_named"
     connection.execute(name_labels(kind, name, view))
     return {each: f"{name}.other_{n}" for n, each in enumerate(others)}
 
@@ -310,16 +324,15 @@ def _judge(connection: duckdb.DuckDBPyConnection, options: DiffOptions) -> Itera
 
 def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     """Yields a finding for each kind of change, with counts by split and label, and examples."""
-    for change, (title, side) in IMAGE_CHANGES.items():
-        prefix = _SIDES[side]
-        counts = fetch_rows(connection, _COUNT.format(change=change, prefix=prefix))
-        if not counts:
-            continue
-        total = sum(row["images"] for row in counts)
-        parts = "; ".join(filter(None, (_count_by(name, counts) for name in ("split", "label"))))
-        sql = _EXAMPLES.format(change=change, prefix=prefix, side=side, most=MAX_RANKED_ROWS)
-        message = f"{title}: {total:,} ({parts})."
-        yield Finding(change, INFO, total, message, "", fetch_rows(connection, sql))
+    for name, title in IMAGE_CHANGES.items():
+        side, prefix = ("old", "other_") if name == "removed" else ("new", "")
+        said = {"change": _CHANGES[name], "prefix": prefix, "side": side}
+        splits = fetch_rows(connection, _COUNT_SPLITS.format(**said))
+        if total := sum(row["number"] for row in splits):
+            labels = fetch_rows(connection, _COUNT_LABELS.format(**said))
+            parts = "; ".join(map(_list_counts, filter(None, (splits, labels))))
+            rows = fetch_rows(connection, _EXAMPLES.format(**said, most=MAX_RANKED_ROWS))
+            yield Finding(name, INFO, total, f"{title}: {total:,} ({parts}).", "", rows)
 
 
 def _list_others(
@@ -367,19 +380,16 @@ def _compare_numbers(old: Manifest | Dataset, new: Manifest | Dataset) -> Iterat
         yield Finding("renumbered", INFO, len(found), message, hint)
 
 
-def _list_objects(connection: duckdb.DuckDBPyConnection, changes: str) -> Iterator[Finding]:
+def _list_objects(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     """Yields a finding for each kind of change of objects, in images that both datasets have."""
-    connection.execute(f"CREATE TABLE changes AS {changes}")
     for change, title in OBJECT_CHANGES.items():
         counts = fetch_rows(connection, _COUNT_OBJECTS, [change])
-        if total := sum(row["images"] for row in counts):
-            message = f"{title}: {total:,} ({_count_by('label', counts)})."
+        if total := sum(row["number"] for row in counts):
+            images = format_count(fetch_number(connection, _COUNT_THEIR_IMAGES, [change]), "image")
+            message = f"{title}: {total:,}, in {images} ({_list_counts(counts)})."
             rows = fetch_rows(connection, _FIRST_OBJECTS, [change, MAX_RANKED_ROWS])
             yield Finding(change, INFO, total, message, "", rows)
 
 
-def _count_by(name: str, counts: Iterable[Mapping[str, Any]]) -> str:
-    found: Counter[str] = Counter()
-    for row in counts:
-        found[row[name]] += row["images"]
-    return list_first([f"{value} {count:,}" for value, count in found.most_common() if value])
+def _list_counts(counts: Iterable[Mapping[str, Any]]) -> str:
+    return list_first([f"{row['name']} {row['number']:,}" for row in counts])
