@@ -194,7 +194,7 @@ def decide(page: Page, seen: dict[str, object]) -> None:
     page.get_by_role("button", name="Show all images").click()
     for title in (
         "Equal pixels in more than one split",
-        "Equal pixels with more than one label",
+        "Equal pixels that are labelled differently",
         "Images that look alike in different splits",
     ):
         open_finding(page, title)

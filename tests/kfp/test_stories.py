@@ -82,7 +82,7 @@ def test_the_cache_does_not_answer_for_other_data_at_the_same_place(
     runs = kubeflow.run(name_by_uri, **given)
     assert list_states(runs) == ["SUCCEEDED", "FAILED", "NOT_TRIGGERED"]
     assert runs["convert-images"].parameters["written"] == 41
-    assert "leakage" in capfd.readouterr().err
+    assert "label_conflicts" in capfd.readouterr().err
 
 
 def test_a_gate_stops_the_default_pipeline_and_the_report_is_kept(

@@ -28,6 +28,7 @@ from darkroom.validation.browse import write_gallery
 from darkroom.validation.gallery.rows import NOT_MEASURED, read_rows
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import format_finding_row
 from darkroom.validation.statistics import make_feature_batch
 
 from ..html_page import Page
@@ -207,6 +208,35 @@ def test_copies_with_other_boxes_are_a_conflict_and_with_the_same_ones_duplicate
         assert [row["label"] for row in finding.rows] == ["1 cat, 1 dog"]
         listed = darkroom.find_duplicates(records, tmp_path / "list.parquet", overwrite=True)
         assert listed.labels_differ == (check == "label_conflicts")
+
+
+def test_a_conflict_of_copies_says_which_objects_differ(tmp_path):
+    listed = [CAT, DOG, DOG | {"box": [0, 0, 20, 20], "difficult": 1}]
+    other = [
+        {"label": "cat", "box": [12, 10, 62, 60]},
+        DOG | {"is_crowd": 1},
+        CAT | {"box": [70, 0, 90, 20]},
+    ]
+    records = write_dataset(
+        tmp_path,
+        {"plain": listed, "copy": other},
+        lambda name: "eval" if name == "copy" else "train",
+    )
+    [finding] = [
+        each for each in darkroom.validate(records).report.findings if each.policy == "fail"
+    ]
+    assert (finding.check, finding.count) == ("label_conflicts", 1)
+    assert finding.message == (
+        "1 image has copies with other objects. Of these, 1 in more than one split: scores are too "
+        "high."
+    )
+    [pair] = finding.rows
+    assert [Path(pair[name]).stem for name in ("uri", "other_uri")] == ["copy", "plain"]
+    assert pair["objects"] == (
+        "only the first has 1 cat; only the second has 1 dog; at another place: 1 cat; "
+        "with other marks: 1 dog"
+    )
+    assert format_finding_row(pair).endswith("with other marks: 1 dog)")
 
 
 def test_the_objects_that_changed_are_told(tmp_path):

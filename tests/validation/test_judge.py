@@ -173,7 +173,7 @@ def test_ignored_images_and_pairs_are_in_no_finding(judge):
         "label_conflicts": 1,
         "duplicates": 1,
         "near_leakage": 2,
-        "near_conflicts": 2,
+        "near_conflicts": 1,
         "near_duplicates": 1,
     }
     ignore(2, 1)  # in two splits
@@ -185,7 +185,7 @@ def test_ignored_images_and_pairs_are_in_no_finding(judge):
     assert pairs == {
         "leakage": [(7, 5)],
         "near_leakage": [(10, 11)],
-        "near_conflicts": [(8, 11), (10, 11)],
+        "near_conflicts": [(8, 11)],
         "near_duplicates": [(8, 9)],
     }
     # They count in everything else.
@@ -274,21 +274,30 @@ def test_a_label_conflict_in_one_split_is_reported_once(judge):
     assert set(found(judge([*CLEAN, *twins], folder="again"))) == {"label_conflicts"}
 
 
-def test_a_label_conflict_across_splits_is_leakage_too(judge):
+def test_an_image_with_two_labels_in_two_splits_is_one_finding(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
-    findings = found(judge([*CLEAN, *twins]))
-    assert set(findings) == {"leakage", "label_conflicts"}
-    assert findings["label_conflicts"].message == (
-        "1 image has more than one label. Of these, 1 in more than one split: see leakage."
+    twins += [record(7, "train", "dog", "same"), record(8, "train", None, "same")]
+    others = [record(row, split, "cat", "a") for row, split in ((9, "train"), (10, "eval"))]
+    findings = found(judge([*twins, *others], policies={"quality": "off"}))
+    assert {check: finding.count for check, finding in findings.items()} == {
+        "leakage": 1,
+        "label_conflicts": 1,
+    }
+    conflict = findings["label_conflicts"]
+    assert conflict.message == (
+        "1 image has more than one label. Of these, 1 in more than one split: scores are too high."
     )
-    # A list of duplicates leaves none of them out.
-    assert findings["leakage"].hint == (
-        "Keep each image in one split: delete its row in the other split. Of 1 with more than one "
-        "label, keep the row with the right one: a list of duplicates keeps all of their rows."
-    )
-    twins += [record(7, "train", "cat", "again"), record(8, "eval", "cat", "again")]
-    hint = found(judge([*CLEAN, *twins], folder="again"))["leakage"].hint
-    assert "--exclude FILE. Of 1 with" in hint
+    # Also what differs in its split alone.
+    assert [(row["row"], row["other_row"]) for row in conflict.rows] == [(6, 5), (6, 7), (6, 8)]
+
+
+@pytest.mark.parametrize("policy", ["warn", "off"])
+def test_the_stricter_check_tells_of_an_image_that_both_find(judge, policy):
+    twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
+    report = judge([*CLEAN, *twins], policies={"label_conflicts": policy})
+    [finding] = report.findings
+    assert (finding.check, report.blessed) == ("leakage", False)
+    assert finding.message.endswith(" Of these, 1 with more than one label: look at them.")
 
 
 def test_duplicates_are_a_warning_that_counts_the_surplus(judge):

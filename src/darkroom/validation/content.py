@@ -3,15 +3,14 @@
 A JPEG and the PNG that was made of it have the same pixels.
 
 Two records of one image are a duplicate if they have the same split and label, a label conflict if
-only the labels differ, and leakage if only the splits differ. If both differ, they are reported as
-both, because fixing one does not fix the other. Each finding counts images. It lists pairs of their
-records: one record, which may stay, with each of the others.
+the labels differ, and leakage if the splits differ. An image with both is in one finding: that of
+its labels, because whoever keeps the right row settles both. Each finding counts images. It lists
+pairs of their records: one record, which may stay, with each of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from darkroom.dataset.index_queries import select_twins
 from darkroom.dataset.splits import SPLITS
@@ -20,47 +19,40 @@ from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, FindingRow
 
-_LIST_THEM = (
-    "list them with darkroom duplicates DATASET --output FILE, and convert again with "
-    "--exclude FILE."
-)
-
 
 def check_leakage(context: Context) -> Iterator[Finding]:
     """Finds images that are in more than one split."""
-    count, rows = _fetch_twins(context, "split")
+    tells_both = not context.tells_of_both("label_conflicts", "leakage")
+    count, both, rows = _fetch_differing(context, _LEAKS, _CONFLICTS, tells_both)
     if count:
         verb = "image is" if count == 1 else "images are"
-        hint = "Keep each image in one split: delete its row in the other split."
-        num_conflicts = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
-        if num_conflicts < count:
-            hint += f" Or {_LIST_THEM}"
-        if num_conflicts:
-            hint += f" Of {num_conflicts:,} with more than one label, keep the row with the right "
-            hint += "one: a list of duplicates keeps all of their rows."
+        also = f" Of these, {both:,} with {_name_conflict(context)}: look at them." if both else ""
         yield Finding(
             "leakage",
             context.options.policies["leakage"],
             count,
-            f"{count:,} {verb} in more than one split, so scores on eval or test are too high.",
-            hint,
+            f"{count:,} {verb} in more than one split, so scores on eval or test are too high."
+            f"{also}",
+            "Keep each image in one split: delete its row in the other split. Or list them with "
+            "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
             rows,
         )
 
 
 def check_label_conflicts(context: Context) -> Iterator[Finding]:
-    """Finds images that have more than one label."""
-    count, rows = _fetch_twins(context, "said")
+    """Finds images that have more than one label, or copies with other objects."""
+    tells_both = context.tells_of_both("label_conflicts", "leakage")
+    count, both, rows = _fetch_differing(context, _CONFLICTS, _LEAKS, tells_both)
     if count:
         verb = "image has" if count == 1 else "images have"
-        num_leaks = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
-        also = f" Of these, {num_leaks:,} in more than one split: see leakage." if num_leaks else ""
+        also = f" Of these, {both:,} in more than one split: scores are too high." if both else ""
         yield Finding(
             "label_conflicts",
             context.options.policies["label_conflicts"],
             count,
-            f"{count:,} {verb} more than one label.{also}",
-            "Look at the image, keep the row with the right label, and delete the others.",
+            f"{count:,} {verb} {_name_conflict(context)}.{also}",
+            f"Look at the image, keep the row with the right {_name(context)}, and delete the "
+            "others.",
             rows,
         )
 
@@ -76,20 +68,57 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
             "duplicates",
             context.options.policies["duplicates"],
             count,
-            f"{count:,} {verb} more than once in a split with the same label: "
+            f"{count:,} {verb} more than once in a split with the same {_name(context)}: "
             f"{format_count(surplus, 'record')} too many.",
             "Delete the copies: each of them counts again in training or in the scores.",
             rows,
         )
 
 
-def _fetch_twins(
-    context: Context, differing: Literal["split", "said"]
-) -> tuple[int, tuple[FindingRow, ...]]:
-    """Returns how many images differ in a column, and pairs of their records."""
+def _name(context: Context) -> str:
+    return "objects" if context.kind.changes else "label"
+
+
+def _name_conflict(context: Context) -> str:
+    return "copies with other objects" if context.kind.changes else "more than one label"
+
+
+def _fetch_differing(
+    context: Context, having: str, other: str, tells_both: bool
+) -> tuple[int, int, tuple[FindingRow, ...]]:
+    """Returns how many images differ in what a check asks, and of these in the other, and pairs.
+
+    Args:
+        context: What is checked.
+        having: How their records differ, in SQL.
+        other: The same of the other check.
+        tells_both: Whether images that differ in both are among them.
+    """
     context.connection.execute(_CREATE_TWINS)
-    groups, pairs = _DIFFERING.format(differing=differing), f"one.{differing} <> other.{differing}"
-    return _fetch_pairs(context, groups, pairs)
+    groups = f"{_GROUPS} GROUP BY content HAVING {having}"
+    both = fetch_number(context.connection, f"SELECT count(*) FROM ({groups} AND {other})")
+    if both and not tells_both:
+        groups, both = f"{groups} AND ({other}) IS NOT TRUE", 0
+    count, rows = _fetch_pairs(context, groups, _DIFFER)
+    return count, both, _tell_objects(context, rows)
+
+
+def _tell_objects(context: Context, rows: tuple[FindingRow, ...]) -> tuple[FindingRow, ...]:
+    """Adds to pairs of records which of their objects differ."""
+    if not (context.kind.changes and rows):
+        return rows
+    context.connection.execute(_AS_OLD_AND_NEW)
+    names = [[row[name] for row in rows] for name in ("row", "other_row")]
+    context.connection.execute(_AS_PAIRS, names)
+    told: dict[int, dict[str, list[str]]] = {}
+    sql = _COUNT_CHANGES.format(changes=context.kind.changes)
+    for row, change, objects in context.connection.execute(sql).fetchall():
+        told.setdefault(row, {}).setdefault(_CHANGES[change], []).append(objects)
+    texts = {
+        row: "; ".join(f"{what} {', '.join(each)}" for what, each in found.items())
+        for row, found in told.items()
+    }
+    return tuple({**row, "objects": texts.get(row["other_row"])} for row in rows)
 
 
 def _fetch_pairs(context: Context, groups: str, pairs: str) -> tuple[int, tuple[FindingRow, ...]]:
@@ -110,17 +139,15 @@ _TWINS = select_twins("row, uri, split, label, said, coalesce(pixels, sha256) AS
 _CREATE_TWINS = f"""
 CREATE TEMP TABLE IF NOT EXISTS twins AS FROM ({_TWINS}) ANTI JOIN ignored_twins USING (row)
 """
-# The first record of a group is one that is held out of training, if there is one. A record without
-# a label conflicts with no other, because min, max and <> leave nulls out.
+# The first record of a group is one that is held out of training, if there is one.
 _GROUPS = f"""
 SELECT content, count(*) AS records, min(row) AS least,
     max_by(row, [list_position({[*SPLITS]}, split), -row]) AS first
 FROM twins
 """
-_DIFFERING = (
-    _GROUPS
-    + "WHERE {differing} IS NOT NULL GROUP BY content HAVING min({differing}) <> max({differing})"
-)
+# A record without a label conflicts with no other, because min, max and <> leave nulls out.
+_LEAKS, _CONFLICTS = "min(split) <> max(split)", "min(said) <> max(said)"
+_DIFFER = "one.split <> other.split OR one.said <> other.said"
 _DUPLICATES = _GROUPS + "GROUP BY content, split, said HAVING records > 1"
 _ARE_DUPLICATES = (
     "one.row <> other.row AND one.split = other.split AND one.said IS NOT DISTINCT FROM other.said"
@@ -141,10 +168,22 @@ SELECT one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
 FROM pairs JOIN twins AS one ON one.row = first JOIN twins AS other ON other.row = pairs.other_row
 ORDER BY number, least
 """
-_COUNT_LEAKING_CONFLICTS = """
-SELECT count(*) FROM (
-    SELECT content FROM twins GROUP BY content
-    HAVING min(said) <> max(said) AND min(split) <> max(split)
-)
-"""
 _COUNT_SURPLUS = f"SELECT sum(records - 1) FROM ({_DUPLICATES})"
+# What `TargetKind.changes` reads: the one record is the old one, and each other is in one pair.
+_AS_OLD_AND_NEW = """
+CREATE OR REPLACE TEMP VIEW old AS FROM records; CREATE OR REPLACE TEMP VIEW new AS FROM records
+"""
+_AS_PAIRS = """
+CREATE OR REPLACE TEMP TABLE pairs AS
+SELECT unnest(?::BIGINT[]) AS other_row, unnest(?::BIGINT[]) AS row, TRUE AS relabelled
+"""
+_CHANGES = {
+    "objects_gone": "only the first has",
+    "objects_added": "only the second has",
+    "objects_moved": "at another place:",
+    "objects_marked": "with other marks:",
+}
+_COUNT_CHANGES = f"""
+SELECT row, change, printf('%d %s', count(*), label) FROM ({{changes}})
+GROUP BY row, change, label ORDER BY list_position({[*_CHANGES]}, change), label
+"""

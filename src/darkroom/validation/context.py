@@ -16,7 +16,7 @@ from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
 from darkroom.features.table import Features
 from darkroom.images.near_records import Compared, create_near_pairs
-from darkroom.options.validation import ValidationOptions
+from darkroom.options.validation import POLICIES, ValidationOptions
 from darkroom.runtime.arrays import Array
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.targets.kind import TargetKind
@@ -71,6 +71,11 @@ class Context:
     records: RecordFolders | None = None
     uses_cache: bool = False
     read_as: ReadAs | None = None
+
+    def tells_of_both(self, check: str, other: str) -> bool:
+        """Says whether a check tells of what another one finds, too: unless that is stricter."""
+        own, others = (POLICIES.index(self.options.policies[name]) for name in (check, other))
+        return own <= others
 
     @cached_property
     def near_pairs(self) -> Compared:

@@ -37,6 +37,11 @@ def _check_near(
         where: The same in words, for the message.
         hint: What to do.
     """
+    leaves = "near_leakage", "near_conflicts"
+    # A pair is in one finding: whoever keeps one of two copies has one label, too.
+    if name == leaves[context.tells_of_both(*leaves)]:
+        [other] = {_LEAKS, _CONFLICTS} - {condition}
+        condition += f" AND ({other}) IS NOT TRUE"
     compared = context.near_pairs  # makes the tables of pairs
     context.connection.execute(_CREATE_SIDES)
     policy = context.options.policies[name]
@@ -65,11 +70,13 @@ def _check_near(
         )
 
 
+# A record without a label conflicts with no other.
+_LEAKS, _CONFLICTS = "a.split <> b.split", "a.label <> b.label"
 _LIST = "All groups are listed by darkroom duplicates DATASET --near."
 check_near_leakage = partial(
     _check_near,
     name="near_leakage",
-    condition="a.split <> b.split",
+    condition=_LEAKS,
     where="in different splits",
     hint="Look at the pairs: if they are copies, keep each image in one split, or scores on eval "
     f"or test are too high. {_LIST}",
@@ -77,8 +84,7 @@ check_near_leakage = partial(
 check_near_conflicts = partial(
     _check_near,
     name="near_conflicts",
-    # A record without a label conflicts with no other.
-    condition="a.label <> b.label",
+    condition=_CONFLICTS,
     where="with different labels",
     hint=f"Look at the pairs: if they are copies, one of the labels is wrong. {_LIST}",
 )

@@ -19,7 +19,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "rejects": "Too many rejected rows",
     "leakage": "Equal pixels in more than one split",
     "group_leakage": "Groups in more than one split",
-    "label_conflicts": "Equal pixels with more than one label",
+    "label_conflicts": "Equal pixels that are labelled differently",
     "duplicates": "Equal pixels more than once in a split",
     "near_leakage": "Images that look alike in different splits",
     "near_conflicts": "Images that look alike with different labels",
@@ -100,7 +100,8 @@ class Finding:
         hint: What to do about it.
         rows: The first ten, or of pairs and of what is ranked the first thousand, as dicts for
             JSON. A record has `row`, `uri`, `split` and `label`; the other record of a pair has the
-            same names with the prefix `other_`. Pairs that look alike have their `difference`, in
+            same names with the prefix `other_`; of copies with other objects, `objects` says which
+            differ. Pairs that look alike have their `difference`, in
             bits of 256, and begin with the least. A label that is probably wrong has `suggested`,
             and its `probability`, or for numbers `z`, the distance in standard deviations.
         measured: Of a difference, what was measured, and how much was found and allowed.
@@ -153,6 +154,7 @@ def format_finding_row(row: FindingRow) -> str:
         sign = "~" if {"difference", "group"} & {*row} else "="
         text = f"  {sign}  ".join(map(format_record, list_sides(row)))
         text += f"  (move to {row['move_to']})" if "move_to" in row else ""
+        text += f"  ({row['objects']})" if row.get("objects") else ""
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]

@@ -168,7 +168,7 @@ def _list_pair(row: FindingRow, thumbnails: Thumbnails) -> Iterator[Cell]:
 
     What the check says of both of them is with the second one.
     """
-    more = ", ".join(f"{name} {value}" for name, value in list_record_facts(row).items())
+    more = ", ".join(f"{name}: {value}" for name, value in list_record_facts(row).items())
     for side, said in zip(list_sides(row), ("", more), strict=True):
         tags = (side[name] for name in ("split", "label"))
         html = element(

@@ -29,6 +29,7 @@ function advise({ check, items, hint, suggested }) {
   const pairs = items.map(({ places }) => places).filter((places) => places.length === 2);
   const ignore = "Ignore (i) says that they are no copies.";
   if (items.some((item) => item.facts["move to"])) return "Left to … (t) brings the left image to the split of its group.";
+  if (items.some((item) => item.facts.objects)) return `The objects differ: keep the image that has the right ones (1, 2). ${ignore}`;
   if (facts.relabels === "one" && pairs.some(([one, other]) => showLabel(one) !== showLabel(other))) {
     const both = check === "label_conflicts"
       ? "keep the image that has the right one (1, 2); or give it to both (Both …), then keep one"

@@ -83,15 +83,19 @@ export function makePairs(items) {
     }));
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
   const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
-  const pairs = items.map((item) => item.places), kept = pairs.filter(findHeldOut).length;
+  const pairs = items.map((item) => item.places);
+  // Where labels or objects differ, a person says which image is right.
+  const same = items.filter((item) => !item.facts.objects).map((item) => item.places)
+    .filter(([one, other]) => showLabel(one) === showLabel(other));
+  const kept = same.filter(findHeldOut).length, hasPlain = same.length > 0 && same.every(isPlainCopy);
   const every = kept
-    ? keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepOfAll(pairs, findHeldOut, "one that is held out"))
-    : keyButton(`Keep left of all ${countOf(pairs.length, "pair")}`, "H", () => keepOfAll(pairs, () => "left", "left one"));
+    ? keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepOfAll(same, findHeldOut, "one that is held out"))
+    : keyButton(`Keep left of all ${countOf(same.length, "pair")}`, "H", () => keepOfAll(same, () => "left", "left one"));
   const rule = pairs.every((pair) => findHeldOut(pair) === "left")
     ? "Left is the image that is held out of training: keep it, and scores can still be compared."
     : pairs.every(isPlainCopy) ? "Left is the larger image, where they differ in size." : "";
   return [
-    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept || pairs.every(isPlainCopy) ? every : null),
+    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept || hasPlain ? every : null),
     rule ? h("p", { class: "facts" }, rule) : null, list, more,
   ];
 }
