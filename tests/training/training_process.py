@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import sys
 import types
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -46,29 +48,10 @@ def make_random(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
     return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
 
 
-class OnDevice(keras.layers.Layer):
-    """As in docs/guides/several-devices.md: a layer with its variables and work on one device."""
-
-    def __init__(self, layer, device, **options):
-        super().__init__(**options)
-        self.layer, self.device_name = layer, device
-
-    def build(self, shape):
-        with tf.device(self.device_name):
-            self.layer.build(shape)
-
-    def call(self, x):
-        with tf.device(self.device_name):
-            return self.layer(x)
-
-
 def make_split(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
-    """The model `plain` on two devices."""
-    inputs = keras.Input((*image_size, 3), dtype="uint8")
-    convolution = OnDevice(keras.layers.Conv2D(4, 3, activation="tanh"), "CPU:0")
-    head = OnDevice(keras.layers.Dense(num_classes, activation="softmax"), "CPU:1")
-    x = convolution(keras.layers.Rescaling(1 / 255)(inputs))
-    return keras.Model(inputs, head(keras.layers.GlobalAveragePooling2D()(x)))
+    """The model `plain` on two devices, as an example builds it."""
+    example = Path(__file__).parents[2] / "examples/two_devices.py"
+    return runpy.run_path(str(example))["build"](num_classes, image_size, ("CPU:0", "CPU:1"))
 
 
 def build_small_network(image_size: tuple[int, int]) -> keras.Model:
