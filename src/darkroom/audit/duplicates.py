@@ -42,7 +42,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.features.alike import KnownPairs
 from darkroom.features.neighbours import find_neighbours
 from darkroom.features.opening import open_features
-from darkroom.images.near_records import MAX_COMPARED, create_near_groups
+from darkroom.images.near_records import create_near_groups
 from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.result import FAIR, GOOD, Outcome, Result, list_facts
@@ -219,10 +219,8 @@ def _compare_looks(connection: duckdb.DuckDBPyConnection, records: tuple[str, st
     features = open_features(records[1])
     neighbours = None if features is None else find_neighbours(features)
     compared = create_near_groups(connection, records, neighbours, KnownPairs)
-    if not compared.has_all_hashes:
-        progress.note("So many images look alike that not all of them were compared.")
-    if not compared.has_all_pixels:
-        progress.note(f"Only the {MAX_COMPARED:,} likeliest candidates were compared on pixels.")
+    if compared.left_out:
+        progress.note(compared.left_out)
     if not compared.is_verified:
         progress.note("Groups are not verified on pixels: that needs OpenCV, the extra `reader`.")
 

@@ -37,7 +37,7 @@ class KnownPairs:
         self._index = read_index(index_dir, [*_COLUMNS]).drop_null()
         self._cache = FeatureCache(find_cached(f"alike-{_FORM}-{cv2.__version__}-{pillow_version}"))
 
-    def compare(self, one: Array, other: Array, before: int = 0) -> Array:
+    def compare(self, one: Array, other: Array, before: int = 0, total: int = 0) -> Array:
         """Does what `RecordPairs.compare` does, with the pairs that are not known."""
         is_asked = pc.is_in(self._index["row"], pa.array(np.union1d(one, other)))
         asked = self._index.filter(is_asked).to_pydict().values()
@@ -50,7 +50,7 @@ class KnownPairs:
         found = np.full((len(one), 1), np.nan, np.float32)
         known = self._cache.load(places, found)
         left = np.isnan(found[:, 0])
-        found[left, 0] = self._pairs.compare(one[left], other[left], before)
+        found[left, 0] = self._pairs.compare(one[left], other[left], before, total)
         new = {key: found[own[0]] for key, own in places.items() if key not in known}
         new = {key: each for key, each in new.items() if np.isfinite(each)}
         self._cache.add([*new], np.array([*new.values()]))

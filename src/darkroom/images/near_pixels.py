@@ -54,13 +54,14 @@ class RecordPairs:
         self._folders = examples, index_dir
         self._kept: dict[int, _Looks | None] = {}
 
-    def compare(self, one: Array, other: Array, before: int = 0) -> Array:
+    def compare(self, one: Array, other: Array, before: int = 0, total: int = 0) -> Array:
         """Returns how alike the images of pairs are, as `alignment.compare` does; NaN if unknown.
 
         Args:
             one: The column `row` of the index of the one record, int64 [pairs].
             other: That of the other one, int64 [pairs].
             before: How many pairs were compared before them, for the progress.
+            total: How many there may be in all.
 
         Returns:
             float32 [pairs]. It is NaN also where a record cannot be read; other commands say why.
@@ -90,7 +91,7 @@ class RecordPairs:
                 self._kept.update(known)
                 found[block] = [*pool.map(partial(_compare, known), pairs)]
                 done = before + start + len(pairs)
-                progress.advance(done, before + len(one), "compared pairs")
+                progress.advance(done, max(total, before + len(one)), "compared pairs")
                 for row in [*self._kept][:-_MAX_KEPT]:
                     del self._kept[row]
         return found

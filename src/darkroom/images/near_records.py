@@ -31,8 +31,9 @@ from darkroom.storage.parquet import BATCH_ROWS
 if TYPE_CHECKING:
     import duckdb
 
-# Candidates of which the pixels are compared at most.
-MAX_COMPARED = 300_000
+# Candidates of which the pixels are compared at most: in all, and of each image.
+# A pair counts for that one of its images that has fewer likelier ones.
+MAX_COMPARED, _MOST_EACH = 300_000, 8
 # They are compared in blocks, of an eighth as many as there are images or more, until a block has
 # hardly any copies: fewer than one of 200. Blocks that tell of fewer pairs than 50 say nothing.
 _LEAST_BLOCK, _IMAGES_EACH, _TOO_FEW, _LEAST_DECIDED = 128, 8, 200, 50
@@ -53,15 +54,22 @@ class Compared(NamedTuple):
 
     Attributes:
         has_all_hashes: False where so many hashes look alike that not all were compared.
-        has_all_pixels: False where there were too many candidates to compare all their pixels.
+        num_left: Candidates whose pixels were not compared, though there may be copies among them.
         is_verified: Whether pixels were compared at all.
         has_neighbours: Whether those of candidates of the caller were, too.
     """
 
     has_all_hashes: bool
-    has_all_pixels: bool
+    num_left: int
     is_verified: bool
     has_neighbours: bool = False
+
+    @property
+    def left_out(self) -> str:
+        """What was not compared, as sentences; empty if everything was."""
+        hashes = "So many images look alike that not all pairs were compared."
+        pixels = f"Less likely pairs that were not compared on pixels: {self.num_left:,}."
+        return " ".join([hashes] * (not self.has_all_hashes) + [pixels] * (self.num_left > 0))
 
 
 class Neighbours(NamedTuple):
@@ -104,7 +112,9 @@ class Comparer(Protocol):
 
     def __init__(self, examples: str, index_dir: str, /) -> None: ...
 
-    def compare(self, one: Array, other: Array, before: int = 0, /) -> Array: ...  # noqa: D102
+    def compare(  # noqa: D102
+        self, one: Array, other: Array, before: int = 0, total: int = 0, /
+    ) -> Array: ...
 
 
 class _Looks(NamedTuple):
@@ -228,34 +238,49 @@ def _find_pairs(
         np.full(len(difference), np.nan, np.float32),
     ).take(np.argsort(difference, kind="stable"))
     if not records or not can_align():
-        return looks, hashed, Compared(has_all, True, False)
-    candidates, has_all_pixels = _spread(looks, hashed)
+        return looks, hashed, Compared(has_all, 0, False)
+    candidates, num_left = _spread(looks, hashed)
     if neighbours is not None:
         # What looks alike by its hash, and does not by its features, comes late.
-        candidates, has_all_pixels = _join(candidates, _find_images(looks, neighbours)), True
+        candidates, num_left = _join(candidates, _find_images(looks, neighbours)), 0
         apart = neighbours.measure(*_list_rows(looks, candidates))
         candidates = candidates.take(np.argsort(apart, kind="stable"))
+    chosen, num_known = np.flatnonzero(_rank(candidates) < _MOST_EACH), len(candidates.one)
+    candidates = candidates.take(chosen)
     rows = _list_rows(looks, candidates)
-    correlation, is_done = _compare_likeliest(comparer(*records).compare, rows, len(looks.first))
+    correlation = _compare_likeliest(comparer(*records).compare, rows, len(looks.first))
+    if (count := len(correlation)) < min(len(chosen), MAX_COMPARED):
+        num_known, num_left = chosen[count - 1] + 1, 0  # There are hardly any copies from here on.
+    num_left += num_known - count
     found = candidates.take(slice(len(correlation)))._replace(correlation=correlation)
     # Of a pair by features alone nothing is known if its pixels do not tell.
     found = found.take((correlation > 0) | np.isnan(correlation) & (found.difference >= 0))
     pairs = found._replace(one=looks.num_hashes + found.one, other=looks.num_hashes + found.other)
-    return looks, pairs, Compared(has_all, has_all_pixels and is_done, True, neighbours is not None)
+    return looks, pairs, Compared(has_all, num_left, True, neighbours is not None)
+
+
+def _rank(pairs: _Pairs) -> Array:
+    """Returns how many likelier pairs the images of each pair have: of the one with fewer."""
+    ends = np.stack(pairs[:2], axis=1).ravel()
+    order = np.argsort(ends, kind="stable")
+    rank = np.empty(len(ends), int)
+    rank[order] = np.arange(len(ends)) - np.searchsorted(ends[order], ends[order])
+    fewer: Array = rank.reshape(-1, 2).min(axis=1)
+    return fewer
 
 
 def _compare_likeliest(
-    compare: Callable[[Array, Array, int], Array], rows: Array, num_images: int
-) -> tuple[Array, bool]:
+    compare: Callable[[Array, Array, int, int], Array], rows: Array, num_images: int
+) -> Array:
     """Compares the first pairs, until hardly any of them are copies.
 
     Args:
-        compare: Gets rows of both, and how many pairs came before them.
+        compare: Gets rows of both, how many pairs came before them, and how many there may be.
         rows: Rows of both images, the likeliest first, int64 [2, pairs].
         num_images: How many images there are.
 
     Returns:
-        The correlations of the first pairs, and whether these are enough.
+        The correlations of the first pairs.
     """
     found, count = np.empty(0, np.float32), min(rows.shape[1], MAX_COMPARED)
     step = max(_LEAST_BLOCK, num_images // _IMAGES_EACH)
@@ -267,13 +292,13 @@ def _compare_likeliest(
         )
     while len(found) < count:
         one, other = rows[:, len(found) : min(len(found) + step, count)]
-        block = compare(one, other, len(found))
+        block = compare(one, other, len(found), count)
         found = np.concatenate([found, block])
         decided = np.count_nonzero(~np.isnan(block))
         has_few = np.count_nonzero(block > 0) * _TOO_FEW < decided
         if has_few and decided >= _LEAST_DECIDED:
-            return found, True
-    return found, count == rows.shape[1]
+            break
+    return found
 
 
 def _find_looks(connection: duckdb.DuckDBPyConnection) -> _Looks:
@@ -300,8 +325,8 @@ def _list_rows(looks: _Looks, pairs: _Pairs) -> Array:
     return rows
 
 
-def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, bool]:
-    """Returns pairs of images for pairs of hashes, and whether for all of these.
+def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, int]:
+    """Returns pairs of images for pairs of hashes, and for how many there was no room.
 
     The first image of each hash is paired with all of the other one. So images that share a hash
     are as many pairs as images, and not the square of it.
@@ -311,6 +336,7 @@ def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, bool]:
     sizes = np.diff(np.append(starts, len(images)))
     costs = np.cumsum(sizes[hashed.one] + sizes[hashed.other])
     count = int(np.searchsorted(costs, MAX_COMPARED, side="right"))
+    left = costs[:count].max(initial=0)
     hashed, found = hashed.take(slice(count)), []
     for center, ends in (hashed[:2], hashed[1::-1]):
         nums = sizes[ends]
@@ -323,7 +349,7 @@ def _spread(looks: _Looks, hashed: _Pairs) -> tuple[_Pairs, bool]:
                 np.repeat(hashed.correlation, nums),
             )
         )
-    return _join(*found), count == len(costs)
+    return _join(*found), int(costs[count:].max(initial=left) - left)
 
 
 def _find_images(looks: _Looks, neighbours: Neighbours) -> _Pairs:

@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from darkroom.images.near_records import MAX_COMPARED
 from darkroom.options.validation import FAIL, WARN
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
 
-_NOT_ALL = " So many images look alike that not all pairs were compared."
-_NOT_ALL_PIXELS = f" Only the {MAX_COMPARED:,} likeliest candidates were compared on pixels."
 _NEVER_STOPS = (
-    " The policy fail has no effect: pairs that are not verified on pixels never stop a run."
+    "The policy fail has no effect: pairs that are not verified on pixels never stop a run."
 )
 _INSTALL = " Pairs are verified where records and OpenCV are there: the extra `reader`."
 
@@ -53,18 +50,15 @@ def _check_near(
         is_lowered = policy == FAIL and not is_verified
         how = "verified" if is_verified else "by perceptual hash, not verified"
         images = "1 pair of images looks" if count == 1 else f"{count:,} pairs of images look"
-        remarks = (
-            "" if compared.has_all_hashes else _NOT_ALL,
-            "" if compared.has_all_pixels else _NOT_ALL_PIXELS,
-            _NEVER_STOPS if is_lowered else "",
-        )
+        said = f"{images} alike, {where} ({how} on pixels)."
+        remarks = compared.left_out, _NEVER_STOPS if is_lowered else ""
         measure = "difference" + (", round(correlation, 3) AS correlation" if is_verified else "")
         first = _FIRST.format(pairs=query, condition=condition, measure=measure)
         yield Finding(
             name,
             WARN if is_lowered else policy,
             count,
-            f"{images} alike, {where} ({how} on pixels).{''.join(remarks)}",
+            " ".join(filter(None, (said, *remarks))),
             hint + ("" if compared.is_verified else _INSTALL),
             fetch_rows(context.connection, first, [MAX_RANKED_ROWS]),
         )
