@@ -6,12 +6,15 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterable
 
-_KEY_BYTES = 16
+# To copy a state is cheaper than to set it up for every key.
+_start_key = hashlib.blake2b(digest_size=16).copy
 
 
 def make_key(identity: str) -> str:
     """Returns the key of an example: BLAKE2b-128 of its identity text, 32 hexadecimal digits."""
-    return hashlib.blake2b(identity.encode(), digest_size=_KEY_BYTES).hexdigest()
+    digest = _start_key()
+    digest.update(identity.encode())
+    return digest.hexdigest()
 
 
 def hash_split(key: str, seed: int) -> float:
@@ -20,7 +23,7 @@ def hash_split(key: str, seed: int) -> float:
     It depends on the key and the seed alone, so adding rows never moves a row. Its salt differs
     from that of `make_order_hash`: otherwise a split would be a contiguous piece of the order.
     """
-    return _make_hash(seed, b"split")(key) / float(1 << 63)
+    return _make_hash(seed, b"split")(key) / 2.0**63
 
 
 def make_order_hash(seed: int) -> Callable[[str], int]:
@@ -38,7 +41,6 @@ def _make_hash(seed: int, salt: bytes) -> Callable[[str], int]:
 
     All splits and orders come from it, so a dataset that is updated needs the same ones.
     """
-    # To copy a state is cheaper than to set it up for every key.
     start = hashlib.blake2b(digest_size=8, key=str(seed).encode(), person=salt).copy
 
     def hash_key(key: str) -> int:

@@ -35,6 +35,9 @@ from darkroom.options.source import (
 )
 from darkroom.targets.form import EMPTY_CELLS, ORIENTATIONS, Form
 
+# Each row without a split asks for them.
+_USUAL_RATIOS = SplitRatios()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestOptions(RowFields):
@@ -90,7 +93,7 @@ class ManifestOptions(RowFields):
     @property
     def ratios(self) -> SplitRatios:
         """Shares of train, eval and test for rows that do not name a split."""
-        return self.split_ratios or SplitRatios()
+        return self.split_ratios or _USUAL_RATIOS
 
     @property
     def places_rows(self) -> bool:
