@@ -6,7 +6,8 @@ import csv
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, count, islice, repeat
 
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Columns, Kind
@@ -20,6 +21,8 @@ from darkroom.options.source import DEFAULT_SOURCE_ENCODING, FIRST_LINE
 from darkroom.runtime.text import format_count
 
 _SAMPLE_RECORDS = 100
+# That are looked at together.
+_BLOCK_RECORDS = 128
 # Python 3.10's csv rejects NUL, later versions accept it. A noncharacter replaces it for both.
 _NUL = "\ufdd0"
 # A quote begins a quoted cell only at its start, so the spaces have to go first.
@@ -154,33 +157,42 @@ class CsvSource(Source):
         """Yields the records after the header."""
         records = islice(self._records(), self._first, None)
         header = next(records)[1] if self._has_header else None
-        width = len(self._names)
-        is_simple = self._places == list(range(width)) and self._objects is None
-        for row, (line, cells) in enumerate(records, start=1):
-            if is_simple and len(cells) == width and cells != header and _NUL not in "".join(cells):
-                yield Row(row, cells)  # type: ignore[arg-type]
-                continue
-            if cells == header:
-                yield BadRow(row, "repeated_header", f"line {line} repeats the header", [])
-                continue
-            padded = cells + [""] * (width - len(cells))
-            values: list[Value] = [padded[place] for place in self._places]
-            labels = self._list_labels(padded)
-            if _NUL in "".join(cells):
-                shown = [str(value).replace(_NUL, "\ufffd") for value in values]
-                yield BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
-            elif self._is_ragged(cells):
-                which = "header" if self._has_header else "first row" if self._is_open else "schema"
-                detail = f"line {line} has {len(cells)} cells, the {which} {width}"
-                yield BadRow(row, "ragged_row", detail, values)
-            elif labels and not self._has_labels:
-                yield BadRow(row, "multi_label", f"{len(labels)} labels: {labels}", values)
+        is_simple = self._places == list(range(len(self._names))) and self._objects is None
+        # As Row, in a third of the time.
+        make, first = partial(tuple.__new__, Row), 1
+        while block := [*islice(records, _BLOCK_RECORDS)]:
+            lines, cells = zip(*block, strict=True)
+            is_odd = {*map(len, cells)} != {len(self._names)} or header in cells
+            if is_simple and not is_odd and _NUL not in "".join(chain(*cells)):
+                yield from map(make, enumerate(cells, first))
             else:
-                if labels:
-                    values[self._places.index(self._label or 0)] = labels
-                if self._objects is not None:
-                    values[self._objects] = as_objects(values[self._objects])
-                yield Row(row, values)
+                yield from map(self._make_row, count(first), lines, cells, repeat(header))
+            first += len(block)
+
+    def _make_row(
+        self, row: int, line: int, cells: list[str], header: list[str] | None
+    ) -> Row | BadRow:
+        """Returns the row of a record that ends on a line."""
+        if cells == header:
+            return BadRow(row, "repeated_header", f"line {line} repeats the header", [])
+        width = len(self._names)
+        padded = cells + [""] * (width - len(cells))
+        values: list[Value] = [padded[place] for place in self._places]
+        labels = self._list_labels(padded)
+        if _NUL in "".join(cells):
+            shown = [str(value).replace(_NUL, "\ufffd") for value in values]
+            return BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
+        if self._is_ragged(cells):
+            which = "header" if self._has_header else "first row" if self._is_open else "schema"
+            detail = f"line {line} has {len(cells)} cells, the {which} {width}"
+            return BadRow(row, "ragged_row", detail, values)
+        if labels and not self._has_labels:
+            return BadRow(row, "multi_label", f"{len(labels)} labels: {labels}", values)
+        if labels:
+            values[self._places.index(self._label or 0)] = labels
+        if self._objects is not None:
+            values[self._objects] = as_objects(values[self._objects])
+        return Row(row, values)
 
     def _is_ragged(self, cells: list[str]) -> bool:
         more = any(cells[len(self._names) :])

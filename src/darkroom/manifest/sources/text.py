@@ -6,7 +6,6 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from functools import partial
 
 from darkroom import storage
 from darkroom.errors import DataError
@@ -16,6 +15,8 @@ from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 MAX_LINE_CHARACTERS = 1 << 20
 
 _CHUNK_BYTES = 1 << 20
+# That are read at once, with the rest of the last line.
+_BLOCK_CHARACTERS = 1 << 13
 _SHOWN_BYTES = 40
 # How a file begins whose characters have two or four bytes; the first that fits counts.
 _WIDE = {
@@ -63,17 +64,21 @@ class TextFile:
         with storage.open_read(self._path) as binary:
             text = io.TextIOWrapper(binary, encoding=codec, newline=self._newline)
             try:
+                # utf-16-le and others that name the order of bytes keep the mark of it.
+                start, number = text.read(1).removeprefix("\ufeff"), 0
                 # One more than allowed: a longer line is never read into memory as a whole.
-                read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
-                for number, line in enumerate(iter(read, ""), start=1):
-                    if len(line) > MAX_LINE_CHARACTERS:
+                most = MAX_LINE_CHARACTERS + 1
+                while block := start + text.read(_BLOCK_CHARACTERS) + text.readline(most):
+                    *lines, last = io.StringIO(block, self._newline)
+                    yield from lines
+                    start, number = "", number + len(lines) + 1
+                    if len(last) > MAX_LINE_CHARACTERS:
                         raise DataError(
                             f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} "
                             "characters.",
                             "Check the line breaks, and keep longer texts in separate files.",
                         )
-                    # utf-16-le and others that name the order of bytes keep the mark of it.
-                    yield line.removeprefix("\ufeff") if number == 1 else line
+                    yield last
             except UnicodeDecodeError as error:
                 raise self._not_decodable(error) from error
         self._state.check()
