@@ -81,8 +81,20 @@ def test_a_file_of_coco_has_a_row_for_each_image(write):
         "height": 30,
         "orientation": None,
         "objects": [
-            {"label": "cat", "box": [1, 2, 4.5, 6], "is_crowd": 0, "area": 9.5, "id": 5},
-            {"label": "dog", "box": [0, 0, 40, 30], "is_crowd": 1, "area": None, "id": 6},
+            {
+                "label": "cat",
+                "box": [1, 2, 4.5, 6],
+                "is_crowd": 0,
+                "area": 9.5,
+                "id": 5,
+            },
+            {
+                "label": "dog",
+                "box": [0, 0, 40, 30],
+                "is_crowd": 1,
+                "area": None,
+                "id": 6,
+            },
         ],
     }
 
@@ -269,6 +281,13 @@ def test_boxes_that_cvat_turned_are_those_around_them(write):
     assert found[0] == pytest.approx([35, 10, 45, 50])
     assert found[1:] == [*[[20, 25, 60, 35]] * 3, [20, 25, -20, 35]]
     assert source.read_as.counts["rotated boxes read as the upright boxes around them"] == 1
+
+
+def test_objects_that_datumaro_calls_difficult_are(write):
+    said = [{"difficult": True, "occluded": False}, {"difficult": False}, {"difficult": "no"}, []]
+    objects = [{**CAT, "attributes": attributes} for attributes in said]
+    (row, _) = open_one(write(make_coco([*objects, CAT]))).rows()
+    assert [each.get("difficult") for each in row.values[1]["objects"]] == [1, *[None] * 4]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ class CocoAnnotation(msgspec.Struct, gc=False):
 
 class _Attributes(msgspec.Struct, gc=False):
     rotation: float = 0.0
+    difficult: Any = False
 
 
 _parse_attributes = msgspec.json.Decoder(_Attributes).decode
@@ -71,6 +72,13 @@ def turn_boxes(objects: Sequence[CocoAnnotation]) -> int:
                     each.bbox = [left, top, right - left, bottom - top]
                     count += 1
     return count
+
+
+def _is_difficult(each: CocoAnnotation) -> bool:
+    """Tells whether an object is difficult, which datumaro says, by which CVAT reads and writes."""
+    with suppress(ValueError):
+        return len(each.attributes) > _NULL and _parse_attributes(each.attributes).difficult == 1
+    return False
 
 
 def list_outlined(objects: Sequence[CocoAnnotation]) -> Iterator[Outlined]:
@@ -129,6 +137,7 @@ class CocoObjects:
         self._crowds = array("b")
         self._ids = array("q")
         self._texts: dict[int, Id | None] = {}
+        self._difficult: set[int] = set()
         self._faults: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, elements: Elements[CocoAnnotation]) -> None:
@@ -152,6 +161,7 @@ class CocoObjects:
         areas = [each.area for each in found]
         self._areas.extend([area if isinstance(area, float) else _NAN for area in areas])
         self._crowds.extend([_FLAGS.get(each.iscrowd, 2) for each in found])
+        self._difficult |= {place for place, each in enumerate(found, start) if _is_difficult(each)}
         ids = [each.id for each in found]
         try:
             self._ids.extend(ids)  # type: ignore[arg-type]
@@ -249,9 +259,11 @@ class CocoObjects:
             }
             for box, label, crowd, area, name in zip(boxes.tolist(), *columns, strict=True)
         ]
-        if texts:
+        if texts or self._difficult:
             for number, each in zip(taken.tolist(), objects, strict=True):
                 each["id"] = texts.get(number, each["id"])
+                if number in self._difficult:  # Not said of others: a fingerprint has all keys.
+                    each["difficult"] = 1
         return objects
 
 
