@@ -97,7 +97,7 @@ test-spark: ## Convert on a cluster of Spark, of separate processes: needs Java 
 test-orchestrators: ## Run the examples for Airflow, Dagster and Prefect, which it installs
 	@$(IN_NEWEST) -m pytest -m newest tests/orchestrators
 
-test-readers: ## Read datasets with TFDS, DALI, mlcroissant and Hugging Face, which it installs
+test-readers: ## Read datasets with TFDS, DALI, mlcroissant, Hugging Face and others, which it installs
 	@$(IN_CORE) -m pytest -m newest tests/readers
 
 test-browser: ## Use the gallery in headless Chromium, which must be there, with clicks and axe-core

@@ -8,6 +8,7 @@ from typing import Any
 
 from darkroom.cli.shared.flags import add_command, add_overwrite, parse_int
 from darkroom.cli.shared.output import print_result
+from darkroom.errors import UsageError
 
 
 def add(commands: Any) -> None:
@@ -31,31 +32,50 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--output-dir",
         metavar="DIR",
-        default="inspection",
-        help="Folder to write to (default: inspection)",
+        default=None,
+        help="Folder to write to (default: inspection); with --format also the images, upright",
     )
     parser.add_argument(
         "--list",
         metavar="FILE",
         default=None,
-        help="Write all rows of the dataset instead, rejected images too, as a list to convert",
+        help="Write all rows of the dataset instead, rejected images too, as a list to convert; "
+        "with --format, its objects into a folder of this name",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("coco", "voc", "yolo"),
+        default=None,
+        help="Form of the list: COCO, Pascal VOC or YOLO, for other tools (default: JSON Lines)",
     )
     add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.audit.contact_sheet import inspect
-    from darkroom.conversion.planned_list import list_planned_rows
-
     if arguments.list is not None:
-        rows = list_planned_rows(arguments.directory, arguments.list, overwrite=arguments.overwrite)
-        print(
-            json.dumps({"list": arguments.list, "rows": rows}) if arguments.json else arguments.list
-        )
+        _write_list(arguments)
         return 0
-    found = inspect(
-        arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
-    )
+    if arguments.format is not None:
+        raise UsageError("--format is the form of a list.", "Name its folder: --list DIR.")
+    from darkroom.audit.contact_sheet import inspect
+
+    folder = arguments.output_dir or "inspection"
+    found = inspect(arguments.directory, arguments.split, arguments.num_records, folder)
     print_result(found, as_json=arguments.json)
     return 0
+
+
+def _write_list(arguments: argparse.Namespace) -> None:
+    if arguments.format is not None:
+        from darkroom.conversion.annotation_list import write_annotations
+
+        found = write_annotations(
+            arguments.directory, arguments.list, arguments.format, arguments.output_dir
+        )
+        print_result(found, as_json=arguments.json)
+        return
+    from darkroom.conversion.planned_list import list_planned_rows
+
+    rows = list_planned_rows(arguments.directory, arguments.list, overwrite=arguments.overwrite)
+    print(json.dumps({"list": arguments.list, "rows": rows}) if arguments.json else arguments.list)

@@ -1,0 +1,1 @@
+"""Lists of objects as other tools read them: COCO, YOLO, Pascal VOC."""

@@ -1,0 +1,260 @@
+"""Lists for other tools: what is written is read again, and what is not written is counted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import darkroom
+from darkroom.cli.__main__ import main
+from darkroom.conversion.annotation_list import write_annotations
+from darkroom.dataset.index import read_index
+from darkroom.errors import OutputError, UsageError
+from darkroom.sidecars.lists.coco import COCO
+from darkroom.sidecars.lists.images import name_uniquely, spell_images
+from darkroom.targets.boxes.kind import KIND
+
+from ..pictures import make_noise
+
+ORIENTATION = 0x112
+COLUMNS = ["uri", "split", "label", "source_id", "changes"]
+FORMS = ("coco", "voc", "yolo")
+CAT = {"label": "cat", "box": [1, 2, 30, 40], "id": 7, "area": 100}
+
+
+def save(path, number, orientation=1, size=(60, 80)):
+    image = Image.fromarray(make_noise(number, *size))
+    exif = image.getexif()
+    exif[ORIENTATION] = orientation
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image.save(path, exif=exif)
+
+
+def convert(folder, objects, *, splits=None, names=None, turns=(), **options):
+    """Converts images of 80 x 60 pixels, as they are shown, with their objects."""
+    paths = [folder / (names[n] if names else f"{n}.jpg") for n in range(len(objects))]
+    for number, path in enumerate(paths):
+        orientation = turns[number] if turns else 1
+        save(path, number, orientation, (80, 60) if orientation > 4 else (60, 80))
+    rows = {"split": splits or "train", "image_uri": [*map(str, paths)], "objects": objects}
+    return darkroom.convert(pd.DataFrame(rows), folder / "records", **options)
+
+
+def read(records):
+    """Returns the index by the names of its images, without their endings."""
+    rows = read_index(f"{records}/index", COLUMNS).to_pylist()
+    return {row["uri"].rpartition("/")[2].partition(".")[0]: row for row in rows}
+
+
+def convert_again(folder, form, listed, **options):
+    label_map = {"label_map": listed / "labels.txt"} if form == "voc" else {}
+    return darkroom.convert(listed, folder / "again", **label_map, **options, accept=("odd_boxes",))
+
+
+@st.composite
+def images(draw):
+    """Objects of an image of 80 x 60 pixels; None where nobody looked."""
+    side = st.floats(0, 1, width=32)
+    objects = []
+    for _ in range(draw(st.integers(0, 3))):
+        left, top, width, height = (draw(side) for _ in range(4))
+        left, top = 70 * left, 50 * top
+        box = [left, top, left + 1.5 + width * (78.5 - left), top + 1.5 + height * (58.5 - top)]
+        flags = {name: draw(st.booleans()) for name in ("is_crowd", "difficult")}
+        area = draw(st.none() | st.floats(1, 4800, width=32))
+        objects.append(
+            {"label": draw(st.sampled_from(["ba", "dog", "é<"])), "box": box, "area": area, **flags}
+        )
+    return draw(st.sampled_from([objects, objects, objects, None]))
+
+
+def expect(objects, form):
+    """Returns the objects that a form can say, with the areas of boxes where it says none."""
+    if objects is None:
+        return None
+    found = [each for each in objects if form == "coco" or not each["is_crowd"]]
+    return [{**each, "difficult": each["difficult"] and form != "yolo"} for each in found]
+
+
+def compare(found, wanted, form):
+    assert (found is None) == (wanted is None)
+    for one, other in zip(found or (), wanted or (), strict=True):
+        area, own = one.pop("area"), other.pop("area")
+        assert one == other  # all bits of the boxes
+        width, height = one["xmax"] - one["xmin"], one["ymax"] - one["ymin"]
+        assert area == (own if form == "coco" else pytest.approx(4800 * width * height, rel=1e-5))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_list_gives_equal_objects(form, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("lists")
+    objects = data.draw(st.lists(images(), min_size=2, max_size=5))
+    splits = [data.draw(st.sampled_from(["train", "eval", "test"])) for _ in objects]
+    turns = [data.draw(st.integers(1, 8)) for _ in objects]
+    labels = data.draw(st.permutations(["ba", "dog", "é<", "unused"]))
+    first = convert(folder, objects, splits=splits, turns=turns, label_map=labels)
+    written = form == "yolo" or data.draw(st.booleans())
+    listed = folder / "listed"
+    result = write_annotations(first.output_dir, listed, form, listed if written else None)
+    wanted = read(first.output_dir)
+    if form != "voc":
+        wanted = {name: row for name, row in wanted.items() if row["label"] is not None}
+    assert result.images == len(wanted)
+    if not any(row["label"] for row in wanted.values()) or not wanted:
+        return  # convert refuses lists without any object
+    options = {} if written else {"box_orientation": "upright"}
+    if form == "voc" and not written:
+        options["image_dir"] = folder
+    again = convert_again(folder, form, listed, **options)
+    assert (again.rejected, again.objects.rejected) == ({}, 0)
+    assert [*again.labels] == labels
+    found = read(again.output_dir)
+    assert found.keys() == wanted.keys()
+    for name, row in found.items():
+        assert row["split"] == wanted[name]["split"]
+        compare(row["label"], expect(wanted[name]["label"], form), form)
+        if form == "coco":
+            assert row["source_id"] == wanted[name]["source_id"]
+        assert not written or "orientation" not in row["changes"]
+    assert result.objects == sum(len(row["label"] or ()) for row in found.values())
+
+
+def test_a_list_of_coco_keeps_ids_names_and_short_numbers(tmp_path):
+    other = {"label": "ant", "box": [10, 20, 15, 23.25], "difficult": True, "id": 9}
+    names = ["a/0.jpg", "b/0.jpg"]
+    first = convert(tmp_path, [[CAT, other], []], names=names, splits=["train", "eval"])
+    result = write_annotations(first.output_dir, tmp_path / "out", "coco", tmp_path / "out")
+    assert result.to_dict() == {
+        "directory": f"{tmp_path}/out",
+        "format": "coco",
+        "images": 2,
+        "objects": 2,
+        "unsaid": {},
+    }
+    found = json.loads((tmp_path / "out/instances_train.json").read_text())
+    [image] = found["images"]
+    rows = {row["uri"]: row for row in read_index(f"{first.output_dir}/index").to_pylist()}
+    assert image.pop("id") == rows[f"{tmp_path}/a/0.jpg"]["source_id"]
+    assert image == {"file_name": "images/train/a/0.jpg", "width": 80, "height": 60}
+    assert (tmp_path / "out" / image["file_name"]).exists()
+    assert [each["id"] for each in found["annotations"]] == [7, 9]
+    assert [each["bbox"] for each in found["annotations"]] == [[1, 2, 29, 38], [10, 20, 5, 3.25]]
+    assert [each["area"] for each in found["annotations"]] == [100, 16.25]
+    assert found["categories"] == [{"id": 1, "name": "ant"}, {"id": 2, "name": "cat"}]
+    empty = json.loads((tmp_path / "out/instances_val.json").read_text())
+    assert (len(empty["images"]), empty["annotations"]) == (1, [])
+
+
+def test_boxes_are_in_the_images_that_are_named(tmp_path):
+    first = convert(tmp_path, [[CAT]], resize_short_side=30)
+    for folder, width, box, area in (
+        ("paths", 80, [1, 2, 29, 38], 100),
+        ("images", 40, [0.5, 1, 14.5, 19], 25),
+    ):
+        place = tmp_path / folder if folder == "images" else None
+        write_annotations(first.output_dir, tmp_path / folder, "coco", place)
+        found = json.loads((tmp_path / folder / "instances_train.json").read_text())
+        assert found["images"][0]["width"] == width
+        assert found["annotations"][0]["bbox"] == box
+        assert found["annotations"][0]["area"] == area
+    assert json.loads((tmp_path / "paths/instances_train.json").read_text())["images"][0][
+        "file_name"
+    ] == str(tmp_path / "0.jpg")
+
+
+def test_what_a_form_does_not_say_is_counted(tmp_path):
+    said = [{**CAT, "is_crowd": 1}, {**CAT, "difficult": 1}, {**CAT, "box": [0, 0, 99, 9]}]
+    first = convert(tmp_path, [said, None], turns=[6, 1], max_rejects=1)
+    unsaid = {}
+    for form in FORMS:
+        place = tmp_path / form if form == "yolo" else None
+        result = write_annotations(first.output_dir, tmp_path / form, form, place)
+        unsaid[form] = result.unsaid
+    # Both objects of COCO have one id.
+    assert unsaid["coco"] == {"unknown": 1, "ids": 2, "turned": 1, "rejected": 1}
+    assert unsaid["voc"] == {"crowds": 1, "areas": 2, "ids": 2, "turned": 1, "rejected": 1}
+    assert unsaid["yolo"] == {
+        "unknown": 1,
+        "crowds": 1,
+        "difficult": 1,
+        "areas": 2,
+        "ids": 2,
+        "rejected": 1,
+    }
+    assert not (tmp_path / "yolo/images/train/1.jpg").exists()
+    lines = result.to_text().splitlines()
+    assert "1 difficult object written as others: this form has no word for them" in lines[5]
+
+
+def test_a_command_writes_a_list_and_never_replaces_one(tmp_path, capsys):
+    first = convert(tmp_path, [[CAT]])
+    command = ["inspect", first.output_dir, "--list", f"{tmp_path}/out", "--format", "yolo"]
+    assert main(command) == 2
+    assert "--output-dir DIR" in capsys.readouterr().err
+    command += ["--output-dir", f"{tmp_path}/out"]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["objects"] == 1
+    label_file = tmp_path / "out/labels/train/0.txt"
+    number, *box = label_file.read_text().split()
+    assert number == "0"
+    assert np.allclose([*map(float, box)], [15.5 / 80, 21 / 60, 29 / 80, 38 / 60])
+    label_file.write_text("0 0.5 0.5 0.5 0.5\n")
+    assert main(command) == 4
+    assert "contains unrelated files" in capsys.readouterr().err
+    assert label_file.read_text() == "0 0.5 0.5 0.5 0.5\n"
+    assert main(["inspect", first.output_dir, "--format", "coco"]) == 2
+
+
+def test_records_without_boxes_and_unknown_forms_are_refused(tmp_path):
+    save(tmp_path / "cat/0.jpg", 0)
+    save(tmp_path / "dog/1.jpg", 1)
+    first = darkroom.convert(tmp_path, tmp_path / "records")
+    with pytest.raises(UsageError, match=r"labelled with label.*Write JSON Lines"):
+        write_annotations(first.output_dir, tmp_path / "out", "coco")
+    with pytest.raises(UsageError, match="Lists are not written as 'voc2007'"):
+        write_annotations(first.output_dir, tmp_path / "out", "voc2007")
+    with pytest.raises(OutputError, match="in the dataset"):
+        write_annotations(first.output_dir, f"{first.output_dir}/out", "coco")
+
+
+def test_names_are_unique_and_stay_in_the_folder():
+    paths = ["../../a.jpg", "/a.png", "gs://b/./c.d.jpg", "", "a/b.png"]
+    assert name_uniquely(paths, ["k1", "k2", "k3", "k4", "k5"]) == [
+        "a",
+        "a-k2",
+        "gs:/b/c.d",
+        "k4",
+        "a/b",
+    ]
+
+
+def test_objects_of_a_model_are_written_likewise():
+    objects = [{"label": "cat", "xmin": 0.1, "ymin": 0.2, "xmax": 0.30000001, "ymax": 0.45}]
+    objects[0] |= {"is_crowd": False, "difficult": False, "area": 100.0}
+    table = pa.table(
+        {
+            "path": ["a.jpg"],
+            "name": ["a"],
+            "split": ["val"],
+            "source_id": [5],
+            "width": [640],
+            "height": [480],
+            "growth": [1.0],
+            "label": pa.array([objects], KIND.column),
+        }
+    )
+    [(name, data)] = COCO.build(spell_images(table, COCO, Counter()), ["dog", "cat"], Counter())
+    [found] = json.loads(data)["annotations"]
+    assert name == "instances_val.json"
+    assert (found["image_id"], found["category_id"]) == (5, 2)
+    assert found["bbox"] == pytest.approx([64, 96, 128, 120], abs=1e-4)
