@@ -6,7 +6,18 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfx.types import channel_utils
-from tfx.types.component_spec import ComponentSpec
+from tfx.types.artifact import Artifact
+from tfx.types.component_spec import ChannelParameter, ComponentSpec
+
+
+def list_channels(*, optional: bool = False, **types: type[Artifact]) -> dict[str, Any]:
+    """Returns inputs or outputs by name.
+
+    Args:
+        optional: Whether a component may lack them.
+        types: The type of the artifacts of each.
+    """
+    return {name: ChannelParameter(type=kind, optional=optional) for name, kind in types.items()}
 
 
 def fill_spec(

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.dataset_diff import executor
-from darkroom.components.image_validator import executor as judge
 from darkroom.components.system_artifacts import HTML
 from darkroom.options.diff import DiffFields, DiffOptions
 from darkroom.options.fields import spell_out
@@ -22,17 +22,12 @@ from darkroom.options.fields import spell_out
 class DatasetDiffSpec(ComponentSpec):
     """Interface of DatasetDiff."""
 
-    PARAMETERS = {judge.OPTIONS_KEY: ExecutionParameter(type=str)}
+    PARAMETERS = {"options": ExecutionParameter(type=str)}
     INPUTS = {
-        judge.INDEX_KEY: ChannelParameter(type=RecordIndex),
-        judge.REJECTS_KEY: ChannelParameter(type=Rejects),
-        judge.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        judge.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        **list_channels(index=RecordIndex, rejects=Rejects, manifest=ImageManifest),
+        **list_channels(optional=True, examples=Examples),
     }
-    OUTPUTS = {
-        judge.REPORT_KEY: ChannelParameter(type=ValidationReport),
-        executor.HTML_KEY: ChannelParameter(type=HTML),
-    }
+    OUTPUTS = list_channels(report=ValidationReport, diff_html=HTML)
 
 
 class DatasetDiff(base_component.BaseComponent):
@@ -74,10 +69,10 @@ class DatasetDiff(base_component.BaseComponent):
             UsageError: An option is wrong.
         """
         values = {
-            judge.INDEX_KEY: index,
-            judge.REJECTS_KEY: rejects,
-            judge.MANIFEST_KEY: manifest,
-            judge.EXAMPLES_KEY: examples,
-            judge.OPTIONS_KEY: json.dumps(asdict(DiffOptions(**options))),
+            "index": index,
+            "rejects": rejects,
+            "manifest": manifest,
+            "examples": examples,
+            "options": json.dumps(asdict(DiffOptions(**options))),
         }
         super().__init__(fill_spec(DatasetDiffSpec, values))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec
+from tfx.types.standard_artifacts import ExampleStatistics
 
 from darkroom.components.artifacts import RecordIndex
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.image_statistics_gen import executor
 
 
@@ -15,8 +16,8 @@ class ImageStatisticsGenSpec(ComponentSpec):
     """Interface of ImageStatisticsGen."""
 
     PARAMETERS: dict[str, object] = {}
-    INPUTS = {executor.INDEX_KEY: ChannelParameter(type=RecordIndex)}
-    OUTPUTS = {executor.STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics)}
+    INPUTS = list_channels(index=RecordIndex)
+    OUTPUTS = list_channels(statistics=ExampleStatistics)
 
 
 class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
@@ -38,4 +39,4 @@ class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
         Args:
             index: `RecordIndex` of ImageToTFRecord.
         """
-        super().__init__(fill_spec(ImageStatisticsGenSpec, {executor.INDEX_KEY: index}))
+        super().__init__(fill_spec(ImageStatisticsGenSpec, {"index": index}))

@@ -14,8 +14,6 @@ from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
 from darkroom.validation.statistics import WriteStatistics, list_splits_with_records
 
-INDEX_KEY = "index"
-STATISTICS_KEY = "statistics"
 # The name that SchemaGen and ExampleValidator look for.
 STATISTICS_FILE = "FeatureStats.pb"
 
@@ -36,8 +34,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             output_dict: `statistics`: ExampleStatistics.
             exec_properties: Empty.
         """
-        statistics = artifact_utils.get_single_instance(output_dict[STATISTICS_KEY])
-        files = find_index_files(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
+        statistics = artifact_utils.get_single_instance(output_dict["statistics"])
+        files = find_index_files(artifact_utils.get_single_uri(input_dict["index"]))
         splits = list_splits_with_records(files)
         statistics.split_names = artifact_utils.encode_split_names(splits)
         pipeline = self._make_beam_pipeline()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.image_to_tfrecord import executor
 from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionFields, RecordOptions, UpdateOptions
@@ -20,19 +21,12 @@ class ImageToTFRecordSpec(ComponentSpec):
     """Interface of ImageToTFRecord."""
 
     PARAMETERS = {
-        executor.OPTIONS_KEY: ExecutionParameter(type=str),
-        executor.RECHECK_KEY: ExecutionParameter(type=float, optional=True),
-        executor.EMBED_KEY: ExecutionParameter(type=int, optional=True),
+        "options": ExecutionParameter(type=str),
+        "recheck": ExecutionParameter(type=float, optional=True),
+        "embed": ExecutionParameter(type=int, optional=True),
     }
-    INPUTS = {
-        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        executor.MANIFEST_REJECTS_KEY: ChannelParameter(type=Rejects),
-    }
-    OUTPUTS = {
-        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
-        executor.INDEX_KEY: ChannelParameter(type=RecordIndex),
-        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
-    }
+    INPUTS = list_channels(manifest=ImageManifest, manifest_rejects=Rejects)
+    OUTPUTS = list_channels(examples=Examples, index=RecordIndex, rejects=Rejects)
 
 
 class ImageToTFRecord(base_beam_component.BaseBeamComponent):
@@ -78,10 +72,10 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         UpdateOptions(recheck=recheck)
         check_flag("embed", embed)
         values = {
-            executor.MANIFEST_KEY: manifest,
-            executor.MANIFEST_REJECTS_KEY: manifest_rejects,
-            executor.OPTIONS_KEY: records.to_json(),
-            executor.RECHECK_KEY: float(recheck) or None,
-            executor.EMBED_KEY: int(embed) or None,
+            "manifest": manifest,
+            "manifest_rejects": manifest_rejects,
+            "options": records.to_json(),
+            "recheck": float(recheck) or None,
+            "embed": int(embed) or None,
         }
         super().__init__(fill_spec(ImageToTFRecordSpec, values))

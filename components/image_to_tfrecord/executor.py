@@ -28,15 +28,6 @@ from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
 from darkroom.options.conversion import RecordOptions
 
-MANIFEST_KEY = "manifest"
-MANIFEST_REJECTS_KEY = "manifest_rejects"
-OPTIONS_KEY = "options"
-RECHECK_KEY = "recheck"
-EMBED_KEY = "embed"
-EXAMPLES_KEY = "examples"
-INDEX_KEY = "index"
-REJECTS_KEY = "rejects"
-
 
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Converts the images of a manifest with Beam."""
@@ -61,19 +52,19 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
         """
-        examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
-        rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        rejects = artifact_utils.get_single_instance(output_dict["rejects"])
         folders = Folders(
-            manifest=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
-            manifest_rejects=artifact_utils.get_single_uri(input_dict[MANIFEST_REJECTS_KEY]),
+            manifest=artifact_utils.get_single_uri(input_dict["manifest"]),
+            manifest_rejects=artifact_utils.get_single_uri(input_dict["manifest_rejects"]),
             examples=examples.uri,
-            index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
+            index=artifact_utils.get_single_uri(output_dict["index"]),
             rejects=rejects.uri,
         )
-        options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
+        options = RecordOptions.from_json(exec_properties["options"])
         with storage.be_patient(options.store_patience_seconds):
-            written = self._convert(folders, options, exec_properties.get(RECHECK_KEY) or 0.0)
-            if exec_properties.get(EMBED_KEY):
+            written = self._convert(folders, options, exec_properties.get("recheck") or 0.0)
+            if exec_properties.get("embed"):
                 embed_artifacts(written, folders)
         # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]

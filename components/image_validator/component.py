@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import ExampleAnomalies, Examples
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.image_validator import executor
 from darkroom.components.system_artifacts import HTML
 from darkroom.errors import UsageError
@@ -17,18 +18,16 @@ from darkroom.options.validation import ValidationOptions
 class ImageValidatorSpec(ComponentSpec):
     """Interface of ImageValidator."""
 
-    PARAMETERS = {executor.OPTIONS_KEY: ExecutionParameter(type=str)}
+    PARAMETERS = {"options": ExecutionParameter(type=str)}
     INPUTS = {
-        executor.INDEX_KEY: ChannelParameter(type=RecordIndex),
-        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
-        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        executor.ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
-        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        **list_channels(
+            index=RecordIndex, rejects=Rejects, manifest=ImageManifest, anomalies=ExampleAnomalies
+        ),
+        **list_channels(optional=True, examples=Examples),
     }
     OUTPUTS = {
-        executor.REPORT_KEY: ChannelParameter(type=ValidationReport),
-        executor.HTML_KEY: ChannelParameter(type=HTML),
-        executor.GALLERY_KEY: ChannelParameter(type=HTML, optional=True),
+        **list_channels(report=ValidationReport, validation_html=HTML),
+        **list_channels(optional=True, gallery_html=HTML),
     }
 
 
@@ -79,12 +78,12 @@ class ImageValidator(base_component.BaseComponent):
                 "Give it examples, or take the option gallery away.",
             )
         values = {
-            executor.INDEX_KEY: index,
-            executor.REJECTS_KEY: rejects,
-            executor.MANIFEST_KEY: manifest,
-            executor.ANOMALIES_KEY: anomalies,
-            executor.EXAMPLES_KEY: examples,
-            executor.OPTIONS_KEY: (options or ValidationOptions()).to_json(),
+            "index": index,
+            "rejects": rejects,
+            "manifest": manifest,
+            "anomalies": anomalies,
+            "examples": examples,
+            "options": (options or ValidationOptions()).to_json(),
         }
-        without = () if has_gallery else (executor.GALLERY_KEY,)
+        without = () if has_gallery else ("gallery_html",)
         super().__init__(fill_spec(ImageValidatorSpec, values, without))

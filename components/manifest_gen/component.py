@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples
 
 from darkroom.components.artifacts import ImageManifest, Rejects
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.file_state import SOURCE_STATE
 from darkroom.components.manifest_gen import executor
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, SourceDriver
@@ -25,21 +26,14 @@ class ManifestGenSpec(ComponentSpec):
     """Interface of ManifestGen."""
 
     PARAMETERS = {
-        executor.SOURCE_KEY: ExecutionParameter(type=str),
-        executor.OPTIONS_KEY: ExecutionParameter(type=str),
+        "source": ExecutionParameter(type=str),
+        "options": ExecutionParameter(type=str),
         SOURCE_STATE.key: ExecutionParameter(type=str),
-        executor.BASE_KEY: ExecutionParameter(type=str, optional=True),
-        executor.UPDATES_KEY: ExecutionParameter(type=str, optional=True),
+        "base": ExecutionParameter(type=str, optional=True),
+        "updates": ExecutionParameter(type=str, optional=True),
     }
-    INPUTS = {
-        executor.BASE_EXAMPLES_KEY: ChannelParameter(
-            type=standard_artifacts.Examples, optional=True
-        ),
-    }
-    OUTPUTS = {
-        executor.MANIFEST_KEY: ChannelParameter(type=ImageManifest),
-        executor.REJECTS_KEY: ChannelParameter(type=Rejects),
-    }
+    INPUTS = list_channels(optional=True, base_examples=Examples)
+    OUTPUTS = list_channels(manifest=ImageManifest, list_rejects=Rejects)
 
 
 class ManifestGen(base_component.BaseComponent):
@@ -108,11 +102,11 @@ class ManifestGen(base_component.BaseComponent):
         )
         updating = json.dumps(asdict(updates), sort_keys=True)
         values = {
-            executor.SOURCE_KEY: source,
-            executor.OPTIONS_KEY: manifest.to_json(),
+            "source": source,
+            "options": manifest.to_json(),
             SOURCE_STATE.key: source_fingerprint,
-            executor.UPDATES_KEY: updating if has_base else None,
-            executor.BASE_KEY: base or None,
-            executor.BASE_EXAMPLES_KEY: base_examples,
+            "updates": updating if has_base else None,
+            "base": base or None,
+            "base_examples": base_examples,
         }
         super().__init__(fill_spec(ManifestGenSpec, values))

@@ -25,13 +25,6 @@ from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOp
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.result import format_rows
 
-SOURCE_KEY = "source"
-OPTIONS_KEY = "options"
-MANIFEST_KEY = "manifest"
-REJECTS_KEY = "list_rejects"
-BASE_KEY = "base"
-BASE_EXAMPLES_KEY = "base_examples"
-UPDATES_KEY = "updates"
 # Of the Examples: where the other parts of the dataset are.
 INDEX_PROPERTY, REJECTS_PROPERTY = "index", "rejects"
 
@@ -58,27 +51,27 @@ class Executor(base_executor.BaseExecutor):
             DataError: The source as a whole cannot be used, or lacks most rows of the base. Or the
                 base is not a dataset of this version.
         """
-        manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
-        rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
+        manifest_artifact = artifact_utils.get_single_instance(output_dict["manifest"])
+        rejects_artifact = artifact_utils.get_single_instance(output_dict["list_rejects"])
         if exec_properties.get(SOURCE_STATE.key) == TAKEN_BY_EACH_RUN:
             logging.warning(
                 "This runner does not run drivers, so its cache cannot notice that %s has changed: "
                 "switch the cache off, or give ManifestGen a source_fingerprint.",
-                exec_properties[SOURCE_KEY],
+                exec_properties["source"],
             )
-        options = ManifestOptions.from_json(exec_properties[OPTIONS_KEY])
-        updates = UpdateOptions(**json.loads(exec_properties.get(UPDATES_KEY) or "{}"))
+        options = ManifestOptions.from_json(exec_properties["options"])
+        updates = UpdateOptions(**json.loads(exec_properties.get("updates") or "{}"))
         with (
             storage.be_patient(DEFAULT_STORE_PATIENCE_SECONDS),
             tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         ):
             found = _find_base(input_dict, exec_properties)
             manifest = write_manifest(
-                exec_properties[SOURCE_KEY],
+                exec_properties["source"],
                 manifest_artifact.uri,
                 rejects_artifact.uri,
                 options,
-                open_base(found, updates, scratch, exec_properties[SOURCE_KEY]) if found else None,
+                open_base(found, updates, scratch, exec_properties["source"]) if found else None,
             )
         for name in ("rows", "rejected", "deduplicated", "removed"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
@@ -92,9 +85,9 @@ def _find_base(
     input_dict: Mapping[str, list[Any]], exec_properties: Mapping[str, Any]
 ) -> Folders | None:
     """Returns where the dataset is that is updated; None if there is none yet."""
-    if place := exec_properties.get(BASE_KEY):
+    if place := exec_properties.get("base"):
         return find_base(place)
-    for examples in input_dict.get(BASE_EXAMPLES_KEY) or ():
+    for examples in input_dict.get("base_examples") or ():
         names = INDEX_PROPERTY, REJECTS_PROPERTY
         index, rejects = (examples.get_string_custom_property(name) for name in names)
         if not index or not rejects:

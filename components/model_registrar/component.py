@@ -6,10 +6,12 @@ It is another node than Pusher: it can be retried alone, and needs the page.
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import PushedModel
 
 from darkroom.components.artifacts import ModelPage
+from darkroom.components.component_spec import list_channels
 from darkroom.components.model_registrar import executor
 
 
@@ -21,11 +23,8 @@ class ModelRegistrarSpec(ComponentSpec):
         "model_name": ExecutionParameter(type=str),
         "run": ExecutionParameter(type=str),
     }
-    INPUTS = {
-        "pushed_model": ChannelParameter(type=standard_artifacts.PushedModel),
-        "page": ChannelParameter(type=ModelPage),
-    }
-    OUTPUTS: dict[str, ChannelParameter] = {}
+    INPUTS = list_channels(pushed_model=PushedModel, page=ModelPage)
+    OUTPUTS: dict[str, object] = {}
 
 
 class ModelRegistrar(base_component.BaseComponent):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import channel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ComponentSpec
+from tfx.types import channel
+from tfx.types.component_spec import ComponentSpec
+from tfx.types.standard_artifacts import Examples, Model, ModelEvaluation, ModelRun
 
 from darkroom.components.artifacts import ModelPage, ValidationReport
-from darkroom.components.component_spec import fill_spec
+from darkroom.components.component_spec import fill_spec, list_channels
 from darkroom.components.model_report import executor
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import UsageError
@@ -18,17 +19,12 @@ class ModelReportSpec(ComponentSpec):
 
     PARAMETERS: dict[str, object] = {}
     INPUTS = {
-        executor.EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
-        executor.REPORT_KEY: ChannelParameter(type=ValidationReport),
-        executor.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
-        executor.MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun, optional=True),
-        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
+        **list_channels(evaluation=ModelEvaluation, report=ValidationReport),
+        **list_channels(optional=True, model=Model, model_run=ModelRun, examples=Examples),
     }
     OUTPUTS = {
-        executor.METRICS_KEY: ChannelParameter(type=Metrics),
-        executor.CLASSIFICATION_KEY: ChannelParameter(type=ClassificationMetrics),
-        executor.PAGE_KEY: ChannelParameter(type=ModelPage, optional=True),
-        executor.HTML_KEY: ChannelParameter(type=HTML, optional=True),
+        **list_channels(metrics=Metrics, classification_metrics=ClassificationMetrics),
+        **list_channels(optional=True, page=ModelPage, model_html=HTML),
     }
 
 
@@ -79,11 +75,11 @@ class ModelReport(base_component.BaseComponent):
                 "Its page needs both; without both there is no page.",
             )
         values = {
-            executor.EVALUATION_KEY: evaluation,
-            executor.REPORT_KEY: report,
-            executor.MODEL_KEY: model,
-            executor.MODEL_RUN_KEY: model_run,
-            executor.EXAMPLES_KEY: examples,
+            "evaluation": evaluation,
+            "report": report,
+            "model": model,
+            "model_run": model_run,
+            "examples": examples,
         }
-        without = () if model is not None else (executor.PAGE_KEY, executor.HTML_KEY)
+        without = () if model is not None else ("page", "model_html")
         super().__init__(fill_spec(ModelReportSpec, values, without))

@@ -30,15 +30,6 @@ from darkroom.targets.scoring import find_scoring
 from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
-EVALUATION_KEY = "evaluation"
-REPORT_KEY = "report"
-METRICS_KEY = "metrics"
-CLASSIFICATION_KEY = "classification_metrics"
-MODEL_KEY = "model"
-MODEL_RUN_KEY = "model_run"
-EXAMPLES_KEY = "examples"
-PAGE_KEY = "page"
-HTML_KEY = "model_html"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
 # TFMA's names. A reader of numbers of two splits must see of which each is.
@@ -67,12 +58,10 @@ class Executor(base_executor.BaseExecutor):
             DataError: Evaluation and report are not of the same data, or an image of the scored
                 split is damaged.
         """
-        scored = artifact_utils.get_single_instance(input_dict[EVALUATION_KEY])
+        scored = artifact_utils.get_single_instance(input_dict["evaluation"])
         folder = scored.uri
         evaluation = read_split_metrics(folder)
-        report_path = storage.join(
-            artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
-        )
+        report_path = storage.join(artifact_utils.get_single_uri(input_dict["report"]), REPORT_JSON)
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         missed = read_failures(folder)
         split = scored.get_string_custom_property(SPLIT_PROPERTY)
@@ -82,7 +71,7 @@ class Executor(base_executor.BaseExecutor):
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)
         shown: Mapping[str, Any] = {}
-        if input_dict.get(MODEL_KEY):
+        if input_dict.get("model"):
             # The page may be of another split than the bounds.
             where = f"on the {split} split, " if split else ""
             bounds = [f"{where}{each}" for each in missed]
@@ -96,12 +85,12 @@ class Executor(base_executor.BaseExecutor):
             shown = {MATRIX_PROPERTY: matrix.encode()}
         # JSON has no NaN, and a backend would fail the task because of one.
         finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
+        metrics = artifact_utils.get_single_instance(output_dict["metrics"])
         for name, value in finite.items():
             metrics.set_float_custom_property(name, value)
         _write_json(finite, metrics.uri, METRICS_FILE)
         if shown:
-            drawn = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
+            drawn = artifact_utils.get_single_instance(output_dict["classification_metrics"])
             for name, value in shown.items():
                 drawn.set_json_value_custom_property(name, value)
             _write_json(shown[MATRIX_PROPERTY], drawn.uri, MATRIX_FILE)
@@ -114,18 +103,18 @@ def _write_page(
     slices: Sequence[Slice],
 ) -> Evaluation:
     """Scores the model, and writes its page."""
-    model = artifact_utils.get_single_instance(input_dict[MODEL_KEY])
+    model = artifact_utils.get_single_instance(input_dict["model"])
     folder = path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model))
-    runs = input_dict.get(MODEL_RUN_KEY)
+    runs = input_dict.get("model_run")
     facts = read_facts(artifact_utils.get_single_uri(runs), FACTS_FILE) if runs else Facts()
-    split = find_scored_split(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
-    page = artifact_utils.get_single_instance(output_dict[PAGE_KEY])
+    split = find_scored_split(artifact_utils.get_single_uri(input_dict["examples"]))
+    page = artifact_utils.get_single_instance(output_dict["page"])
     found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("score", found.score)
     if "accuracy" in find_scoring(found.kind).scalars:
         page.set_float_custom_property("accuracy", found.accuracy)
-    shown = artifact_utils.get_single_instance(output_dict[HTML_KEY])
+    shown = artifact_utils.get_single_instance(output_dict["model_html"])
     shown.uri = storage.join(shown.uri, PAGE_FILE)
     storage.copy_file(storage.join(page.uri, PAGE_FILE), shown.uri)
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import channel
-from tfx.types.component_spec import ChannelParameter, ComponentSpec
+from tfx.types.component_spec import ComponentSpec
 
 from darkroom.components.artifacts import ValidationReport
+from darkroom.components.component_spec import list_channels
 from darkroom.components.validation_gate import executor
 
 
@@ -14,8 +15,8 @@ class ValidationGateSpec(ComponentSpec):
     """Interface of ValidationGate."""
 
     PARAMETERS: dict[str, object] = {}
-    INPUTS = {executor.REPORT_KEY: ChannelParameter(type=ValidationReport)}
-    OUTPUTS: dict[str, ChannelParameter] = {}
+    INPUTS = list_channels(report=ValidationReport)
+    OUTPUTS: dict[str, object] = {}
 
 
 class ValidationGate(base_component.BaseComponent):
@@ -33,4 +34,4 @@ class ValidationGate(base_component.BaseComponent):
         Args:
             report: `ValidationReport` of ImageValidator or DatasetDiff.
         """
-        super().__init__(ValidationGateSpec(**{executor.REPORT_KEY: report}))
+        super().__init__(ValidationGateSpec(report=report))

@@ -18,7 +18,6 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
 from darkroom import storage
-from darkroom.components.image_validator.executor import GALLERY_KEY
 from darkroom.components.model_report.evaluation import (
     find_score,
     read_failures,
@@ -47,6 +46,7 @@ _SQLITE_FAULTS = (
     "attempt to write a readonly database"
 )
 # Where they are raised; a user's own code may have the same words of another database.
+_GALLERY = "gallery_html"
 _ORIGINS = ("ml_metadata.", "tfx.orchestration.metadata")
 
 
@@ -204,7 +204,9 @@ def read_summary(
     report_folder = _find_output(nodes, REPORT_ARTIFACT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
     page = _find_output(nodes, PAGE_ARTIFACT)
-    galleries = [run.outputs[GALLERY_KEY] for run in nodes.values() if GALLERY_KEY in run.outputs]
+    galleries = [
+        run.outputs["gallery_html"] for run in nodes.values() if "gallery_html" in run.outputs
+    ]
     report = score = None
     score_name = RunSummary.score_name
     failures: tuple[str, ...] = ()
