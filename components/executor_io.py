@@ -22,8 +22,8 @@ from darkroom.components.parameters import apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.kfp.executor_input import list_artifacts, parse_executor_input
-from darkroom.kfp.places import MOUNTS, check_inputs, find_mount, name_uris
 from darkroom.options.runners import LOCAL_RUNNER, parse_runner
+from darkroom.steps.places import MOUNTS, check_inputs, find_mount, name_uris
 from darkroom.storage.uris import find_remote
 
 # An ExecutorInput, as `parse_executor_input` describes it.

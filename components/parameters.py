@@ -17,7 +17,6 @@ from typing import Any
 
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.kfp.interface import Parameter, make_parameter
 from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import OptionField, check_value, list_options
 from darkroom.options.manifest import ManifestOptions
@@ -25,6 +24,7 @@ from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
+from darkroom.steps.step import Parameter, make_parameter
 
 MODEL_FINGERPRINT_KEY = "model_fingerprint"
 Path = tuple[str | int, ...]

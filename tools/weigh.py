@@ -36,6 +36,11 @@ _COMMANDS = {
     "reader": "darkroom.reader.opening",
     "verify": "darkroom.proof.verify",
 }
+# The names of a step, and its own modules.
+_STEPS = {
+    "diff": ({"diff_datasets", "DatasetDiff"}, r"\.steps\.diff$|\.dataset_diff\."),
+    "duplicates": ({"find_duplicates"}, r"\.(steps|audit)\.duplicates$"),
+}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -113,6 +118,24 @@ def _list_imports(node: ast.AST, known: Container[str]) -> Iterator[str]:
         yield from _list_imports(child, known)
 
 
+def list_naming(names: set[str], own: str) -> list[str]:
+    """Returns the modules that have a name in their code, not in words about it.
+
+    Args:
+        names: The names.
+        own: A pattern of modules that are left out.
+    """
+    return [
+        module
+        for module in layers.list_modules()
+        if not re.search(own, module)
+        and any(
+            not names.isdisjoint(map(str, vars(node).values()))
+            for node in ast.walk(layers.parse(module))
+        )
+    ]
+
+
 def list_flags() -> dict[str, list[str]]:
     """Returns the flags of each command."""
     [commands] = [each for each in build_parser()._actions if hasattr(each.choices, "items")]
@@ -187,6 +210,9 @@ def main() -> int:
     print(f"longest function         {length} ({longest})")
     homonyms = layers.find_homonyms()
     print(f"homonyms                 {len(homonyms)} ({', '.join(homonyms)})")
+    for name, (names, own) in _STEPS.items():
+        naming = list_naming(names, own)
+        print(f"files that name {name:8} {len(naming)} ({', '.join(naming)})")
     print(f"files with jpeg_quality  {spelled}")
     print(f"words by hand, generated {by_hand:,} in {pages} pages, {generated:,}")
     return 0

@@ -10,8 +10,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.kfp.places import name_place
-from darkroom.kfp.registry import register_version
+from darkroom.steps.places import name_place
+from darkroom.steps.registry import register_version
 
 
 class Executor(base_executor.BaseExecutor):

@@ -8,12 +8,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.kfp.places import name_uris
+from darkroom.steps.places import name_uris
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
-REPORT_KEY = "report"
 _OUTPUTS = {DIFF_TITLE: "output diff_html of DatasetDiff"}
 
 
@@ -36,7 +35,7 @@ class Executor(base_executor.BaseExecutor):
         Raises:
             GateError: The report is not blessed.
         """
-        uri = artifact_utils.get_single_uri(input_dict[REPORT_KEY])
+        uri = artifact_utils.get_single_uri(input_dict["report"])
         text = storage.read_bytes(storage.join(uri, REPORT_JSON)).decode()
         report, page = DatasetReport.from_json(text), storage.join(uri, REPORT_HTML)
         if storage.is_remote(name_uris(page)):  # the folder of a pod that is gone, or a bucket

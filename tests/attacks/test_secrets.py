@@ -16,8 +16,8 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.cli.parser import build_parser
 from darkroom.errors import StorageError
-from darkroom.kfp.interfaces import INTERFACES
 from darkroom.runtime.streams import open_patiently
+from darkroom.steps.known import STEPS
 from darkroom.storage import requests
 from darkroom.storage.stores import retries
 
@@ -145,7 +145,7 @@ def test_no_command_shows_a_password(name, number, tmp_path, monkeypatch, capfd,
 def test_no_task_shows_a_password(name, number, tmp_path, monkeypatch, capfd, caplog):
     cluster = Cluster(tmp_path / "cluster", monkeypatch, capfd)
     inputs = {}
-    for each in INTERFACES[name].inputs:
+    for each in STEPS[name].inputs:
         if not each.optional:
             inputs[each.name] = Artifact(f"minio://mlpipeline/run-1/{each.name}")
             write_evaluation(cluster.find(inputs[each.name]))
@@ -216,4 +216,4 @@ def test_what_a_library_logs_or_raises_is_hidden_where_a_process_prints_it(tmp_p
 
 def test_every_command_and_every_task_is_tried():
     [known] = [each.choices for each in build_parser()._actions if hasattr(each.choices, "items")]
-    assert ({*COMMANDS}, {*TASKS}) == ({*known}, {*INTERFACES})
+    assert ({*COMMANDS}, {*TASKS}) == ({*known}, {*STEPS})

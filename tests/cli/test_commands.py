@@ -20,6 +20,7 @@ from darkroom.cli import commands, main
 from darkroom.cli.parser import build_parser
 from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
+from darkroom.steps.known import STEPS
 from darkroom.validation.validate import validate
 
 
@@ -285,7 +286,9 @@ def test_tensorflow_is_loaded_without_its_noise(arguments, code, level, monkeypa
 
 def test_every_command_is_a_module_of_its_name():
     modules = {each.name for each in pkgutil.iter_modules(commands.__path__)}
-    assert sorted(commands.COMMANDS) == sorted(modules)
+    assert sorted(commands.COMMANDS) == sorted({*modules, *commands.STEP_COMMANDS})
+    steps = {each.command.name for each in STEPS.values() if each.command}
+    assert steps == {*commands.STEP_COMMANDS}
     assert [*build_parser()._subparsers._group_actions[0].choices] == [*commands.COMMANDS]
 
 

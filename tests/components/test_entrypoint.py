@@ -15,7 +15,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from darkroom.components import entrypoint, executor_io
 from darkroom.errors import DataError, UsageError
-from darkroom.kfp.places import find_mount
+from darkroom.steps.places import find_mount
 
 pytestmark = pytest.mark.tfx
 

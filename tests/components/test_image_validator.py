@@ -10,13 +10,14 @@ from tfx.types import standard_artifacts
 
 import darkroom
 from darkroom.components.artifacts import ValidationReport
-from darkroom.components.image_validator.executor import Executor, read_anomalies
+from darkroom.components.image_validator.executor import Executor
 from darkroom.components.system_artifacts import HTML
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
 from darkroom.errors import UsageError
-from darkroom.kfp.places import MOUNTS_VARIABLE
 from darkroom.options.validation import ValidationOptions
+from darkroom.steps.places import MOUNTS_VARIABLE
 from darkroom.storage.ledger import LEDGER_FILE
+from darkroom.validation.anomalies import read_anomalies
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.findings import Anomaly
 
@@ -174,7 +175,7 @@ def test_anomalies_are_read_with_split_feature_and_text(anomalies):
     found.dataset_anomaly_info.short_description = "Low num examples"
     found.dataset_anomaly_info.description = "Only 6"
     _write_anomalies(anomalies, "eval", found)
-    assert list(read_anomalies(anomalies)) == [
+    assert list(read_anomalies(anomalies.uri)) == [
         Anomaly("eval", "", "WARNING", "Low num examples", "Only 6"),
         Anomaly(
             "eval",

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import darkroom
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.steps.known import STEPS
 
 from .conftest import find_image, run_image
 
@@ -61,7 +61,7 @@ def test_it_runs_a_component_and_writes_what_is_written_here(image: str, tmp_pat
         Image.new("RGB", (9, 7), color).save(tmp_path / f"{name}.png")
     (tmp_path / "images.csv").write_text("TRAIN,a.png,red\nVALIDATION,b.png,blue\n")
     made = tmp_path / "made"
-    interface = INTERFACES["convert_images"]
+    interface = STEPS["convert_images"]
     given = {
         "inputs": {"parameterValues": {"data": str(tmp_path / "images.csv")}},
         "outputs": {

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.task import main
+from darkroom.steps.known import STEPS
 
 from ..pipelines.backend.driver import LOGS, Task, as_recorded, make_input
 from ..pipelines.backend.release import SESSION, V2_17
@@ -55,14 +55,14 @@ class Done:
 
 def _make_task(name: str, inputs: Mapping[str, Artifact], values: Mapping[str, Any]) -> Task:
     """Returns the task of a pipeline that gives a component these inputs and values."""
-    interface = INTERFACES[name]
+    step = STEPS[name]
     artifacts = {
         each.name: {
             "artifactType": {"schemaTitle": f"system.{each.kind}", "schemaVersion": "0.0.1"}
         }
-        for each in interface.outputs
+        for each in step.outputs
     }
-    results = {each.name: {"parameterType": each.kind.__name__} for each in interface.results}
+    results = {each.name: {"parameterType": each.kind.__name__} for each in step.results}
     sources = {
         "artifacts": {
             key: {"taskOutputArtifact": {"producerTask": "earlier", "outputArtifactKey": key}}
@@ -136,7 +136,7 @@ class Cluster:
             assert all(value is not None for value in found["metadata"].values())
             done.artifacts[key] = Artifact(found["uri"], found["metadata"])
             copy(mounts / found["uri"].replace("://", "/"), self.find(done.artifacts[key]))
-        for each in INTERFACES[name].results:
+        for each in STEPS[name].results:
             text = Path(given["outputs"]["parameters"][each.name]["outputFile"]).read_text()
             done.parameters[each.name] = text if each.kind is str else json.loads(text)
         shutil.rmtree(mounts)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from darkroom.errors import UsageError
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.steps.known import STEPS
 
 kfp = pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
@@ -35,34 +35,34 @@ def compile_text(component, tmp_path) -> dict:
     return yaml.safe_load(path.read_text())
 
 
-@pytest.mark.parametrize("name", INTERFACES)
+@pytest.mark.parametrize("name", STEPS)
 def test_a_component_has_the_types_of_its_interface(name, tmp_path):
     spec = compile_text(make_component(name, IMAGE), tmp_path)
     json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
-    interface = INTERFACES[name]
+    step = STEPS[name]
     label = name.replace("_", "-")
     found = spec["components"][f"comp-{label}"]
     parameters = found["inputDefinitions"].get("parameters", {})
     assert {key: each["parameterType"] for key, each in parameters.items()} == {
         each.name: "TASK_FINAL_STATUS" if each.is_status else TYPES[each.kind]
-        for each in interface.parameters
+        for each in step.parameters
     }
-    for each in interface.parameters:
+    for each in step.parameters:
         assert parameters[each.name].get("isOptional", False) != each.is_required
         if not each.is_required and not each.is_status:
             assert parameters[each.name]["defaultValue"] == each.default
         assert parameters[each.name]["description"].split() == each.help.split()
     artifacts = found["inputDefinitions"].get("artifacts", {})
     assert {key: each["artifactType"]["schemaTitle"] for key, each in artifacts.items()} == {
-        each.name: f"system.{each.kind}" for each in interface.inputs
+        each.name: f"system.{each.kind}" for each in step.inputs
     }
     made = found.get("outputDefinitions", {})
     assert {key: each["artifactType"] for key, each in made.get("artifacts", {}).items()} == {
         each.name: {"schemaTitle": f"system.{each.kind}", "schemaVersion": "0.0.1"}
-        for each in interface.outputs
+        for each in step.outputs
     }
     assert {k: e["parameterType"] for k, e in made.get("parameters", {}).items()} == {
-        each.name: TYPES[each.kind] for each in interface.results
+        each.name: TYPES[each.kind] for each in step.results
     }
     assert spec["deploymentSpec"]["executors"][f"exec-{label}"]["container"] == {
         "image": IMAGE,
@@ -74,7 +74,7 @@ def test_a_component_has_the_types_of_its_interface(name, tmp_path):
 @pytest.fixture
 def fresh_package(monkeypatch):
     """The package as it is after its import: a component is made when it is first used."""
-    for name in INTERFACES:
+    for name in STEPS:
         monkeypatch.delitem(vars(darkroom.kfp), name, raising=False)
 
 
@@ -93,7 +93,7 @@ def test_the_package_has_the_components_and_their_image_comes_from_the_environme
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert dir(darkroom.kfp) == sorted([*INTERFACES, "make_component", "make_pipeline"])
+    assert dir(darkroom.kfp) == sorted([*STEPS, "make_component", "make_pipeline"])
     made = (darkroom.kfp.convert_images, darkroom.kfp.train_classifier)
     assert [each.component_spec.implementation.container.image for each in made] == images
 
@@ -167,19 +167,19 @@ def test_a_pipeline_with_two_moving_images_warns_of_both():
     assert {each.filename for each in caught} == {__file__}
 
 
-@pytest.mark.parametrize("name", INTERFACES)
+@pytest.mark.parametrize("name", STEPS)
 def test_the_file_of_a_component_is_what_the_code_says(name):
     path = FOLDER / f"{name}.yaml"
     assert path.read_text("utf-8") == encode_component(name, OURS)
     loaded = components.load_component_from_file(str(path))
     assert loaded.component_spec.inputs.keys() == {
-        *(each.name for each in INTERFACES[name].parameters),
-        *(each.name for each in INTERFACES[name].inputs),
+        *(each.name for each in STEPS[name].parameters),
+        *(each.name for each in STEPS[name].inputs),
     }
 
 
 def test_there_is_a_file_for_each_component():
-    assert {path.stem for path in FOLDER.iterdir()} == {*INTERFACES}
+    assert {path.stem for path in FOLDER.iterdir()} == {*STEPS}
 
 
 def test_files_of_others_are_not_replaced(tmp_path, capsys):

@@ -14,9 +14,8 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
 from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.decisions.saved import FORM
-from darkroom.kfp import data_tasks
-from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.validation import CHECK_NAMES, OFF
+from darkroom.steps.known import STEPS
 from darkroom.training import train
 from darkroom.validation import statistics
 
@@ -202,7 +201,7 @@ def test_a_task_reads_only_the_dataset_that_it_was_told_of(cluster, jpeg_set, tm
     values = {"data": str(jpeg_set.csv), "output_dir": place, "overwrite": True}
     first, second = (cluster.run("convert_images", **values, seed=seed) for seed in (1, 2))
     fingerprints = [each.parameters["fingerprint"] for each in (first, second)]
-    names = [name for name in INTERFACES if name.endswith("_dataset")]
+    names = [name for name in STEPS if name.endswith("_dataset")]
     refused = [
         cluster.run(name, {"dataset": first.artifacts["dataset"]})
         for name in (*names, "dataset_statistics", "find_duplicates")
@@ -328,7 +327,7 @@ def test_an_update_needs_the_place_of_the_dataset(cluster, jpeg_set):
 
 def test_statistics_are_those_of_the_report(cluster, dataset, monkeypatch):
     # Where TFDV is installed, its statistics are there, too. They take seconds.
-    monkeypatch.setattr(data_tasks, "is_installed", lambda _: True)
+    monkeypatch.setattr("darkroom.steps.statistics.is_installed", lambda _: True)
     monkeypatch.setattr(
         statistics, "write_statistics", lambda _, split, path: Path(path).write_text(split)
     )

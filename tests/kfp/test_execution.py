@@ -12,16 +12,16 @@ import pytest
 import darkroom
 from darkroom.errors import UsageError
 from darkroom.kfp.execution import parse_execution, parse_parameters
-from darkroom.kfp.interfaces import INTERFACES
-from darkroom.kfp.places import find_artifact_place
 from darkroom.kfp.task import main
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.fields import list_options
 from darkroom.options.training import TrainingFields
+from darkroom.steps.known import STEPS
+from darkroom.steps.places import find_artifact_place
 from darkroom.training.train import make_options
 
-CONVERT, TRAIN = INTERFACES["convert_images"], INTERFACES["train_classifier"]
-VALIDATE = INTERFACES["validate_dataset"]
+CONVERT, TRAIN = STEPS["convert_images"], STEPS["train_classifier"]
+VALIDATE = STEPS["validate_dataset"]
 
 
 def test_numbers_come_as_floats_and_what_is_empty_stands_for_none():
@@ -89,10 +89,10 @@ def list_defaults(function) -> dict:
 
 def test_the_defaults_are_those_of_the_core():
     """The core has the defaults, so a parameter that is not given is what the core would take."""
-    for function, interface in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):
+    for function, step in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):
         known = list_defaults(function)
         names = known.keys() - {"output_dir", "overwrite"}
-        shared = [each for each in interface.parameters if each.name in names]
+        shared = [each for each in step.parameters if each.name in names]
         assert len(shared) > 5
         for each in shared:
             default = known[each.name]
@@ -111,9 +111,9 @@ def test_every_option_of_the_core_is_a_parameter():
                     "more"},
         "validate": {"directory", "report_dir"},
     }  # fmt: skip
-    for function, interface in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):
+    for function, step in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):
         options = set(list_defaults(function)) - left_out[function.__name__]
-        assert options <= {each.name for each in interface.parameters}
+        assert options <= {each.name for each in step.parameters}
     options = {each.name for each in list_options(TrainingFields)}
     assert options <= {each.name for each in TRAIN.parameters}
     values = parse_parameters({}, TRAIN)
@@ -147,7 +147,7 @@ def test_a_wrong_parameter_is_named(values, message):
 @pytest.mark.parametrize("text", ["", "[]", '{"outputs": {}}', '{"outputs": {"outputFile": 3}}'])
 def test_what_is_not_an_executor_input(text):
     with pytest.raises(UsageError):
-        parse_execution(text, INTERFACES["inspect_dataset"])
+        parse_execution(text, STEPS["inspect_dataset"])
 
 
 def test_a_component_of_another_version(cluster):
@@ -156,7 +156,7 @@ def test_a_component_of_another_version(cluster):
     with pytest.raises(
         UsageError, match="verify_dataset of this version has passed, which the task"
     ):
-        parse_execution(json.dumps(given), INTERFACES["verify_dataset"])
+        parse_execution(json.dumps(given), STEPS["verify_dataset"])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_component_of_another_version(cluster):
     ],
 )  # fmt: skip
 def test_bad_input_is_a_sentence_and_exit_code_2(cluster, capfd, name, values, message):
-    if name in INTERFACES:
+    if name in STEPS:
         done = cluster.run(name, **values)
         code, error = done.code, done.error
     else:

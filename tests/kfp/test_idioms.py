@@ -22,8 +22,8 @@ from kfp import compiler, dsl
 
 from darkroom.kfp import make_component
 from darkroom.kfp.execution import parse_execution
-from darkroom.kfp.interfaces import INTERFACES
 from darkroom.options.conversion import ConversionOptions
+from darkroom.steps.known import STEPS
 
 from ..pipelines.backend.driver import Task, find_parameters, make_input
 from ..pipelines.backend.process import format_command
@@ -147,7 +147,7 @@ def list_our_tasks(spec: dict[str, Any], dag: dict[str, Any]) -> Iterator[Task]:
         component = spec["components"][each["componentRef"]["name"]]
         if "dag" in component:
             yield from list_our_tasks(spec, component["dag"])
-        elif name.replace("-", "_") in INTERFACES:
+        elif name.replace("-", "_") in STEPS:
             executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
             yield Task(name, each, component, executor["container"])
 
@@ -170,7 +170,7 @@ def find_given(spec: dict[str, Any], name: str, **values: Any) -> dict[str, Any]
         sources[key] = {"taskOutputArtifact": {"producerTask": "earlier", "outputArtifactKey": key}}
     given = make_input(task, find_parameters(spec, values), find_artifact, "minio://b/r", V2_17)
     text = format_command(task, given)[-1]
-    return parse_execution(text, INTERFACES[name.replace("-", "_")]).parameters
+    return parse_execution(text, STEPS[name.replace("-", "_")]).parameters
 
 
 def test_a_text_that_the_sdk_puts_together_reaches_the_task(tmp_path):

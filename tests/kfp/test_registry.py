@@ -17,7 +17,7 @@ pytest.importorskip("google.auth", reason="needs the extra [gcp]")
 import google.auth
 from google.auth.credentials import AnonymousCredentials
 
-from darkroom.kfp import registry as registering
+from darkroom.steps import registry as registering
 from darkroom.storage import services
 from darkroom.storage.stores import retries
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from darkroom.kfp import webhook
+from darkroom.steps import webhook
 from darkroom.storage.stores import retries
 
 from ..raw_server import HOSTILE, serve_raw

@@ -15,7 +15,7 @@ from PIL import Image
 
 import darkroom
 from darkroom.kfp.execution import parse_execution
-from darkroom.kfp.interfaces import NOTIFY
+from darkroom.steps import webhook
 
 from ..kfp.test_webhook import server
 from ..nights import Nights, read_shards
@@ -104,7 +104,7 @@ class Volume:
         told = self.home / "told"
         parts = told.read_text().split("\n--\n")[:-1] if told.exists() else []
         told.unlink(missing_ok=True)
-        read = [parse_execution(each, NOTIFY).parameters for each in parts]
+        read = [parse_execution(each, webhook.STEP).parameters for each in parts]
         assert all(each["run"] == "darkroom-nightly-1-a" for each in read)
         return [(each["status"]["state"], each["status"]["error"]["message"]) for each in read]
 

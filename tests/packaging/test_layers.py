@@ -145,15 +145,20 @@ LAYERS = [
         "`run_fn`, checkpoints, export",
     ),
     Layer(
+        "steps",
+        "errors, runtime, storage, dataset, targets, options, conversion, validation, audit, "
+        "proof, profiling, evaluation, training",
+        "the steps of a pipeline, each told once: what it takes, makes and does",
+    ),
+    Layer(
         "kfp",
-        "errors, version, runtime, storage, dataset, targets, options, conversion, "
-        "validation, audit, proof, profiling, evaluation, training",
-        "components of Kubeflow Pipelines without TFX, and what they share with those of TFX",
+        "errors, version, runtime, storage, dataset, options, steps",
+        "components of Kubeflow Pipelines without TFX, made of steps",
     ),
     Layer(
         "components",
         "errors, runtime, storage, dataset, targets, options, images, manifest, conversion, "
-        "validation, evaluation, kfp",
+        "validation, evaluation, steps, kfp",
         "the TFX components",
     ),
     Layer(
@@ -165,7 +170,7 @@ LAYERS = [
     Layer(
         "cli",
         "errors, version, withdrawn, runtime, storage, decisions, options, conversion, "
-        "validation, audit, proof, input, profiling, evaluation, training, pipelines",
+        "validation, audit, proof, input, profiling, evaluation, training, steps, pipelines",
         "the command line",
     ),
     Layer(
@@ -221,9 +226,9 @@ PARTS = [
     Part("learn", "evaluation, training", "core, read", "models", "maintained"),
     Part(
         "top",
-        "kfp, components, pipelines, cli, darkroom",
+        "steps, kfp, components, pipelines, cli, darkroom",
         "core, make, look, read, learn",
-        "commands, tasks, components, pipelines, the public names",
+        "steps, and commands, tasks, components and pipelines of them; the public names",
         "the components for TFX are stable; all else is maintained",
     ),
 ]
@@ -239,14 +244,15 @@ CHOSEN = "|".join(
         r"(?<=darkroom\.components\.)\w+(?=\.executor)",
         r"(?<=darkroom\.pipelines\.submission\.)(kubeflow|vertex)",
         r"(?<=darkroom\.sidecars\.)\w+",
+        r"(?<=darkroom\.steps\.)\w+",
         r"(?<=darkroom\.storage)\.(local|remote_files|remote)",
         r"(?<=darkroom\.targets\.)\w+(?=\.)",
     )
 )
-# Where a program and a process begin; by what a form of annotations is found, and what reads a
-# label map; a task that has the name of the function that it runs; and two functions that users
-# have: of data by their names, and of data that are open.
-SHARED_NAMES = ("main", "serve", "FORMAT", "read_names", "find_duplicates", "train")
+# Where a program, a command, a step and a process begin; by what a form of annotations is found,
+# and what reads a label map; and two functions that users have: of data by their names, and of
+# data that are open.
+SHARED_NAMES = ("main", "run", "serve", "FORMAT", "read_names", "train")
 STATISTICS = ("darkroom.validation.anomalies", "darkroom.validation.statistics")
 
 

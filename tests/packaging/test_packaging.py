@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.steps.known import STEPS
 
 from .test_layers import FOLDERS
 
@@ -126,7 +126,7 @@ def test_wheel_contains_every_module_once(wheel: Path, export: Path) -> None:
         base = export / folder
         prefix = package.replace(".", "/")
         expected |= {f"{prefix}/{p.relative_to(base).as_posix()}" for p in base.rglob("*.py")}
-    expected |= {f"darkroom/kfp/yaml/{name}.yaml" for name in INTERFACES}
+    expected |= {f"darkroom/kfp/yaml/{name}.yaml" for name in STEPS}
     script = "validation/gallery/script"
     expected |= {
         f"darkroom/{script}/{p.name}" for p in (export / f"src/darkroom/{script}").iterdir()

@@ -73,8 +73,8 @@ def test_on_vertex_every_output_is_written_into_the_store(
     monkeypatch,
 ):
     cluster.root = "gs://photos/root/run-1"
-    monkeypatch.setattr("darkroom.kfp.places.find_mount", lambda _: 1 / 0)
-    monkeypatch.setattr("darkroom.kfp.places.MOUNTS_VARIABLE", "NOT_SET")
+    monkeypatch.setattr("darkroom.steps.places.find_mount", lambda _: 1 / 0)
+    monkeypatch.setattr("darkroom.steps.places.MOUNTS_VARIABLE", "NOT_SET")
     done = cluster.run("convert_images", data=_source(converted_jpegs))
     place = done.artifacts["dataset"].uri
     assert done.parameters["dataset_uri"] == place

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from itertools import chain
 
-from darkroom.kfp.interface import Interface, Parameter
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.steps.known import STEPS
+from darkroom.steps.step import Parameter, Step
 from options_page import is_described, link_options
 from tables import escape, format_table
 
@@ -41,32 +41,32 @@ def format_page(generated: str) -> str:
     Args:
         generated: The sentence that says how the page is written.
     """
-    interfaces = list(INTERFACES.values())
-    tables = [_list_rows(each) for each in interfaces]
+    steps = list(STEPS.values())
+    tables = [_list_rows(each) for each in steps]
     times = Counter(row for rows in chain(*tables) for row in rows)
     shared = [
         [row for row in dict.fromkeys(chain(*rows)) if times[row] > 1]
         for rows in zip(*tables, strict=True)
     ]
-    text = _HEAD.format(generated=generated, kinds=_list_kinds(interfaces)) + _format_tables(shared)
-    return text + "".join(_format_component(each, list(chain(*shared))) for each in interfaces)
+    text = _HEAD.format(generated=generated, kinds=_list_kinds(steps)) + _format_tables(shared)
+    return text + "".join(_format_component(each, list(chain(*shared))) for each in steps)
 
 
-def _format_component(interface: Interface, shared: Collection[_Row]) -> str:
-    image = "an image with TensorFlow" if interface.needs_tensorflow else "the small image, too"
-    image = "an image of yours, with darkroom" if interface.own_image else image
-    text = f"\n## {interface.name}\n\n{interface.help} It runs in {image}.\n"
-    tables = _list_rows(interface)
+def _format_component(step: Step, shared: Collection[_Row]) -> str:
+    image = "an image with TensorFlow" if step.needs_tensorflow else "the small image, too"
+    image = "an image of yours, with darkroom" if step.own_image else image
+    text = f"\n## {step.name}\n\n{step.help} It runs in {image}.\n"
+    tables = _list_rows(step)
     text += _format_tables([[row for row in rows if row not in shared] for rows in tables])
     if names := [row[0] for rows in tables for row in rows if row in shared]:
         text += f"\nAs [in several](#in-several-components): {', '.join(names)}.\n"
-    options = [each.name for each in interface.parameters if _is_option(each)]
+    options = [each.name for each in step.parameters if _is_option(each)]
     return text + link_options(options, lambda field: f"`{field.name}`")
 
 
-def _list_kinds(interfaces: Iterable[Interface]) -> str:
+def _list_kinds(steps: Iterable[Step]) -> str:
     """Returns the names of options with several values, by their kind."""
-    options = [each for one in interfaces for each in one.parameters if _is_option(each)]
+    options = [each for one in steps for each in one.parameters if _is_option(each)]
     parts = []
     for kind in (list, dict):
         names = dict.fromkeys(f"`{each.name}`" for each in options if each.kind is kind)
@@ -74,17 +74,15 @@ def _list_kinds(interfaces: Iterable[Interface]) -> str:
     return "; ".join(parts)
 
 
-def _list_rows(interface: Interface) -> tuple[list[_Row], ...]:
+def _list_rows(step: Step) -> tuple[list[_Row], ...]:
     """Returns the rows of each table, without the options that have their own page."""
     inputs = [
         (f"`{each.name}`", f"{each.kind}{', optional' if each.optional else ''}", escape(each.help))
-        for each in interface.inputs
+        for each in step.inputs
     ]
-    parameters = [_format_parameter(each) for each in interface.parameters if not _is_option(each)]
-    outputs = [(f"`{each.name}`", each.kind, escape(each.help)) for each in interface.outputs]
-    results = [
-        (f"`{each.name}`", each.kind.__name__, escape(each.help)) for each in interface.results
-    ]
+    parameters = [_format_parameter(each) for each in step.parameters if not _is_option(each)]
+    outputs = [(f"`{each.name}`", each.kind, escape(each.help)) for each in step.outputs]
+    results = [(f"`{each.name}`", each.kind.__name__, escape(each.help)) for each in step.results]
     return inputs, parameters, outputs + results
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from darkroom.cli.commands import COMMANDS
+from darkroom.cli.commands import COMMANDS, STEP_COMMANDS
+from darkroom.cli.shared.steps import add_step
 from darkroom.errors import UsageError
 from darkroom.runtime.text import suggest
 from darkroom.version import __version__
@@ -74,6 +75,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
+        if name in STEP_COMMANDS:
+            add_step(commands, import_module(f"darkroom.steps.{name}").STEP)
+            continue
         module = import_module(f"darkroom.cli.commands.{name}")
         module.add(commands)
         is_quiet = getattr(module, "QUIET", False)

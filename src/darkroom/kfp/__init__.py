@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from darkroom.kfp.interfaces import INTERFACES as _INTERFACES
 from darkroom.runtime import lazy_names as _lazy_names
+from darkroom.steps.known import STEPS as _STEPS
 
 if TYPE_CHECKING:
     from darkroom.kfp.components import make_component
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     dataset_statistics: Any
     diff_datasets: Any
     evaluate_classifier: Any
+    evaluate_detector: Any
     find_duplicates: Any
     inspect_dataset: Any
     notify: Any
@@ -61,7 +62,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _INTERFACES:
+    if name not in _STEPS:
         return _lazy_names.load_name("darkroom.kfp", name, _HOMES)
     made = _lazy_names.load_name("darkroom.kfp", "make_component", _HOMES)(name)
     globals()[name] = made

@@ -13,8 +13,6 @@ from kfp import dsl
 from kfp.dsl.container_component_class import ContainerComponent
 
 from darkroom.errors import UsageError
-from darkroom.kfp.interface import REQUIRED, Artifact, Interface, Parameter
-from darkroom.kfp.interfaces import REGISTER_MODEL, find_interface
 from darkroom.options.compiled.containers import (
     SCHEMES,
     STORES,
@@ -26,6 +24,9 @@ from darkroom.options.compiled.containers import (
 from darkroom.options.compiled.credentials import check_credentials, check_environment
 from darkroom.options.targets import KUBEFLOW
 from darkroom.options.training import IMAGENET
+from darkroom.steps import register
+from darkroom.steps.known import find_step
+from darkroom.steps.step import REQUIRED, Artifact, Parameter, Step
 from darkroom.version import __version__
 
 # Of the images that the components run in.
@@ -62,7 +63,7 @@ def make_component(name: str, image: str | None = None) -> Any:
     Raises:
         UsageError: There is no such component, or the name of the image is empty.
     """
-    chosen = find_container_image(find_interface(name)) if image is None else image
+    chosen = find_container_image(find_step(name)) if image is None else image
     made = make_quietly(name, chosen)
     warn_of_moving_images([chosen])
     return made
@@ -70,11 +71,11 @@ def make_component(name: str, image: str | None = None) -> Any:
 
 def make_quietly(name: str, image: str) -> Any:
     """Returns a component, as `make_component` does, without a warning of its image."""
-    interface = find_interface(name)
+    step = find_step(name)
     if not image or any(map(str.isspace, image)):
         raise UsageError(f"image is {image!r}, expected the name of a container image.")
-    made = dsl.container_component(_make_function(interface, image))
-    return _Component(made.component_spec, made.pipeline_func, interface)
+    made = dsl.container_component(_make_function(step, image))
+    return _Component(made.component_spec, made.pipeline_func, step)
 
 
 def warn_of_moving_images(images: Iterable[str]) -> None:
@@ -94,25 +95,25 @@ def _warn(texts: Iterable[str]) -> None:
 class _Component(ContainerComponent):
     """A component that checks its known parameters when a pipeline is made."""
 
-    def __init__(self, component_spec: Any, pipeline_func: Any, interface: Interface) -> None:
+    def __init__(self, component_spec: Any, pipeline_func: Any, step: Step) -> None:
         super().__init__(component_spec, pipeline_func)
-        self._interface = interface
+        self._step = step
 
     def __call__(self, *args: Any, **kwargs: Any) -> dsl.PipelineTask:
-        check_constants(self._interface, kwargs)
+        check_constants(self._step, kwargs)
         task = super().__call__(*args, **kwargs)
-        if not _is_known_by_values(self._interface, kwargs):
+        if not _is_known_by_values(self._step, kwargs):
             task.set_caching_options(False)
         return task
 
 
-def _is_known_by_values(interface: Interface, given: Mapping[str, Any]) -> bool:
+def _is_known_by_values(step: Step, given: Mapping[str, Any]) -> bool:
     """Tells whether the values of a task say what it reads: KFP's cache compares nothing else.
 
     What a task before says of a dataset ends with its fingerprint. An update also depends on what
     is in its place, and a registry may have been down.
     """
-    if given.get("update") or interface is REGISTER_MODEL:
+    if given.get("update") or step is register.STEP:
         return False
     named = {name: given[name] for name in _NAMED if given.get(name)}
     return bool(given.get("source_fingerprint")) or all(
@@ -121,11 +122,11 @@ def _is_known_by_values(interface: Interface, given: Mapping[str, Any]) -> bool:
     )
 
 
-def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
+def check_constants(step: Step, given: Mapping[str, Any]) -> None:
     """Checks those parameters of a component whose value is known when a pipeline is made.
 
     Args:
-        interface: The component.
+        step: The component.
         given: The arguments of a pipeline, by name; kfp checks the names.
 
     Raises:
@@ -133,12 +134,12 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
             path that no container sees.
     """
     check_credentials(given, SECRETS_HINT)  # before a message shows a value
-    known = {each.name: each for each in interface.parameters}
+    known = {each.name: each for each in step.parameters}
     constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
     # Values go through the arguments of two containers: KFP's driver and the task.
     check_replaced(constants, KUBEFLOW)
     values = {name: known[name].parse(value) for name, value in constants.items()}
-    interface.check_values(values, given.keys() - values.keys())
+    step.check_values(values, given.keys() - values.keys())
     for name, value in values.items():
         if name in _PLACES and value and (name, value) != ("weights", IMAGENET):
             for path in value if isinstance(value, list) else [value]:
@@ -173,30 +174,30 @@ def _is_constant(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def find_container_image(interface: Interface) -> str:
+def find_container_image(step: Step) -> str:
     """Returns the image of a component from the environment, or that of `make image`."""
-    variables = [] if interface.needs_tensorflow else [CORE_IMAGE_VARIABLE]
+    variables = [] if step.needs_tensorflow else [CORE_IMAGE_VARIABLE]
     found = (os.environ.get(each) for each in (*variables, IMAGE_VARIABLE))
     return next(filter(None, found), DEFAULT_IMAGE)
 
 
-def _make_function(interface: Interface, image: str) -> Callable[..., dsl.ContainerSpec]:
+def _make_function(step: Step, image: str) -> Callable[..., dsl.ContainerSpec]:
     """Returns a function with the signature from which KFP reads a component."""
 
     def component(*_: Any) -> dsl.ContainerSpec:
         return dsl.ContainerSpec(
             image=image,
-            command=["python3", "-m", "darkroom.kfp.task", interface.name],
+            command=["python3", "-m", "darkroom.kfp.task", step.name],
             args=["--executor_input", dsl.PIPELINE_TASK_EXECUTOR_INPUT_PLACEHOLDER],
         )
 
-    component.__name__ = component.__qualname__ = interface.name
-    component.__doc__ = _format_docstring(interface)
-    component.__signature__ = _make_signature(interface)  # type: ignore[attr-defined]
+    component.__name__ = component.__qualname__ = step.name
+    component.__doc__ = _format_docstring(step)
+    component.__signature__ = _make_signature(step)  # type: ignore[attr-defined]
     return component
 
 
-def _make_signature(interface: Interface) -> inspect.Signature:
+def _make_signature(step: Step) -> inspect.Signature:
     """Returns inputs, parameters, outputs and output parameters, with the annotations of kfp.
 
     All are keyword-only, so that an input with a default may be before those without one.
@@ -208,7 +209,7 @@ def _make_signature(interface: Interface) -> inspect.Signature:
         return inspect.Parameter(each.name, by_name, annotation=kind, default=given)
 
     parts = []
-    for each in interface.inputs:
+    for each in step.inputs:
         kind: Any = dsl.Input[getattr(dsl, each.kind)]
         # kfp looks for this form of a type with None.
         parts.append(take(each, Optional[kind], None) if each.optional else take(each, kind))  # noqa: UP045
@@ -216,18 +217,18 @@ def _make_signature(interface: Interface) -> inspect.Signature:
         take(each, dsl.PipelineTaskFinalStatus)
         if each.is_status
         else take(each, each.kind, each.default)
-        for each in interface.parameters
+        for each in step.parameters
     ]
-    parts += [take(each, dsl.Output[getattr(dsl, each.kind)]) for each in interface.outputs]
-    parts += [take(each, dsl.OutputPath(each.kind)) for each in interface.results]
+    parts += [take(each, dsl.Output[getattr(dsl, each.kind)]) for each in step.outputs]
+    parts += [take(each, dsl.OutputPath(each.kind)) for each in step.results]
     return inspect.Signature(parts)
 
 
-def _format_docstring(interface: Interface) -> str:
+def _format_docstring(step: Step) -> str:
     """Returns a docstring from which KFP takes the descriptions."""
-    taken: list[Artifact | Parameter] = [*interface.inputs, *interface.parameters]
-    made: list[Artifact | Parameter] = [*interface.outputs, *interface.results]
-    lines = [interface.help, "", "Args:"]
+    taken: list[Artifact | Parameter] = [*step.inputs, *step.parameters]
+    made: list[Artifact | Parameter] = [*step.outputs, *step.results]
+    lines = [step.help, "", "Args:"]
     lines += [f"    {each.name}: {each.help}" for each in taken]
     lines += ["", "Returns:"]
     lines += [f"    {each.name}: {each.help}" for each in made]

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from darkroom import storage
 from darkroom.errors import UsageError, convert_error
-from darkroom.kfp.places import name_uris
+from darkroom.steps.places import name_uris
 
 
 class TaskParser(argparse.ArgumentParser):

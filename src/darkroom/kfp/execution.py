@@ -13,12 +13,16 @@ from darkroom import storage
 from darkroom.dataset.named import find_named
 from darkroom.errors import UsageError
 from darkroom.kfp.executor_input import parse_executor_input
-from darkroom.kfp.interface import Interface
-from darkroom.kfp.places import check_inputs, find_artifact_place
+from darkroom.steps.pages import encode_outputs
+from darkroom.steps.places import (
+    FINGERPRINT_KEY,
+    LOCATION_KEY,
+    check_inputs,
+    find_artifact_place,
+)
+from darkroom.steps.step import Made, Step
 from darkroom.storage.uris import find_remote
 
-# Metadata of a dataset; the first if it is elsewhere than its artifact.
-LOCATION_KEY, FINGERPRINT_KEY = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
 
@@ -72,7 +76,6 @@ class Execution:
         parameters: All its parameters by name.
         inputs: The artifacts that it was given.
         outputs: The artifacts that it makes.
-        results: Its output parameters; a task sets all of them.
         result_files: The file of each output parameter.
         output_file: The file for its ExecutorOutput.
     """
@@ -82,7 +85,6 @@ class Execution:
     outputs: dict[str, ArtifactPlace]
     result_files: dict[str, str]
     output_file: str
-    results: dict[str, Any] = field(default_factory=dict)
 
     def check_inputs(self) -> None:
         """Checks that each input has files.
@@ -111,16 +113,37 @@ class Execution:
         place = str(given.metadata.get(LOCATION_KEY) or given.path)
         return find_named(place, str(given.metadata.get(FINGERPRINT_KEY, "")))
 
-    def copy_outputs(self, folder: str, files: Mapping[str, str]) -> None:
-        """Makes files of a folder the outputs with these names."""
-        for name, file in files.items():
-            self.outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+    def find_places(self, step: Step) -> dict[str, str]:
+        """Returns where the inputs and outputs of a step are, and makes folders for its files."""
+        places = {}
+        for each in step.inputs:
+            if f"{each.name}_uri" in self.parameters:
+                places[each.name] = self.find_dataset(each.name)
+            elif each.name in self.inputs:
+                places[each.name] = self.inputs[each.name].path
+        for each in step.outputs:
+            path = self.outputs[each.name].path
+            places[each.name] = each.find_path(path)
+            if places[each.name] != path:
+                storage.make_folder(path)
+        return places
 
-    def write_output(self) -> None:
-        """Writes the output parameters, and URI and metadata of each output."""
-        for name, value in self.results.items():
+    def write_output(self, step: Step, made: Made) -> None:
+        """Writes the outputs that are one file, the output parameters, and what KFP records."""
+        files = encode_outputs(step, made)
+        for each in step.outputs:
+            output = self.outputs[each.name]
+            if each.kind.endswith("Metrics"):
+                output.write_facts(made.facts.get(each.name, made.numbers))
+            else:
+                output.describe(made.facts.get(each.name, {}))
+            if each.name in files:
+                output.write(files[each.name])
+        known = {**made.numbers, "passed": made.error is None, **made.results}
+        for result in step.results:
+            value = known[result.name]
             text = value if isinstance(value, str) else json.dumps(value)
-            _write_file(self.result_files[name], text)
+            _write_file(self.result_files[result.name], text)
         artifacts = {
             name: {"artifacts": [{"name": name, "uri": each.uri, "metadata": each.metadata}]}
             for name, each in self.outputs.items()
@@ -133,12 +156,12 @@ def _write_file(path: str, text: str) -> None:
     storage.write_bytes(path, text.encode())
 
 
-def parse_execution(text: str, interface: Interface) -> Execution:
+def parse_execution(text: str, step: Step) -> Execution:
     """Reads an ExecutorInput.
 
     Args:
         text: It as JSON.
-        interface: The component.
+        step: The component.
 
     Raises:
         UsageError: It is not one, or not one of this component, or a parameter has a wrong value.
@@ -147,23 +170,23 @@ def parse_execution(text: str, interface: Interface) -> Execution:
     inputs, outputs = task["inputs"], task["outputs"]
     files = {name: each["outputFile"] for name, each in outputs.get("parameters", {}).items()}
     execution = Execution(
-        parse_parameters(inputs["parameterValues"], interface),
+        parse_parameters(inputs["parameterValues"], step),
         _read_artifacts(inputs),
         _read_artifacts(outputs),
         files,
         outputs["outputFile"],
     )
     # A file of another version may have other inputs.
-    needed = {each.name for each in interface.inputs if not each.optional}
-    needed |= {each.name for each in interface.outputs}
-    needed |= {each.name for each in interface.results}
+    needed = {each.name for each in step.inputs if not each.optional}
+    needed |= {each.name for each in step.outputs}
+    needed |= {each.name for each in step.results}
     found = {*execution.inputs, *execution.outputs, *execution.result_files}
     if missing := sorted(needed - found):
         raise UsageError(
-            f"{interface.name} of this version has {', '.join(missing)}, which the task lacks.",
+            f"{step.name} of this version has {', '.join(missing)}, which the task lacks.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    interface.check_values(execution.parameters)
+    step.check_values(execution.parameters)
     return execution
 
 
@@ -175,16 +198,16 @@ def _read_artifacts(part: Mapping[str, Any]) -> dict[str, ArtifactPlace]:
     }
 
 
-def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[str, Any]:
+def parse_parameters(values: Mapping[str, Any], step: Step) -> dict[str, Any]:
     """Returns all parameters of a component, with the defaults of those that are not given.
 
     Raises:
         UsageError: One is unknown, missing, or of another kind.
     """
-    known = {each.name: each for each in interface.parameters}
+    known = {each.name: each for each in step.parameters}
     if unknown := sorted(n for n in set(values) - set(known) if not n.startswith(_SDK_PREFIX)):
         raise UsageError(
-            f"{interface.name} of this version has no parameter {unknown[0]!r}.",
+            f"{step.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
     put_in = [value for name, value in values.items() if name.startswith(_SDK_PREFIX)]

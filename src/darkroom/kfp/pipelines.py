@@ -18,24 +18,18 @@ from darkroom.kfp.components import (
     make_quietly,
     warn_of_moving_images,
 )
-from darkroom.kfp.interface import REQUIRED, Interface, Parameter
-from darkroom.kfp.interfaces import (
-    CONVERT_IMAGES,
-    EVALUATE_CLASSIFIER,
-    NOTIFY,
-    REGISTER_MODEL,
-    TRAIN_CLASSIFIER,
-    VALIDATE_DATASET,
-    VALIDATION_GATE,
-)
 from darkroom.options.checks import check_known
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.pipeline import RUN_PARAMETERS
+from darkroom.steps.known import STEPS
+from darkroom.steps.step import REQUIRED, Parameter
 
 PIPELINE_NAME = "darkroom-images"
 # Options that the pipeline decides itself.
 _OWN = frozenset({"dataset_uri", "fail", "overwrite", "run"})
-_STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
+# The order of the steps that take options of the pipeline; the last needs a registry.
+_STAGES = ("convert_images", "validate_dataset", "train_classifier", "evaluate_classifier")
+_REGISTER = "register_model"
 _NO_REGISTRY = {"registry": "", "model_name": PIPELINE_NAME}
 # What a webhook is told of a run.
 _NAMES = {
@@ -87,9 +81,9 @@ def make_pipeline(
     check_known(options, sorted(known), "The pipeline has no option")
     for name, value in options.items():
         known[name].parse(value)
-    stages = (*_STAGES, REGISTER_MODEL) if options["registry"] else _STAGES
+    stages = (*_STAGES, _REGISTER) if options["registry"] else _STAGES
     for stage in stages:
-        check_constants(stage, _pick(options, stage.parameters))
+        check_constants(STEPS[stage], _pick(options, stage))
     if cached:
         parameters = (*parameters, "source_fingerprint")
     elif "source_fingerprint" in parameters:
@@ -100,14 +94,14 @@ def make_pipeline(
     inputs = _choose_inputs(parameters, known, options)
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}
-    components = _Components(image, core_image, stages)
+    components = _make_components(image, core_image, ("validation_gate", "notify", *stages))
     told = {} if notify is None else {"url": notify, **_NAMES}
 
     def pipeline(*values: Any) -> None:
         given = dict(zip((each.name for each in inputs), values, strict=True))
         handler, tasks = contextlib.nullcontext(), []
         if told:
-            tasks = [components.notify(**told).set_caching_options(False)]
+            tasks = [components["notify"](**told).set_caching_options(False)]
             handler = dsl.ExitHandler(tasks[0], name="all")
         with handler:
             tasks += _connect(components, {**constants, **given}, cached, told)
@@ -123,27 +117,24 @@ def make_pipeline(
     return dsl.pipeline(name=PIPELINE_NAME, description=described)(pipeline)
 
 
-class _Components:
-    """The components with their images; a warning of an image comes once."""
-
-    def __init__(
-        self, image: str | None, core_image: str | None, stages: Sequence[Interface]
-    ) -> None:
-        images = {}
-        for each in (VALIDATION_GATE, NOTIFY, *stages):
-            named = image if each.needs_tensorflow else core_image or image
-            images[each.name] = find_container_image(each) if named is None else named
-        made = [make_quietly(name, found) for name, found in images.items()]
-        self.gate, self.notify, *made = made
-        self.convert, self.validate, self.train, self.evaluate, *self.register = made
-        warn_of_moving_images(images.values())
+def _make_components(
+    image: str | None, core_image: str | None, names: Sequence[str]
+) -> dict[str, Any]:
+    """Returns the components with their images, by name; a warning of an image comes once."""
+    images = {}
+    for each in map(STEPS.__getitem__, names):
+        named = image if each.needs_tensorflow else core_image or image
+        images[each.name] = find_container_image(each) if named is None else named
+    made = {name: make_quietly(name, found) for name, found in images.items()}
+    warn_of_moving_images(images.values())
+    return made
 
 
 def _list_parameters() -> dict[str, Parameter]:
     """Returns the options of the pipeline by name; two stages share the seed, and judge rejects."""
     found: dict[str, Parameter] = {}
-    for stage in (*_STAGES, REGISTER_MODEL):
-        for each in stage.parameters:
+    for stage in (*_STAGES, _REGISTER):
+        for each in STEPS[stage].parameters:
             if each.name not in _OWN:
                 found.setdefault(each.name, each)
     return found
@@ -192,29 +183,33 @@ def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Par
 
 
 def _connect(
-    components: _Components, values: Mapping[str, Any], cached: bool, told: Mapping[str, str]
+    components: Mapping[str, Any], values: Mapping[str, Any], cached: bool, told: Mapping[str, str]
 ) -> list[dsl.PipelineTask]:
     """Makes the tasks, and returns them."""
-    convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
+
+    def add(name: str, **given: Any) -> dsl.PipelineTask:
+        return components[name](**{**_pick(values, name), **given})
+
     # The checks judge the rejects, and keep a report of them.
-    converted = components.convert(**{**convert, "max_rejects": 1.0})
+    converted = add("convert_images", max_rejects=1.0)
     if not cached:
         converted.set_caching_options(False)
     dataset = converted.outputs["dataset"]
-    judged = components.validate(dataset=dataset, **validate, fail=False)
+    judged = add("validate_dataset", dataset=dataset, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
-    gate = components.gate(report=judged.outputs["validation_report"], **told)
-    trained = components.train(dataset=dataset, **train).after(gate)
+    gate = add("validation_gate", report=judged.outputs["validation_report"], **told)
+    trained = add("train_classifier", dataset=dataset).after(gate)
     model = trained.outputs["trained_model"]
-    evaluated = components.evaluate(model=model, dataset=dataset, **evaluate)
-    # Its page is there when the model is good enough.
-    given = {"model": model, "page": evaluated.outputs["evaluation_page"]}
-    given |= _pick(values, REGISTER_MODEL.parameters)
-    registered = [
-        register(**given, run=dsl.PIPELINE_JOB_ID_PLACEHOLDER) for register in components.register
-    ]
-    return [converted, judged, gate, trained, evaluated, *registered]
+    evaluated = add("evaluate_classifier", model=model, dataset=dataset)
+    tasks = [converted, judged, gate, trained, evaluated]
+    if _REGISTER in components:
+        # Its page is there when the model is good enough.
+        page, run = evaluated.outputs["evaluation_page"], dsl.PIPELINE_JOB_ID_PLACEHOLDER
+        tasks.append(add(_REGISTER, model=model, page=page, run=run))
+    return tasks
 
 
-def _pick(values: Mapping[str, Any], parameters: tuple[Parameter, ...]) -> dict[str, Any]:
-    return {each.name: values[each.name] for each in parameters if each.name in values}
+def _pick(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns the values of the options of a step."""
+    known = STEPS[name].parameters
+    return {each.name: values[each.name] for each in known if each.name in values}

@@ -10,33 +10,15 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from darkroom.errors import DarkroomError
-from darkroom.kfp import data_tasks, model_tasks
 from darkroom.kfp.ending import TaskParser, handle_signals, report_error
-from darkroom.kfp.execution import Execution, parse_execution
-from darkroom.kfp.interfaces import find_interface
+from darkroom.kfp.execution import parse_execution
 from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage
 from darkroom.runtime.streams import end_process, secure_streams
-
-TASKS: Mapping[str, Callable[[Execution], None]] = {
-    "convert_images": data_tasks.convert_images,
-    "validate_dataset": data_tasks.validate_dataset,
-    "diff_datasets": data_tasks.diff_datasets,
-    "validation_gate": data_tasks.validation_gate,
-    "notify": data_tasks.notify,
-    "dataset_statistics": data_tasks.dataset_statistics,
-    "verify_dataset": data_tasks.verify_dataset,
-    "find_duplicates": data_tasks.find_duplicates,
-    "inspect_dataset": data_tasks.inspect_dataset,
-    "train_classifier": model_tasks.train_classifier,
-    "train_with_function": model_tasks.train_with_function,
-    "evaluate_classifier": model_tasks.evaluate_classifier,
-    "predict_images": model_tasks.predict_images,
-    "register_model": model_tasks.register_model,
-}
+from darkroom.steps.known import find_step
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,17 +49,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_task(name: str, text: str) -> None:
     """Runs a component.
 
+    It writes the outputs before it fails: on Vertex they stay, and on Kubeflow the log explains the
+    failure.
+
     Args:
         name: Its name.
         text: KFP's ExecutorInput as JSON.
 
     Raises:
-        DarkroomError: An argument is wrong, or the component failed.
+        DarkroomError: An argument is wrong, or the component failed, or the data or the model did
+            not pass and the component was told to fail then.
         OSError: Something cannot be read or written.
     """
-    execution = parse_execution(text, find_interface(name))
+    step = find_step(name)
+    execution = parse_execution(text, step)
     execution.check_inputs()
-    TASKS[name](execution)
+    places, options = execution.find_places(step), execution.parameters
+    fails = options.pop("fail", True)
+    made = step.run(places, options)
+    execution.write_output(step, made)
+    if made.error and fails:
+        raise made.error
 
 
 if __name__ == "__main__":

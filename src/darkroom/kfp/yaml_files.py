@@ -20,7 +20,7 @@ from kfp import compiler
 
 from darkroom.errors import DarkroomError, convert_error
 from darkroom.kfp.components import DEFAULT_IMAGE, make_quietly, warn_of_moving_images
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.steps.known import STEPS
 from darkroom.storage import convert_os_error, ledger
 
 FOLDER = Path(__file__).parent / "yaml"
@@ -45,7 +45,7 @@ def encode_component(name: str, image: str) -> str:
     spec["sdkVersion"] = _SDK_VERSION
     _remove_copies(spec, spec["pipelineInfo"]["name"])
     text: str = yaml.dump(spec, Dumper=_Dumper, sort_keys=True, width=100, allow_unicode=True)
-    return f"# {INTERFACES[name].help}\n# Written by `make reference`: change the code.\n{text}"
+    return f"# {STEPS[name].help}\n# Written by `make reference`: change the code.\n{text}"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -79,7 +79,7 @@ def write_components(folder: str, image: str) -> None:
         UsageError: The name of the image is empty.
         OSError: The folder cannot be written.
     """
-    files = {f"{name}.yaml": encode_component(name, image).encode() for name in INTERFACES}
+    files = {f"{name}.yaml": encode_component(name, image).encode() for name in STEPS}
     warn_of_moving_images([image])
     ledger.write_files(folder, files)
 

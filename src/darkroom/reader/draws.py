@@ -18,7 +18,7 @@ FLIP, BRIGHTNESS, CONTRAST, SATURATION, ANGLE, ROW, COLUMN, SHARE, TURN, PLACE =
 # Keeps the epochs of one seed apart from the epochs of the next seed.
 _SEED_STEP = 1_000_003
 # SplitMix64 (Steele, Lea and Flood, 2014): factors of the start, the steps and the finalizer.
-START, STEP, PURPOSE = 0xD1342543DE82EF95, 0x9E3779B97F4A7C15, 0xDA942042E4DD58B5
+START, STRIDE, PURPOSE = 0xD1342543DE82EF95, 0x9E3779B97F4A7C15, 0xDA942042E4DD58B5
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _BITS = (1 << 64) - 1
 # Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
@@ -47,7 +47,7 @@ def draw_bits(positions: Array, epoch: int, purpose: int) -> Array:
         uint64 [...].
     """
     state = positions.astype(np.uint64) * np.uint64(START)
-    offset = (epoch * STEP + purpose * PURPOSE) & _BITS
+    offset = (epoch * STRIDE + purpose * PURPOSE) & _BITS
     state = (state ^ state >> _HALF) + np.uint64(offset)
     state = (state ^ state >> np.uint64(30)) * np.uint64(FIRST)
     state = (state ^ state >> np.uint64(27)) * np.uint64(SECOND)

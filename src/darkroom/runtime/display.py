@@ -22,7 +22,7 @@ _LEAST_SECONDS_LEFT = 10.0
 
 
 @dataclass
-class Step:
+class TimedStep:
     """A step that runs, and how far it is."""
 
     label: str
@@ -101,7 +101,7 @@ class StepSink:
         self._interval_seconds = interval_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._steps: list[Step] = []
+        self._steps: list[TimedStep] = []
 
     def open(self) -> None:
         """Starts the display."""
@@ -114,7 +114,7 @@ class StepSink:
         with self._lock:
             outer = f"{self._steps[-1].label}: " if self._steps else ""
             now = self._clock()
-            self._steps.append(Step(outer + make_visible(label), now, now, now))
+            self._steps.append(TimedStep(outer + make_visible(label), now, now, now))
             self._show_start(self._steps[-1])
 
     def advance(
@@ -147,13 +147,13 @@ class StepSink:
         with self._lock:
             self._print(make_visible(text, max_characters=2000))
 
-    def _show_start(self, current: Step) -> None:
+    def _show_start(self, current: TimedStep) -> None:
         pass
 
-    def _show(self, current: Step, now: float) -> None:
+    def _show(self, current: TimedStep, now: float) -> None:
         raise NotImplementedError
 
-    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: TimedStep, now: float, *, failed: bool) -> None:
         raise NotImplementedError
 
     def _print(self, line: str) -> None:
@@ -164,10 +164,10 @@ class StepSink:
 class PlainProgress(StepSink):
     """Lines for logs and pipes: at most one in two seconds, and one at the end of each step."""
 
-    def _show(self, current: Step, now: float) -> None:
+    def _show(self, current: TimedStep, now: float) -> None:
         self._print(f"{current.label} {current.format_amount(now)}")
 
-    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: TimedStep, now: float, *, failed: bool) -> None:
         self._print(finished.format_end(now, failed=failed))
 
 
@@ -211,13 +211,13 @@ class RichProgress(StepSink):
             self._progress.stop()
             self._progress = None
 
-    def _show_start(self, current: Step) -> None:
+    def _show_start(self, current: TimedStep) -> None:
         if self._progress is not None:
             for outer in self._steps[:-1]:
                 self._progress.update(outer.handle, visible=False)
             current.handle = self._progress.add_task(current.label, total=None, amount="")
 
-    def _show(self, current: Step, now: float) -> None:
+    def _show(self, current: TimedStep, now: float) -> None:
         if self._progress is not None:
             handle: TaskID = current.handle
             amount = current.format_amount(now)
@@ -225,7 +225,7 @@ class RichProgress(StepSink):
                 handle, completed=current.done, total=current.total, amount=amount
             )
 
-    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: TimedStep, now: float, *, failed: bool) -> None:
         if self._progress is None:
             return
         self._progress.remove_task(finished.handle)

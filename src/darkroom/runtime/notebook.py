@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from darkroom.runtime.display import Step, StepSink
+from darkroom.runtime.display import StepSink, TimedStep
 from darkroom.runtime.markup import Html, element, join_html
 
 CELL_INTERVAL_SECONDS = 0.2
@@ -40,10 +40,10 @@ class CellProgress(StepSink):
         self._is_shown = False
         self._notes: list[str] = []
 
-    def _show_start(self, current: Step) -> None:
+    def _show_start(self, current: TimedStep) -> None:
         self._update(f"{current.label} …", element("progress"))
 
-    def _show(self, current: Step, now: float) -> None:
+    def _show(self, current: TimedStep, now: float) -> None:
         amount = current.format_amount(now)
         if current.total:
             share = min(1.0, current.done / current.total)
@@ -54,7 +54,7 @@ class CellProgress(StepSink):
         else:
             self._update(f"{current.label} {amount}", element("progress"))
 
-    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: TimedStep, now: float, *, failed: bool) -> None:
         line = finished.format_end(now, failed=failed)
         if finished.remark:
             self._notes.append(line)

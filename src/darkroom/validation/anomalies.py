@@ -9,9 +9,14 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.index import find_index_files
+from darkroom.dataset.layout import split_folder
+from darkroom.dataset.splits import SPLITS
 from darkroom.errors import UsageError
 from darkroom.runtime import streams
 from darkroom.validation.report.findings import Anomaly
+
+# The name that ExampleValidator gives to the anomalies of a split.
+ANOMALIES_FILE = "SchemaDiff.pb"
 
 
 def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
@@ -68,6 +73,18 @@ def read_schema(path: str) -> Any:
             "Give the schema.pbtxt that SchemaGen wrote, or one like it.",
         ) from error
     return schema
+
+
+def read_anomalies(folder: str) -> Iterator[Anomaly]:
+    """Yields what ExampleValidator wrote into a folder, split by split."""
+    from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+    for split in SPLITS:
+        path = storage.join(folder, split_folder(split), ANOMALIES_FILE)
+        if storage.exists(path):
+            yield from list_anomalies(
+                split, anomalies_pb2.Anomalies.FromString(storage.read_bytes(path))
+            )
 
 
 def list_anomalies(split: str, found: Any) -> Iterator[Anomaly]:

@@ -33,13 +33,14 @@ class FlagGroups:
     """The flags of a command in the groups in which `--help` shows them."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._groups = {name: parser.add_argument_group(name) for name in GROUPS}
+        self._groups: dict[str, Any] = {name: parser.add_argument_group(name) for name in GROUPS}
+        self._groups[""] = parser
 
     def add(self, group: str, *names: str, help: str, **details: Any) -> None:
         """Adds a flag that is not an option of a class.
 
         Args:
-            group: One of `GROUPS`.
+            group: One of `GROUPS`; empty for none.
             names: Its names, or the name of a positional argument.
             help: Its effect, as a sentence.
             details: Further arguments of argparse.

@@ -211,7 +211,7 @@ def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
     """
     first, second = tf.unstack(tf.bitcast(seeds, tf.uint64), axis=-1)
     state = first * _bits(draws.START)
-    state = (state ^ _shift(state, 32)) + second * _bits(draws.STEP)
+    state = (state ^ _shift(state, 32)) + second * _bits(draws.STRIDE)
     state += _bits(purpose * draws.PURPOSE % (1 << 64))
     state = (state ^ _shift(state, 30)) * _bits(draws.FIRST)
     state = (state ^ _shift(state, 27)) * _bits(draws.SECOND)

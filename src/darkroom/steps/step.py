@@ -1,4 +1,8 @@
-"""The parts of a component's interface: parameters, artifacts, options as parameters."""
+"""A step: its inputs, options, outputs and results, its function, and its command.
+
+KFP's components, their YAML files, the page of the reference and the tasks are made from it. Its
+options are fields of the options classes.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,14 @@ import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from darkroom.errors import UsageError
+from darkroom.errors import DarkroomError, UsageError
 from darkroom.options.fields import OptionField, list_options
 from darkroom.runtime.json_values import parse_object
 from darkroom.runtime.text import make_visible
+from darkroom.steps.command import Command
 
-DATASET_TYPE, MODEL_TYPE, ARTIFACT_TYPE = "Dataset", "Model", "Artifact"
-HTML_TYPE, MARKDOWN_TYPE, METRICS_TYPE, MATRIX_TYPE = (
-    "HTML",
-    "Markdown",
-    "Metrics",
-    "ClassificationMetrics",
-)
 # In the place of the default of a parameter that must be given.
 REQUIRED: Any = ...
 
@@ -163,34 +161,79 @@ def _as_whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+ArtifactKind = Literal[
+    "Artifact", "ClassificationMetrics", "Dataset", "HTML", "Markdown", "Metrics", "Model"
+]
+
+
 @dataclass(frozen=True)
 class Artifact:
-    """An artifact that a component takes or makes.
+    """An artifact that a step takes or makes.
 
     Attributes:
         name: Its name.
         kind: Its type among KFP's `system.*`.
         help: Its meaning, in sentences.
         optional: Whether an input may be left out.
+        file: The name of its file; empty if it is a folder with several.
+        title: Of a page that shows the result of the step as a notebook does.
     """
 
     name: str
-    kind: str
+    kind: ArtifactKind
     help: str
     optional: bool = False
+    file: str = ""
+    title: str = ""
+
+    def find_path(self, folder: str) -> str:
+        """Returns where a step writes it, if the artifact is in a folder; not so for a page."""
+        from darkroom import storage
+
+        return storage.join(folder, self.file) if self.file and self.kind != "HTML" else folder
+
+
+class Made(NamedTuple):
+    """What a step made, beside what it wrote into its places.
+
+    Attributes:
+        result: What its command prints.
+        numbers: Numbers by name, which UIs show.
+        facts: What is known of outputs: metadata by name, by the name of the output.
+        files: The content of outputs that are a file, by name.
+        results: Its output parameters that are neither among the numbers nor `passed`.
+        error: Why the data or the model did not pass; None if it did.
+        verdict: The error in one line, for whoever has seen the result.
+    """
+
+    result: Any = None
+    numbers: Mapping[str, float] = {}
+    facts: Mapping[str, Mapping[str, Any]] = {}
+    files: Mapping[str, bytes] = {}
+    results: Mapping[str, Any] = {}
+    error: DarkroomError | None = None
+    verdict: str = ""
+
+
+# Of the inputs and outputs of a step, by name; and its options.
+Paths = Mapping[str, str]
+Given = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Interface:
-    """The inputs and outputs of a component.
+class Step:
+    """A step of a pipeline.
 
     Attributes:
         name: Its name, also as the argument of `python -m darkroom.kfp.task`.
         help: Its work, in sentences.
-        parameters: Its parameters.
+        run: Its function, of the paths of its inputs and outputs and of its options, both by name.
+            Outputs that nobody wants have no path.
+        parameters: Its options.
         inputs: The artifacts that it takes.
         outputs: The artifacts that it makes.
         results: Its output parameters.
+        command: Its command, if it has one.
         needs_tensorflow: Whether its image needs TensorFlow.
         own_image: Whether its image has code of the user's, beside darkroom.
         checks: The checks of the values: each is called with the parameters that it takes, and
@@ -201,10 +244,12 @@ class Interface:
 
     name: str
     help: str
-    parameters: tuple[Parameter, ...]
+    run: Callable[[Paths, Given], Made]
+    parameters: tuple[Parameter, ...] = ()
     inputs: tuple[Artifact, ...] = ()
     outputs: tuple[Artifact, ...] = ()
     results: tuple[Parameter, ...] = ()
+    command: Command | None = None
     needs_tensorflow: bool = False
     own_image: bool = False
     checks: tuple[Callable[..., object], ...] = ()

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
-from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
 from darkroom.runtime.markup import Html, element, encode_picture
 from darkroom.runtime.page import Page, PagePart, make_section, make_table, make_text
 from darkroom.runtime.table import Cell, Table
 from darkroom.runtime.text import format_count
+from darkroom.steps.places import name_uris
+from darkroom.steps.step import Made, Step
 
 _MAX_LABELS = 200
 _MAX_REJECTS = 10
 
 
-def encode_card(title: str, result: Any) -> str:
-    """Returns a page with the notebook's view of a result, with artifacts by their URIs."""
-    return Page(title, [PagePart(Html(name_uris(result._repr_html_())))]).to_html()
+def encode_outputs(step: Step, made: Made) -> dict[str, bytes]:
+    """Returns the content of the outputs of a step that are files, by name.
+
+    A page with a title has the notebook's view of the result, with artifacts by their URIs.
+    """
+    cards = {
+        each.name: Page(each.title, [PagePart(Html(name_uris(made.result._repr_html_())))])
+        for each in step.outputs
+        if each.title
+    }
+    return {**{name: page.to_html().encode() for name, page in cards.items()}, **made.files}
 
 
 def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:

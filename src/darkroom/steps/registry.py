@@ -25,12 +25,12 @@ from darkroom.errors import (
     build_missing_extra_error,
 )
 from darkroom.evaluation.report.facts import read_evaluation, read_facts
-from darkroom.kfp.places import name_place
 from darkroom.options.pipeline import VERTEX_REGISTRY
 from darkroom.runtime import progress
 from darkroom.runtime.json_values import parse_object
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.runtime.text import make_visible
+from darkroom.steps.places import name_place
 from darkroom.storage import services
 from darkroom.storage.stores import CREDENTIALS_HINT, retries
 
@@ -46,7 +46,7 @@ _POLL_SECONDS, _MAX_POLLS = 2.0, 900
 _TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 _LATER = (
-    "from darkroom.kfp.registry import register_version; "
+    "from darkroom.steps.registry import register_version; "
     "print(register_version({}, {}, {}, uri={}, page={}, run={}))"
 )
 _ADDRESS_HINT = "Check the address."

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom.errors import StorageError, UsageError
+from darkroom.steps.places import name_uris
+from darkroom.steps.step import Given, Made, Parameter, Paths, Step
 from darkroom.storage import services
 from darkroom.storage.stores import retries
 from darkroom.storage.uris import find_host
@@ -15,6 +17,21 @@ from darkroom.storage.uris import find_host
 WEBHOOK_VARIABLE = "DARKROOM_WEBHOOK"
 # Of all tries together: a gate waits for them.
 _TRIES, _LIMIT_SECONDS = 3, 45.0
+WEBHOOK_PARAMETERS = (
+    Parameter(
+        "url",
+        str,
+        "URL of a webhook that is told; if empty, that in the environment variable "
+        "DARKROOM_WEBHOOK of the task.",
+        "",
+    ),
+    Parameter("pipeline", str, "Name of the pipeline, for the webhook.", ""),
+    Parameter("run", str, "Name of the run, for the webhook.", ""),
+    Parameter("run_id", str, "Id of the run, for the webhook.", ""),
+)
+# What Kubeflow calls the states; where a pod was lost, its records go on saying that a task runs.
+_UNKNOWN = "UNKNOWN"
+_STATES = {"COMPLETE": "SUCCEEDED", "RUNNING": _UNKNOWN}
 _HINT = "The run itself ended as its other tasks say. Look at the URL, and at the way to it."
 
 
@@ -61,3 +78,30 @@ def tell(parameters: Mapping[str, Any], state: str, reason: str) -> None:
     if not 200 <= status < 300:
         said = f"The webhook at {host} did not take the message: HTTP status {status}."
         raise StorageError(said, _HINT)
+
+
+def run(paths: Paths, options: Given) -> Made:
+    """Tells a webhook how a run ended. Only Vertex gives a reason."""
+    status = options["status"]
+    state, error = str(status.get("state") or ""), status.get("error")
+    reason = str((error.get("message") if isinstance(error, dict) else error) or "")
+    tell(options, _STATES.get(state, state or _UNKNOWN), name_uris(reason))
+    return Made()
+
+
+STEP = Step(
+    "notify",
+    "Tells a webhook how a run ended, as the exit task of dsl.ExitHandler.",
+    run,
+    (
+        *WEBHOOK_PARAMETERS,
+        Parameter(
+            "status",
+            dict,
+            "How the tasks of the handler ended, as the service says.",
+            {},
+            is_status=True,
+        ),
+    ),
+    checks=(check_url,),
+)

@@ -14,6 +14,10 @@ from darkroom.errors import DataError, StorageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.storage.uris import find_remote
 
+# Metadata of a dataset; the first if it is elsewhere than its artifact.
+LOCATION_KEY, FINGERPRINT_KEY = "location", "fingerprint"
+# The file of the artifact of a dataset that was not there; of one without files KFP keeps nothing.
+NONE_FILE = "no-dataset.txt"
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
 NO_PLACES: Mapping[str, str] = MappingProxyType({})
