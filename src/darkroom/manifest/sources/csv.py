@@ -50,7 +50,7 @@ class CsvSource(Source):
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding)
-        self._is_spaced = False
+        self._is_spaced = self._has_nul = False
         sample = self._read_sample()
         if not sample:
             raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
@@ -163,7 +163,7 @@ class CsvSource(Source):
         while block := [*islice(records, _BLOCK_RECORDS)]:
             lines, cells = zip(*block, strict=True)
             is_odd = {*map(len, cells)} != {len(self._names)} or header in cells
-            if is_simple and not is_odd and _NUL not in "".join(chain(*cells)):
+            if is_simple and not is_odd and not self._has_nul:
                 yield from map(make, enumerate(cells, first))
             else:
                 yield from map(self._make_row, count(first), lines, cells, repeat(header))
@@ -219,32 +219,34 @@ class CsvSource(Source):
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yields the line on which each record that is not blank ends, and its cells."""
-        taken: list[str] = []
+        taken: list[str] = []  # Lines, from the record that is read on.
+        end = before = 0
         is_plain = True
 
-        def read_lines() -> Iterator[str]:
-            nonlocal is_plain
-            for line in self._file.lines():
-                line = line.replace("\0", _NUL) if "\0" in line else line
-                is_plain = is_plain and ' "' not in line
-                taken.append(line)
-                yield line
+        def read_blocks() -> Iterator[list[str]]:
+            nonlocal taken, before, is_plain
+            for block in self._file.blocks():
+                if "\0" in "".join(block):
+                    block = [line.replace("\0", _NUL) for line in block]
+                taken = taken[end - before :] + block
+                text, before = "".join(taken), end
+                is_plain, self._has_nul = ' "' not in text, self._has_nul or _NUL in text
+                yield block
 
-        reader = csv.reader(read_lines(), strict=True, skipinitialspace=self._is_spaced)
+        lines = chain.from_iterable(read_blocks())
+        reader = csv.reader(lines, strict=True, skipinitialspace=self._is_spaced)
         # This limit is one for the whole process, and its default is low for text; it only grows.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
-        end = 0
         try:
             for cells in reader:
-                end = reader.line_num
+                start, end = end, reader.line_num
                 if not is_plain and any(map(_SPACED_QUOTE.match, cells[1:])):
                     # After the sample, a space before a quote is met for the first time.
-                    cells = next(csv.reader(taken, strict=True, skipinitialspace=True))
+                    again = taken[start - before : end - before]
+                    cells = next(csv.reader(again, strict=True, skipinitialspace=True))
                     self._is_spaced = True
                 if cells:
                     yield end, cells
-                is_plain = True
-                taken.clear()
         except csv.Error as error:
             raise DataError(
                 f"{self.name}: the record that begins in line {end + 1} does not end correctly: "

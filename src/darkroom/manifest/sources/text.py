@@ -6,6 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from darkroom import storage
 from darkroom.errors import DataError
@@ -54,7 +55,11 @@ class TextFile:
             self._check_wide()
 
     def lines(self) -> Iterator[str]:
-        """Yields every line with its line break.
+        """Returns every line with its line break; see `blocks`."""
+        return chain.from_iterable(self.blocks())
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Yields every line with its line break, several at once.
 
         Raises:
             DataError: A line is too long or not in the encoding, or the file changed since this
@@ -69,16 +74,16 @@ class TextFile:
                 # One more than allowed: a longer line is never read into memory as a whole.
                 most = MAX_LINE_CHARACTERS + 1
                 while block := start + text.read(_BLOCK_CHARACTERS) + text.readline(most):
-                    *lines, last = io.StringIO(block, self._newline)
-                    yield from lines
-                    start, number = "", number + len(lines) + 1
-                    if len(last) > MAX_LINE_CHARACTERS:
+                    lines = io.StringIO(block, self._newline).readlines()
+                    start, number = "", number + len(lines)
+                    if len(lines[-1]) > MAX_LINE_CHARACTERS:
+                        yield lines[:-1]
                         raise DataError(
                             f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} "
                             "characters.",
                             "Check the line breaks, and keep longer texts in separate files.",
                         )
-                    yield last
+                    yield lines
             except UnicodeDecodeError as error:
                 raise self._not_decodable(error) from error
         self._state.check()
