@@ -21,6 +21,7 @@ from darkroom.input import input_fn
 from darkroom.input.service import run_dispatcher, run_worker
 from darkroom.options.input import BOX_FORMATS, InputOptions
 from darkroom.targets.boxes.kind import (
+    AREA,
     CORNERS,
     DIFFICULT,
     IS_CROWD,
@@ -97,7 +98,9 @@ def test_whole_images_have_their_boxes_in_pixels_of_the_view(records, objects):
     seen = 0
     for images, targets, columns in [*data["train"], *data["eval"]]:
         assert images.shape[1:] == (*SIZE, 3)
-        boxes, labels, is_crowd, difficult, annotated = (each.numpy() for each in targets.values())
+        boxes, labels, is_crowd, difficult, area, annotated = (
+            each.numpy() for each in targets.values()
+        )
         assert (boxes.dtype, labels.dtype, is_crowd.dtype) == (np.float32, np.int64, bool)
         assert not difficult.any()
         for row, number in enumerate(columns["number"].numpy()):
@@ -112,6 +115,8 @@ def test_whole_images_have_their_boxes_in_pixels_of_the_view(records, objects):
                 np.testing.assert_allclose(boxes[row, place], expected, atol=1e-3)
                 assert labels[row, place] == (LABELS.index(each["label"]) if each else -1)
                 assert is_crowd[row, place] == bool(each and each["is_crowd"])
+                left, top, right, bottom = expected
+                assert area[row, place] == pytest.approx((right - left) * (bottom - top), rel=1e-4)
             seen += 1
     assert seen == COUNT
 
@@ -166,6 +171,7 @@ def test_the_formats_are_those_of_keras(name):
     corners = [[0.0, 0.25], [0.125, 0.5], [0.5, 0.75], [1.0, 0.625]]
     features = {
         **dict(zip(CORNERS, map(tf.constant, corners), strict=True)),
+        AREA: tf.constant([1.0, 1.0]),
         **dict.fromkeys((OBJECT_NUMBER, IS_CROWD, DIFFICULT), tf.constant([1, 1], tf.int64)),
         **dict.fromkeys((OBJECTS_KNOWN, IMAGE_HEIGHT, IMAGE_WIDTH), tf.constant(1, tf.int64)),
     }
@@ -196,7 +202,7 @@ def test_ragged_batches_have_the_objects_alone(records):
     _, found = join(batches)
     for number, labels in enumerate(padded["labels"].numpy()):
         assert set(labels) <= {-1, 1, 2, 3}
-        for name in ("boxes", "labels", "is_crowd", "difficult"):
+        for name in ("boxes", "labels", "is_crowd", "difficult", "area"):
             expected = padded[name][number][labels >= 0]
             np.testing.assert_array_equal(found[name][number], expected)
     np.testing.assert_array_equal(found["annotated"], padded["annotated"])

@@ -57,12 +57,15 @@ def check_target(target, number: int, factors) -> None:
     assert target["labels"].tolist() == labels
     assert target["is_crowd"].tolist() == [label == 2 for label in labels]
     assert target["difficult"].tolist() == [False] * len(labels)
+    sides = boxes[:, 2:] - boxes[:, :2]
+    np.testing.assert_allclose(target["area"], sides[:, 0] * sides[:, 1], rtol=1e-4)
     types = {name: values.dtype for name, values in target.items()}
     assert types == {
         "boxes": np.float32,
         "labels": np.int64,
         "is_crowd": bool,
         "difficult": bool,
+        "area": np.float32,
         "annotated": bool,
     }
 

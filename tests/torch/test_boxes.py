@@ -44,6 +44,7 @@ def check(batches, size: tuple[int, int] | None = SIZE, first_label: int = 0) ->
                 "labels": torch.int64,
                 "is_crowd": torch.bool,
                 "difficult": torch.bool,
+                "area": torch.float32,
                 "annotated": torch.bool,
             }
             pixels = image.numpy().transpose(1, 2, 0)

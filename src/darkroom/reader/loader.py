@@ -52,7 +52,8 @@ class Loader:
     Where images have boxes, labels are a list of B dicts, one for each image. Of its N objects that
     the view shows, `boxes` are float32 [N, 4]: left, top, right and bottom in pixels of the view,
     or of the image if it keeps its size; `labels` int64 [N], from `first_label` on; `is_crowd` and
-    `difficult` bool [N]. `annotated`, bool [], is false if nobody looked for objects.
+    `difficult` bool [N]; `area` float32 [N], in pixels of the view. `annotated`, bool [], is false
+    if nobody looked for objects.
 
     A `transform` is given the dict of an image, too, and returns both, as the transforms of
     torchvision.transforms.v2 do. For those of Albumentations, this takes three lines, with

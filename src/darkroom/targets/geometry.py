@@ -51,6 +51,11 @@ class Matrix(NamedTuple):
         """
         return self.xx * x + self.xy * y + self.x0, self.yx * x + self.yy * y + self.y0
 
+    @property
+    def growth(self) -> Any:
+        """By how much areas grow."""
+        return abs(self.xx * self.yy - self.xy * self.yx)
+
 
 IDENTITY = Matrix(1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 

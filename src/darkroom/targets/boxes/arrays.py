@@ -32,7 +32,7 @@ class BoxTargets:
         self._columns = {
             "boxes": np.stack([_to_numpy(fields[side]) for side in SIDES], axis=1),
             "labels": _to_numpy(numbers.flatten()),
-            **{flag: _to_numpy(fields[flag]) for flag in FLAGS},
+            **{name: _to_numpy(fields[name]) for name in (*FLAGS, "area")},
         }
         self._counts = _to_numpy(pc.fill_null(pc.list_value_length(column), 0)).astype(np.int64)
         self._starts = np.cumsum(self._counts) - self._counts
@@ -47,7 +47,8 @@ class BoxTargets:
 
         Returns:
             Of the N objects `boxes`, float64 [N, 4]: left, top, right, bottom; `labels`, int64 [N],
-            from 0; `is_crowd` and `difficult`, bool [N]. Of the images `annotated`, bool [B].
+            from 0; `is_crowd` and `difficult`, bool [N]; `area`, float32 [N], in pixels of the
+            stored images. Of the images `annotated`, bool [B].
         """
         counts = self._counts[rows]
         images = np.repeat(np.arange(len(rows)), counts)
@@ -71,7 +72,8 @@ def follow_boxes(
         first_label: The number of the first label.
 
     Returns:
-        The same, with `boxes` as float32 in pixels of the views, without those that are not shown.
+        The same, with `boxes` as float32 and `area` in pixels of the views, without those that are
+        not shown. An area is that of the whole object, also where a view shows a part.
     """
     num_images = len(targets.counts)
     images = np.repeat(np.arange(num_images), targets.counts)
@@ -83,7 +85,8 @@ def follow_boxes(
         targets.objects["boxes"], Matrix(*own), (height, width), min_visible, np
     )
     labels = targets.objects["labels"] + first_label
-    moved = {**targets.objects, "boxes": boxes.astype(np.float32), "labels": labels}
+    area = (targets.objects["area"] * Matrix(*own).growth).astype(np.float32)
+    moved = {**targets.objects, "boxes": boxes.astype(np.float32), "labels": labels, "area": area}
     shown = {name: values[is_shown] for name, values in moved.items()}
     return Objects(np.bincount(images[is_shown], minlength=num_images), shown, targets.images)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from darkroom.dataset.example import IMAGE_HEIGHT, IMAGE_WIDTH
 from darkroom.targets.boxes.kind import (
+    AREA,
     CORNERS,
     DIFFICULT,
     FIRST_NUMBER,
@@ -21,6 +22,7 @@ from darkroom.targets.geometry import Matrix, scale
 from darkroom.targets.learning import Learning
 
 _INTEGER = tf.io.FixedLenFeature([], tf.int64)
+_PLACES = (*CORNERS, AREA)
 _NUMBERS = (OBJECT_NUMBER, IS_CROWD, DIFFICULT)
 # What a place of no object has, as in Keras; its box is all 0.
 _NO_LABEL = -1
@@ -35,17 +37,18 @@ class BoxesLearning(Learning):
     - `labels`: int64 [B, M], the numbers of their labels, from `first_label` on; -1 where no object
       is, or less than `min_visible` of it is in the view.
     - `is_crowd`, `difficult`: bool [B, M].
+    - `area`: float32 [B, M], in pixels of the view, of the whole object.
     - `annotated`: bool [B], whether somebody has looked for objects.
 
-    If the options say `ragged`, the first four are ragged tensors, which have only the objects that
-    are in the view.
+    If the options say `ragged`, all but the last are ragged tensors, which have only the objects
+    that are in the view.
     """
 
     required = (OBJECTS_KNOWN, IMAGE_HEIGHT, IMAGE_WIDTH)
 
     def describe(self, size: int) -> Mapping[str, Any]:
         """Returns the features of the objects, and of the size that they are shares of."""
-        lists = {**dict.fromkeys(CORNERS, tf.float32), **dict.fromkeys(_NUMBERS, tf.int64)}
+        lists = {**dict.fromkeys(_PLACES, tf.float32), **dict.fromkeys(_NUMBERS, tf.int64)}
         return {
             **dict.fromkeys((OBJECTS_KNOWN, IMAGE_HEIGHT, IMAGE_WIDTH), _INTEGER),
             **{
@@ -56,20 +59,20 @@ class BoxesLearning(Learning):
 
     def parse(self, features: Mapping[str, tf.Tensor], size: int) -> dict[str, tf.Tensor]:
         """Returns few tensors, because each takes time for every image; `follow` parts them."""
-        corners, numbers = (
-            tf.stack([features[name] for name in names]) for names in (CORNERS, _NUMBERS)
+        places, numbers = (
+            tf.stack([features[name] for name in names]) for names in (_PLACES, _NUMBERS)
         )
         # It fails, rather than lose an object, where a damaged record has more of them.
-        missing = tf.stack(((0, 0), (0, size - tf.shape(corners)[1])))
+        missing = tf.stack(((0, 0), (0, size - tf.shape(places)[1])))
         return {
-            "corners": tf.ensure_shape(tf.pad(corners, missing), (len(CORNERS), size)),
+            "places": tf.ensure_shape(tf.pad(places, missing), (len(_PLACES), size)),
             "numbers": tf.ensure_shape(tf.pad(numbers, missing), (len(_NUMBERS), size)),
             "image": tf.stack([features[name] for name in self.required]),
         }
 
     def check(self, targets: Any, num_labels: int | None) -> Any:
         """Returns targets; fails where an object is not as an index may have it."""
-        left, top, right, bottom = tf.unstack(targets["corners"], axis=1)
+        left, top, right, bottom, _ = tf.unstack(targets["places"], axis=1)
         numbers, *flags = tf.unstack(targets["numbers"], axis=1)
         # Places without an object have the number 0, and no area.
         is_right = are_boxes(left, top, right, bottom) & (numbers >= 0)
@@ -90,7 +93,7 @@ class BoxesLearning(Learning):
         known, height, width = tf.unstack(targets["image"], axis=1)
         whole = scale(tf.cast(width, tf.float64), tf.cast(height, tf.float64))
         moved, is_shown = move_boxes(
-            tf.cast(tf.transpose(targets["corners"], (0, 2, 1)), tf.float64),
+            tf.cast(tf.transpose(targets["places"][:, :4], (0, 2, 1)), tf.float64),
             Matrix(*(value[:, None] for value in whole.then(matrix))),
             options.image_size,
             options.min_visible,
@@ -98,11 +101,14 @@ class BoxesLearning(Learning):
         )
         numbers, is_crowd, difficult = tf.unstack(targets["numbers"], axis=1)
         labels = numbers - FIRST_NUMBER + options.first_label
+        growth = tf.cast(matrix.growth, tf.float32)
+        area = targets["places"][:, 4] * tf.reshape(growth, (-1, 1))
         found = {
             "boxes": _format_boxes(moved, options.bounding_box_format, options.image_size),
             "labels": tf.where(is_shown, labels, _NO_LABEL),
             "is_crowd": is_shown & (is_crowd > 0),
             "difficult": is_shown & (difficult > 0),
+            "area": tf.where(is_shown, area, 0),
         }
         if options.ragged:
             found = {name: tf.ragged.boolean_mask(each, is_shown) for name, each in found.items()}
