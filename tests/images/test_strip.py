@@ -95,7 +95,7 @@ def test_results_show_their_images(records: Path):
     converted = darkroom.convert(records.parent / "images.csv", records)
     assert len(Page(converted._repr_html_()).sources) == MAX_SHOWN
     result = darkroom.validate(records)
-    assert [each.check for each in result.findings][:1] == ["leakage"]
+    assert [each.check for each in result.findings][:1] == ["label_conflicts"]
     # Images of findings come first.
     assert read_grays(Page(result._repr_html_()))[:2] == pytest.approx([190, 190], abs=1)
     assert Page(result.describe().to_card()).sources == []

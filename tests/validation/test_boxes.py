@@ -89,7 +89,7 @@ def find_rows(report: DatasetReport, check: str) -> list[tuple[str, str]]:
     [
         ("tiny_boxes", ("tiny", "cat"), "2 x 45 pixels"),
         ("huge_boxes", ("huge", "dog"), "200 x 100 pixels"),
-        ("outside_boxes", ("outside", ""), "the box [150, 0, 209, 50] is not inside the image"),
+        ("outside_boxes", ("outside", "cat"), "the box [150, 0, 209, 50] is not inside the image"),
         ("partial_images", ("outside", "1 dog"), "1 of 2 objects are lost"),
         ("twin_boxes", ("twin", "cat"), "0.980 of both in common with cat"),
         ("crossed_classes", ("crossed", "cat"), "0.962 of both in common with dog"),
@@ -298,6 +298,11 @@ def test_the_gallery_has_boxes_and_filters_of_them(records, tmp_path):
     assert shapes["plain"] == [["cat", 0.05, 0.1, 0.3, 0.6, 0], ["dog", 0.5, 0.2, 0.7, 0.9, 1]]
     assert shapes["crowd"][0][0] == "dog (crowd)"
     assert shapes["empty"] == shapes["unknown"] == []
+    # What was lost is drawn as far as it is in the image.
+    assert shapes["outside"] == [
+        ["cat (lost)", 0.75, 0.0, 1.0, 0.5, None],
+        ["dog", 0.5, 0.2, 0.7, 0.9, 1],
+    ]
     rows = read_rows(str(records / "index"))
     names = [
         Path(uri).stem for uri in read_index(str(records / "index"), ["uri"])["uri"].to_pylist()
@@ -314,6 +319,8 @@ def test_the_report_draws_boxes_over_its_pictures(records, tmp_path):
     twin = [each for each in titles if each.get("height") == "51" and each["stroke"] == COLORS[0]]
     assert [(each["x"], each["y"], each["width"]) for each in twin] == [("10", "10", "50")]
     assert "10 objects written 1 objects rejected" in page.text
+    lost, *_ = [each for each in titles if "stroke-dasharray" in each]
+    assert [lost[name] for name in ("x", "y", "width", "height")] == ["150", "0", "50", "50"]
 
 
 def test_the_contact_sheet_draws_boxes_in_the_colors_of_their_classes():

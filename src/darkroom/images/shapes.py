@@ -43,11 +43,15 @@ def _make_rectangle(shape: Shape, width: int, height: int) -> Html:
         "height": (shape.bottom - shape.top) * height,
     }
     numbers = {name: f"{value:.4g}" for name, value in place.items()}
-    color = COLORS[shape.tone % len(COLORS)]
+    dash = {"stroke_dasharray": "5 4"} if shape.tone is None else {}
     return join_html(
         element("rect", stroke=_BELOW, **numbers),
-        element("rect", element("title", shape.text), stroke=color, **numbers),
+        element("rect", element("title", shape.text), stroke=_pick(shape), **numbers, **dash),
     )
+
+
+def _pick(shape: Shape) -> str:
+    return "#fff" if shape.tone is None else COLORS[shape.tone % len(COLORS)]
 
 
 def draw_shapes(picture: Image.Image, shapes: Sequence[Shape]) -> None:
@@ -56,6 +60,5 @@ def draw_shapes(picture: Image.Image, shapes: Sequence[Shape]) -> None:
     for shape in shapes:
         left, right = (round(side * (width - 1)) for side in (shape.left, shape.right))
         top, bottom = (round(side * (height - 1)) for side in (shape.top, shape.bottom))
-        color = COLORS[shape.tone % len(COLORS)]
         draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_BELOW)
-        draw.rectangle((left, top, right, bottom), outline=color, width=_LINE_PIXELS)
+        draw.rectangle((left, top, right, bottom), outline=_pick(shape), width=_LINE_PIXELS)

@@ -56,7 +56,8 @@ class Shape(NamedTuple):
         top: The least y.
         right: The largest x.
         bottom: The largest y.
-        tone: Number of its color: the same for shapes of one class.
+        tone: Number of its color: the same for shapes of one class. None: it is not in the record,
+            and is dashed.
     """
 
     text: str
@@ -64,7 +65,7 @@ class Shape(NamedTuple):
     top: float
     right: float
     bottom: float
-    tone: int = 0
+    tone: int | None = 0
 
 
 class Caption(NamedTuple):

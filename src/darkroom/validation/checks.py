@@ -28,7 +28,7 @@ from darkroom.validation.groups import check_group_leakage
 from darkroom.validation.location import check_location_data
 from darkroom.validation.near import check_near_conflicts, check_near_duplicates, check_near_leakage
 from darkroom.validation.quality import check_quality
-from darkroom.validation.report.findings import Finding, FindingRow
+from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding, FindingRow
 from darkroom.validation.suspects import check_suspect_labels
 
 
@@ -254,7 +254,7 @@ def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
 def _query(context: Context, check: TargetCheck) -> tuple[int, tuple[FindingRow, ...]]:
     """Returns how many faults a check finds by SQL, and the first of them."""
     count = fetch_number(context.connection, f"SELECT count(*) FROM ({check.sql})")
-    return count, fetch_rows(context.connection, f"{check.sql} LIMIT {MAX_LISTED_ROWS}")
+    return count, fetch_rows(context.connection, f"{check.sql} LIMIT {MAX_RANKED_ROWS}")
 
 
 def _search(

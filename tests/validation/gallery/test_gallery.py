@@ -133,6 +133,22 @@ def test_a_single_image_of_a_finding_is_shown_with_its_problem(records: Path):
     assert (found[1]["items"], len(found[1]["lines"])) == ([], 1)
 
 
+def test_an_image_that_was_rejected_is_named(tmp_path: Path):
+    (tmp_path / "list.csv").write_text("image_uri,label\na.png,cat\nlost.png,cat\n")
+    (tmp_path / "a.png").write_bytes(encode(make_noise(0, 9, 7), "PNG"))
+    darkroom.convert(tmp_path / "list.csv", tmp_path / "records", max_rejects=1)
+    report = tmp_path / "report"
+    darkroom.validate(tmp_path / "records", max_rejects=1, report_dir=report, gallery=True)
+    text = (report / "gallery.html").read_text("utf-8")
+    facts = json.loads(text.partition('id="facts">')[2].partition("</script>")[0])
+    [found] = [each for each in facts["findings"] if each["policy"] == "info"]
+    assert (found["title"], found["message"]) == (
+        "Rejected rows",
+        "Without a record: 1 row (missing).",
+    )
+    assert ["lost.png (train, cat): missing: " in line for line in found["lines"]] == [True]
+
+
 def test_a_sample_has_images_of_each_class_and_split():
     rng = np.random.default_rng(0)
     group = rng.choice(30, 50_000, p=[0.942, *[0.002] * 29]).astype(np.uint8)

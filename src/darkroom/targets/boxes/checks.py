@@ -30,33 +30,47 @@ _HUGE = f"""{OBJECTS}
 SELECT row, uri, split, label, {_SIZE} AS detail FROM objects
 WHERE (xmax - xmin) * (ymax - ymin) >= {HUGE_SHARE} AND NOT is_crowd ORDER BY row, number
 """
-_OUTSIDE = """
-SELECT row, uri, split, detail FROM lost WHERE reason = 'outside_image' ORDER BY row, detail
+# Objects that were lost as outside, as the list says them.
+_LISTED = """
+SELECT row, uri, split, detail, from_json(target, '{"width": "DOUBLE", "height": "DOUBLE",
+    "objects": [{"label": "VARCHAR", "box": ["DOUBLE"]}]}') AS meant
+FROM lost WHERE reason = 'outside_image'
+"""
+# With the record that lacks the object, and where it would be in that, in shares. Not of images
+# that were turned: the list may mean the pixels of the file.
+_OUTSIDE = f"""
+SELECT row, uri, split, label, detail, CASE WHEN NOT is_turned THEN
+    [box[1] / across, box[2] / down, box[3] / across, box[4] / down] END AS box
+FROM (
+    SELECT coalesce(records.row, listed.row) AS row, uri, listed.split AS split,
+        meant.objects[1].label AS label, detail, meant.objects[1].box AS box,
+        coalesce(meant.width, source_width) AS across,
+        coalesce(meant.height, source_height) AS down,
+        list_contains(string_split(changes, ','), 'orientation') AS is_turned
+    FROM ({_LISTED}) AS listed LEFT JOIN records USING (uri)
+) ORDER BY row, detail
 """
 # All boxes of the list, in pixels of their images, and those that were lost as outside.
-_PLACED = """
+_PLACED = f"""
 WITH sized AS (
     SELECT uri, regexp_replace(uri, '[^/]*$', '') AS folder, split, label_list,
         source_width AS width, source_height AS height,
         source_width * source_height / (records.width * records.height) AS enlarged
     FROM records
 ), listed AS (
-    SELECT uri, from_json(target, '{"width": "DOUBLE", "height": "DOUBLE",
-        "objects": [{"label": "VARCHAR", "box": ["DOUBLE"]}]}') AS said
-    FROM lost WHERE reason = 'outside_image'
-)
-SELECT NULL::VARCHAR AS file, folder, split, 1 AS unit, width, height, [{
+{_LISTED})
+SELECT NULL::VARCHAR AS file, folder, split, 1 AS unit, width, height, [{{
     'label': each.label, 'area': each.area * enlarged,
     'box': [each.xmin * width, each.ymin * height, each.xmax * width, each.ymax * height]
-} FOR each IN label_list] AS objects FROM sized
+}} FOR each IN label_list] AS objects FROM sized
 UNION ALL
-SELECT NULL, folder, split, 1, width, height, [{
+SELECT NULL, folder, split, 1, width, height, [{{
     'label': each.label, 'area': NULL,
     'box': [each.box[1] * across, each.box[2] * down, each.box[3] * across, each.box[4] * down]
-} FOR each IN said.objects]
+}} FOR each IN meant.objects]
 FROM (
-    SELECT *, width / coalesce(said.width, width) AS across,
-        height / coalesce(said.height, height) AS down
+    SELECT sized.*, meant, width / coalesce(meant.width, width) AS across,
+        height / coalesce(meant.height, height) AS down
     FROM sized JOIN listed USING (uri)
 )
 """

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.pointer import find_output
 from darkroom.features.opening import open_features
+from darkroom.options.validation import INFO
 from darkroom.runtime import progress
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.validation.gallery.page import encode_findings, encode_page
 from darkroom.validation.gallery.predictions import read_predictions
 from darkroom.validation.gallery.rows import (
@@ -26,7 +28,8 @@ from darkroom.validation.gallery.tiles import (
     make_image_tiles,
 )
 from darkroom.validation.report.dataset_report import DatasetReport
-from darkroom.validation.report.pictures import RecordFolders
+from darkroom.validation.report.findings import Finding
+from darkroom.validation.report.pictures import RecordFolders, list_lost_shapes
 
 # A page that mail and chat still take.
 _MAX_BYTES = 25_000_000
@@ -64,6 +67,13 @@ def encode_gallery(
         found = rows.find_places(features.rows)
         arrays["map"] = pack_map(place_on_map(len(rows.row), found, features.values))
     shown = [*report.findings]
+    if report.rejected and not any(each.check == "rejects" for each in shown):
+        count, first = (
+            report.num_rejected,
+            report.rejects[: min(report.num_rejected, MAX_LISTED_ROWS)],
+        )
+        said = f"Without a record: {format_count(count, 'row')} ({list_first([*report.rejected])})."
+        shown.append(Finding("rejected", INFO, count, said, "See rejects.jsonl.", first))
     told = predictions and read_predictions(predictions, records.index_dir, rows, dataset)
     if told:
         arrays["told"] = told.label
@@ -72,7 +82,8 @@ def encode_gallery(
     named = [[place for item in each["items"] for place in item["places"]] for each in findings]
     with progress.step("Pictures"):
         chosen = choose_tiles(rows, named, MAX_SERVED_TILES if server else MAX_TILES)
-        tiles = make_image_tiles(records, dataset, rows, chosen, find_room(arrays), server)
+        lost = list_lost_shapes(report.findings)
+        tiles = make_image_tiles(records, dataset, rows, chosen, find_room(arrays), server, lost)
     if features:
         arrays["alike"] = find_alike([tile.place for tile in tiles], found, features.values)
     if told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, islice, zip_longest
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,7 @@ def make_image_tiles(
     places: Sequence[int],
     max_bytes: int,
     server: GalleryServer | None = None,
+    lost: Mapping[int, Sequence[Shape]] = MappingProxyType({}),
 ) -> list[Tile]:
     """Makes tiles from records, the first ones large.
 
@@ -104,6 +106,7 @@ def make_image_tiles(
         max_bytes: Limit of all pictures together. The first tile above it, and all that follow,
             have no picture. A place that the index no longer has gets no tile.
         server: Makes the pictures when they are looked at; they are in the page if None.
+        lost: What else is drawn, by rows of the source.
 
     Raises:
         DataError: The index or a record is damaged.
@@ -120,7 +123,8 @@ def make_image_tiles(
     tiles, kind = [], find_kind(dataset.target.kind)
     for place in filter(found.__contains__, places):
         row, picture = found[place], pictures.get(place, "")
-        shapes = _round(kind.list_shapes(row["label"], dataset.labels)[:MAX_SHAPES])
+        shapes = [*lost.get(row["row"], ()), *kind.list_shapes(row["label"], dataset.labels)]
+        shapes = _round(shapes[:MAX_SHAPES])
         max_bytes -= len(picture) + sum(_SHAPE_BYTES + len(shape.text) for shape in shapes)
         size = (row["width"], row["height"]) if row["height"] else None
         label, shown = kind.show(row["label"]), (picture, shapes) if max_bytes > 0 else ("", ())

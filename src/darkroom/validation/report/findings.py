@@ -17,6 +17,7 @@ MAX_RANKED_ROWS = 1_000
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
     "rejects": "Too many rejected rows",
+    "rejected": "Rejected rows",
     "leakage": "Equal pixels in more than one split",
     "group_leakage": "Groups in more than one split",
     "label_conflicts": "Equal pixels that are labelled differently",
@@ -56,6 +57,8 @@ CHECK_TITLES: Mapping[str, str] = {
 
 FindingRow = Mapping[str, Any]
 _RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
+# What is drawn over the picture of a record: left, top, right and bottom, in shares of the image.
+BOX = "box"
 # What splits are compared by.
 MEASURES = ("size", "aspect", "brightness", "features")
 # What people read for values that their names alone do not explain.
@@ -181,7 +184,7 @@ def list_record_facts(row: FindingRow) -> dict[str, Any]:
         for name, value in row.items()
         if value is not None and (name, value) != ("records", 2)
     }
-    return {name_value(name): value for name, value in known.items() if name not in _RECORD}
+    return {name_value(name): value for name, value in known.items() if name not in (*_RECORD, BOX)}
 
 
 def format_record(record: FindingRow) -> str:

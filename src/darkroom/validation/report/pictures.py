@@ -19,6 +19,7 @@ from darkroom.runtime.markup import Html
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import BOX, Finding
 
 MAX_THUMBNAILS = 160
 # Other commands report the problems of a dataset.
@@ -66,7 +67,8 @@ def make_report_pictures(
         uris = {row: uri for uri, row in rows.items()}
         found = [*_find_named(records, uris, ("label", "height", "width"))]
         images = ((uris[row], data) for row, data in _read_images(found))
-        thumbnails, drawn = dict(make_thumbnails(images)), _list_shapes(records, found)
+        thumbnails = dict(make_thumbnails(images))
+        drawn = _list_shapes(records, found, list_lost_shapes(report.findings))
     others = [uri for uri in rows if uri not in thumbnails]
     thumbnails |= make_thumbnails((uri, sources.read(uri)) for uri in others)
     count = len(rows) - len(thumbnails)
@@ -101,8 +103,21 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
                 yield uri, row[f"{side}row"]
 
 
+def list_lost_shapes(findings: Iterable[Finding]) -> dict[int, list[Shape]]:
+    """Returns what findings say of objects that are not in their record, by the row of that."""
+    lost: dict[int, list[Shape]] = {}
+    for row in chain.from_iterable(each.rows for each in findings):
+        box = row.get(BOX) or [None]
+        if None not in box:
+            sides = (min(max(side, 0.0), 1.0) for side in box)
+            lost.setdefault(row["row"], []).append(Shape(f"{row['label']} (lost)", *sides, None))
+    return lost
+
+
 def _list_shapes(
-    records: RecordFolders, found: Sequence[Mapping[str, Any]]
+    records: RecordFolders,
+    found: Sequence[Mapping[str, Any]],
+    lost: Mapping[int, Sequence[Shape]],
 ) -> dict[str, tuple[Sequence[Shape], tuple[int, int]]]:
     """Returns the shapes of records, and their sizes in pixels (width, height), by URI."""
     if not found:
@@ -110,7 +125,10 @@ def _list_shapes(
     dataset = read_dataset(records.examples)
     kind = find_kind(dataset.target.kind)
     return {
-        row["uri"]: (kind.list_shapes(row["label"], dataset.labels), (row["width"], row["height"]))
+        row["uri"]: (
+            [*kind.list_shapes(row["label"], dataset.labels), *lost.get(row["row"], ())],
+            (row["width"], row["height"]),
+        )
         for row in found
     }
 

@@ -60,10 +60,12 @@ function drawShapes({ picture, shapes, size: [width, height] }) {
   const letter = Math.max(width, height) / 28, lines = [];
   node.append(draw("image", { href: picture, width, height, preserveAspectRatio: "none" }));
   for (const [text, left, top, right, bottom, tone] of shapes) {
-    const x = left * width, y = top * height, color = colors[tone % colors.length];
+    const x = left * width, y = top * height, isLost = tone === null;
+    const color = isLost ? "#fff" : colors[tone % colors.length];
     const sides = { width: (right - left) * width, height: (bottom - top) * height };
     // A dark line below the colored one, which is seen on any photograph.
-    for (const stroke of ["#000", color]) node.append(draw("rect", { x, y, ...sides, stroke }));
+    node.append(draw("rect", { x, y, ...sides, stroke: "#000" }));
+    node.append(draw("rect", { x, y, ...sides, stroke: color, ...(isLost && { "stroke-dasharray": "5 4" }) }));
     // A name goes down until it is over no other one, and is left out where there is no room.
     let base = Math.max(y - letter / 4, letter);
     const end = x + text.length * letter * 0.6;

@@ -91,7 +91,8 @@ function makeView() {
     const single = items.filter((item) => item.places.length === 1);
     if (pairs.length) parts.push(makePairs(pairs));
     if (single.length) {
-      const said = new Map(single.map((item) => [item.places[0], item.facts]));
+      const said = new Map(single.map((item) => [item.places[0], []]));
+      for (const item of single) said.get(item.places[0]).push(item.facts);
       parts.push(makeGrid([...said.keys()], said));
     }
   } else if (isFiltered) {

@@ -67,12 +67,12 @@ export function takeSuggested() {
   if (selection.size) clearSelection();
 }
 
-function makeTile(place, facts) {
+function makeTile(place, said = []) {
   const tile = h(
     "button",
     { class: "tile", "data-place": place, onclick: () => toggle(place) },
     picture(tileAt.get(place)),
-    h("span", { class: "caption" }, describeRow(place), Object.entries(facts ?? {}).map(describeFact)),
+    h("span", { class: "caption" }, describeRow(place), said.map((each) => Object.entries(each).map(describeFact))),
     h("span", { class: "fate" }),
   );
   const over = (key, name, sign, act) => h("button", {
@@ -117,7 +117,7 @@ export function paintTiles() {
   for (const button of document.querySelectorAll("button.tile")) paintTile(button);
 }
 
-// A grid of places; `factsAt` has what a finding says of some of them.
+// A grid of places; `factsAt` has all that a finding says of some of them.
 export function makeGrid(places, factsAt, step = 96) {
   const list = h("ul", { class: "tiles" });
   const more = showInSteps(list, places, (place) => makeTile(place, factsAt?.get(place)), step);
