@@ -1,9 +1,10 @@
-"""Prints how heavy the project is: code, tests, parts, flags, functions, words.
+"""Prints how heavy the project is: code, tests, parts, flags, functions, words, trips.
 
     python tools/weigh.py
 
 Lines of code are those without docstrings, comments and blank lines. Needs the core and pytest:
-`tests/packaging/test_layers.py` has the table of parts.
+`tests/packaging/test_layers.py` has the table of parts. A trip is left out where the packages of
+its command are missing.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ import ast
 import io
 import re
 import sys
+import tempfile
+import threading
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 sys.path.append(str(Path(__file__).parents[1]))
+from tests.docs.blocks import write_given
 from tests.packaging import test_layers as layers
 
+import darkroom
+from darkroom import cli
 from darkroom.cli.parser import build_parser
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -178,6 +186,46 @@ def count_words() -> tuple[int, int, int]:
     return total - generated, len(pages) - len(made), generated
 
 
+class _Arrived(BaseException):
+    """A trip has come to where the code of others begins."""
+
+
+def make_trips(given: Path) -> dict[str, Callable[[Path], object]]:
+    """Returns the trips by name, each from given data to a new folder."""
+    compiled = ROOT / "tests/pipelines/compilation/golden/kubeflow.yaml"
+    submit = f"submit --target kubeflow --host http://service.invalid --pipeline {compiled}"
+
+    def read(source: Path) -> object:
+        return next(iter(darkroom.load(source, image_size=32, framework="numpy")["train"]))
+
+    def fit(new: Path) -> None:
+        with mock.patch("keras.Model.fit", side_effect=_Arrived):
+            darkroom.train(given / "records", new, image_size=32)
+
+    return {
+        "row, byte": lambda new: darkroom.convert(given / "images.csv", new),
+        "annotation, box in a batch": lambda new: read(
+            Path(darkroom.convert(given / "annotations.json", new).output_dir)
+        ),
+        "load, batch": lambda _: read(given / "records"),
+        "batch, fit": fit,
+        "submit, request": lambda _: sys.exit(cli.main(submit.split())),
+    }
+
+
+def list_run(trip: Callable[[Path], object], folder: Path) -> set[str]:
+    """Returns the files of the functions that run on a trip that was made before, so no imports."""
+    files: set[str] = set()
+    for profile in (None, lambda frame, *_: files.add(frame.f_code.co_filename)):
+        with suppress(_Arrived), mock.patch("socket.getaddrinfo", side_effect=_Arrived):
+            threading.setprofile(profile)
+            sys.setprofile(profile)
+            trip(Path(tempfile.mkdtemp(dir=folder)))
+    sys.setprofile(None)
+    threading.setprofile(None)
+    return files
+
+
 def main() -> int:
     """Prints the table."""
     known: dict[str, Path] = layers.list_modules()
@@ -215,6 +263,11 @@ def main() -> int:
         print(f"files that name {name:8} {len(naming)} ({', '.join(naming)})")
     print(f"files with jpeg_quality  {spelled}")
     print(f"words by hand, generated {by_hand:,} in {pages} pages, {generated:,}")
+    with tempfile.TemporaryDirectory() as scratch, suppress(ImportError, SystemExit):
+        write_given(Path(scratch))
+        for name, trip in make_trips(Path(scratch)).items():
+            run = list_run(trip, Path(scratch)) & {*map(str, known.values())}
+            print(f"run from {name:27} {len(run)} modules")
     return 0
 
 
