@@ -161,6 +161,7 @@ def write_given(folder: Path) -> None:
     annotations = [{"id": number, **box} for number, box in enumerate(boxes)]
     coco = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}
     (folder / "annotations.json").write_text(json.dumps(coco))
+    (folder / "results.json").write_text(json.dumps([{**box, "score": 0.9} for box in boxes]))
     shutil.copytree(Path(__file__).with_name("given"), folder, dirs_exist_ok=True)
     for name in ("benchmarks", "docs", "examples", "kubernetes"):
         (folder / name).symlink_to(ROOT / name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
@@ -14,6 +15,7 @@ from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts
+from darkroom.evaluation.report.pictures import PagePictures, make_page_pictures
 from darkroom.evaluation.report.result import Evaluation, Slice, describe_use
 from darkroom.evaluation.report.write import EVALUATION_FILES, PAGE_FILE, encode_files
 from darkroom.evaluation.scores.scoring import Scored, score_split
@@ -35,7 +37,7 @@ from darkroom.storage import ledger
 @storage.report_failures
 @progress.shown
 def evaluate(
-    model: storage.UserPath,
+    model: storage.UserPath | None,
     records: storage.UserPath | Sequence[storage.UserPath],
     split: str = TEST,
     report_dir: storage.UserPath | None = None,
@@ -43,13 +45,18 @@ def evaluate(
     from_logits: bool = False,
     judge: Callable[[Evaluation], Sequence[str]] | None = None,
     notes: Sequence[str] = (),
+    results: storage.UserPath | None = None,
+    annotations: storage.UserPath | None = None,
 ) -> Evaluation:
-    """Evaluates an exported model by the answers that a server would give.
+    """Evaluates an exported model by the answers that a server would give, or a detector.
 
     All images of the split go through the model's own serving signature. No image is left out.
+    Of a detector the results are given, whatever made them: they are compared with the objects as
+    COCO does it, without TensorFlow.
 
     Args:
-        model: A SavedModel that darkroom exported, or the folder of a training.
+        model: A SavedModel that darkroom exported, or the folder of a training; None with
+            `results`.
         records: A dataset, a pattern of datasets, several of them, or one list or folder of images.
         split: The split: train, eval or test, or another name of it, as val; `all` for all of them.
         report_dir: Folder for `model.html`, `model.md` and `evaluation.json`; made if it does not
@@ -59,6 +66,11 @@ def evaluate(
         judge: Takes the numbers, and returns the bounds that the model misses, as parts of a
             sentence. The report says them first.
         notes: Sentences that the report says before its own, as which bounds there are.
+        results: What a detector says of the images of one dataset of boxes: a file of JSON as COCO
+            has it, or a folder of label files of ultralytics with scores.
+        annotations: The file of COCO that the detector had, by whose ids the results name images
+            and classes. None: images have the ids of the list, or else the names of their files,
+            and class n is the nth label.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.
@@ -67,7 +79,8 @@ def evaluate(
         DataError: There is no model, no such split, the records are labelled otherwise than the
             model answers, it does not give probabilities, or an image is damaged.
         UsageError: `split` is not the name of a split, several lists of images are given, or one
-            for a model that does not answer with one label.
+            for a model that does not answer with one label; or both or none of model and results
+            are given.
         OutputError: `report_dir` is in a dataset, or has files of these names that darkroom did not
             write.
         MissingExtraError: TensorFlow is not installed.
@@ -75,11 +88,76 @@ def evaluate(
     """
     name = check_split(split)
     given = [records] if isinstance(records, str | os.PathLike) else [*records]
-    folder = find_model(os.fspath(model))
+    check_given(model, results, annotations)
+    folder = "" if model is None else find_model(os.fspath(model))
     target = None if report_dir is None else storage.absolute(report_dir)
     [roots] = find_roots(given)
     if target is not None:
         _check_target(target, roots)
+    if results is not None:
+        found, pictures, facts = _evaluate_results(results, given, roots, name, annotations)
+    else:
+        found, pictures, facts = _evaluate_model(
+            folder, given, roots, name, from_logits=from_logits
+        )
+    found = replace(found, notes=(*notes, *found.notes))
+    if judge is not None:
+        found = _add_missed(found, judge(found))
+    if target is not None:
+        found = replace(found, report_path=storage.join(target, PAGE_FILE))
+        with progress.step("Report"):
+            ledger.write_files(target, encode_files(found, pictures(), facts))
+    return found
+
+
+def check_given(
+    model: storage.UserPath | None,
+    results: storage.UserPath | None,
+    annotations: storage.UserPath | None,
+) -> None:
+    """Checks that either a model or results are given.
+
+    Raises:
+        UsageError: Both are, or none, or annotations without results.
+    """
+    if (model is None) == (results is None):
+        what = (
+            "Neither a model nor results are" if model is None else "A model and results are both"
+        )
+        raise UsageError(
+            f"{what} given.", "Give the model, or the results of a detector: results (--results)."
+        )
+    if annotations is not None and results is None:
+        raise UsageError("annotations are for the results of a detector, and none are given.")
+
+
+def _evaluate_results(
+    results: storage.UserPath,
+    given: Sequence[storage.UserPath],
+    roots: Sequence[str],
+    split: str,
+    annotations: storage.UserPath | None,
+) -> tuple[Evaluation, Callable[[], PagePictures], Facts]:
+    if len(roots) != 1:
+        raise UsageError(
+            f"Results are compared with one dataset, got {', '.join(map(str, given))}.",
+            "Give the output folder of darkroom convert.",
+        )
+    from darkroom.evaluation.results import evaluate_results
+
+    named = open_data(given, roots=roots).find_split(split)
+    path = None if annotations is None else storage.absolute(annotations)
+    return evaluate_results(storage.absolute(results), roots[0], named, path)
+
+
+def _evaluate_model(
+    folder: str,
+    given: Sequence[storage.UserPath],
+    roots: Sequence[str],
+    split: str,
+    *,
+    from_logits: bool,
+) -> tuple[Evaluation, Callable[[], PagePictures], Facts]:
     learned = read_learned(folder)
     if learned.kind != ONE_LABEL and not roots:
         raise UsageError(
@@ -90,19 +168,12 @@ def evaluate(
     load_tensorflow()
     # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
-    named = data.find_split(name)
+    named = data.find_split(split)
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
     found, scored = _evaluate_split(load_model(folder, from_logits=from_logits), named, facts)
-    found = replace(found, notes=(*notes, *found.notes))
-    if judge is not None:
-        found = _add_missed(found, judge(found))
-    if target is not None:
-        found = replace(found, report_path=storage.join(target, PAGE_FILE))
-        with progress.step("Report"):
-            ledger.write_files(target, encode_files(found, scored, facts))
-    return found
+    return found, partial(make_page_pictures, scored), facts
 
 
 def evaluate_training(
@@ -131,7 +202,7 @@ def evaluate_training(
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
         page = storage.join(folder, PAGE_FILE)
         found = replace(_add_missed(found, missed), report_path=page, slices=tuple(slices))
-        for name, data in encode_files(found, scored, facts).items():
+        for name, data in encode_files(found, make_page_pictures(scored), facts).items():
             storage.write_bytes(storage.join(folder, name), data)
     return found
 

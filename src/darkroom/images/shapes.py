@@ -30,9 +30,17 @@ def make_picture(
         return element("img", src=source, alt=name, class_="thumb")
     width, height = map(str, size)
     whole = {"width": width, "height": height, "preserveAspectRatio": "none"}
-    view = {"viewBox": f"0 0 {width} {height}", "role": "img", "aria_label": name}
+    image = element("image", href=source, **whole)
+    return draw_over(shapes, size, image, class_="thumb", role="img", aria_label=name)
+
+
+def draw_over(
+    shapes: Sequence[Shape], size: tuple[int, int], *below: Html, **attributes: str
+) -> Html:
+    """Returns shapes as SVG over an image of a width and a height, or over what is below them."""
     drawn = (_make_rectangle(shape, *size) for shape in shapes)
-    return element("svg", element("image", href=source, **whole), *drawn, class_="thumb", **view)
+    view = {"viewBox": f"0 0 {size[0]} {size[1]}"}
+    return element("svg", *below, *drawn, **attributes, **view)
 
 
 def _make_rectangle(shape: Shape, width: int, height: int) -> Html:

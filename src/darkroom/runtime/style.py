@@ -69,8 +69,8 @@ tr:last-child td{border-bottom:0}
 td:has(.thumb){width:1px}
 .thumb{display:block;width:64px;height:64px;object-fit:contain;background:var(--tint);
 border-radius:6px;border:1px solid var(--line)}
-.thumb rect{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
-.thumb rect[stroke="#000"]{stroke-width:4;opacity:.6}
+.thumb rect,.pic rect{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
+.thumb rect[stroke="#000"],.pic rect[stroke="#000"]{stroke-width:4;opacity:.6}
 .thumb.none{display:flex;align-items:center;justify-content:center;text-align:center;font-size:11px;
 color:var(--soft);line-height:1.2}
 .side .row{color:var(--soft);font-size:13px;margin-right:8px}
@@ -114,6 +114,8 @@ unicode-bidi:isolate}
 .pic{display:block;width:100%;aspect-ratio:1;background-color:var(--tint);border-radius:6px;
 border:1px solid var(--line);background-position:center;background-size:contain;
 background-repeat:no-repeat}
+.pic svg{width:100%;height:100%}
+.pics:has(svg){grid-template-columns:repeat(auto-fill,minmax(min(220px,100%),1fr))}
 .pics{display:grid;grid-template-columns:repeat(auto-fill,minmax(112px,1fr));gap:16px 14px}
 .pics figcaption{font-size:13px;margin-top:5px;line-height:1.35;overflow-wrap:anywhere}
 .pics small{color:var(--soft);display:block;unicode-bidi:isolate}

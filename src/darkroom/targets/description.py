@@ -20,8 +20,9 @@ class Summary(NamedTuple):
         tiles: Texts and what they are, for a page.
         is_good: Whether the model is surely better than one that has learned nothing.
         table: A row for each label or number.
-        more_tables: Tables for a card.
+        more_tables: Tables for a card, which a page shows as pictures.
         notes: Sentences that help to read the numbers.
+        tables: Further tables for a card and a page.
     """
 
     headline: str
@@ -31,6 +32,7 @@ class Summary(NamedTuple):
     table: Table
     more_tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
 
 class Filter(NamedTuple):
@@ -165,6 +167,7 @@ class View(NamedTuple):
         grid: Counts of images; None without any.
         charts_title: What the charts show.
         charts: Charts of all images; none for a kind without them.
+        shapes: What is drawn over images, by their numbers.
     """
 
     captions: Mapping[int, Caption]
@@ -172,3 +175,4 @@ class View(NamedTuple):
     grid: Grid | None = None
     charts_title: str = ""
     charts: Sequence[Chart] = ()
+    shapes: Mapping[int, Sequence[Shape]] = {}

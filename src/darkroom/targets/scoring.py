@@ -44,33 +44,73 @@ class Prediction:
         return ()
 
 
-class Scoring(Protocol):
-    """What the answers of a model say, for one kind of target.
+class Scores(Protocol):
+    """What numbers say of how good a model is, for one kind of target.
 
     Attributes:
         metrics: The dataclass of its numbers, values for JSON. Its `records` counts the images that
             are annotated.
-        names_are: What the names of a model are: labels or numbers.
+        names_are: What the names of a model are: labels, numbers or classes.
         score_name: The name of the one number that decides: accuracy, mean average precision, R².
-        outputs: The outputs of the signature for image files; the last one has a row of numbers an
-            image.
-        records_key: The output of the signature for records.
-        number_format: How files show a number of a prediction.
         scalars: The fields of `metrics` that a UI shows. The first one decides.
         tfma_score: TFMA's name of that, where TFMA measures it itself; else it is empty.
         has_recalls: Whether the labels have a recall each, which may have a bound.
-        agree_on: What `agree` compares; empty for a kind whose answers are never the same.
     """
 
     metrics: type[Any]
     names_are: str
     score_name: str
-    outputs: tuple[str, ...]
-    records_key: str
-    number_format: str
     scalars: tuple[str, ...]
     tfma_score: str = ""
     has_recalls: bool = False
+
+    def get_score(self, metrics: Any) -> float:
+        """Returns the one number that decides: the higher the better."""
+        return float(getattr(metrics, self.scalars[0]))
+
+    def list_scalars(self, metrics: Any) -> Mapping[str, float]:
+        """Returns the numbers that a UI shows, by name."""
+        return {name: getattr(metrics, name) for name in self.scalars}
+
+    def list_properties(self, metrics: Any, where: str) -> Mapping[str, Any]:
+        """Returns what the UI of Kubeflow draws besides, by the names that it knows.
+
+        Args:
+            metrics: The numbers.
+            where: The split that they are of, as part of a sentence.
+        """
+        return {}
+
+    def list_recalls(self, metrics: Any) -> Mapping[str, float | None]:
+        """Returns the recall of each label, for bounds; None if no image has it."""
+        return {}
+
+    def summarize(self, metrics: Any, where: str) -> Summary:
+        """Returns the numbers as texts.
+
+        Args:
+            metrics: The numbers.
+            where: The split that they are of, as part of a sentence.
+        """
+
+    def show(self, answers: Any, truth: Any, learned: Learned) -> View:
+        """Returns which images and charts a page shows."""
+
+
+class Scoring(Scores, Protocol):
+    """What the answers of a model say, for one kind of target.
+
+    Attributes:
+        outputs: The outputs of the signature for image files; the last one has a row of numbers an
+            image.
+        records_key: The output of the signature for records.
+        number_format: How files show a number of a prediction.
+        agree_on: What `agree` compares; empty for a kind whose answers are never the same.
+    """
+
+    outputs: tuple[str, ...]
+    records_key: str
+    number_format: str
     agree_on: str = ""
 
     def match(self, truth: Any, places: Ints, size: int) -> Any:
@@ -110,38 +150,6 @@ class Scoring(Protocol):
         Raises:
             DataError: No image is annotated.
         """
-
-    def get_score(self, metrics: Any) -> float:
-        """Returns the one number that decides: the higher the better."""
-        return float(getattr(metrics, self.scalars[0]))
-
-    def list_scalars(self, metrics: Any) -> Mapping[str, float]:
-        """Returns the numbers that a UI shows, by name."""
-        return {name: getattr(metrics, name) for name in self.scalars}
-
-    def list_properties(self, metrics: Any, where: str) -> Mapping[str, Any]:
-        """Returns what the UI of Kubeflow draws besides, by the names that it knows.
-
-        Args:
-            metrics: The numbers.
-            where: The split that they are of, as part of a sentence.
-        """
-        return {}
-
-    def list_recalls(self, metrics: Any) -> Mapping[str, float | None]:
-        """Returns the recall of each label, for bounds; None if no image has it."""
-        return {}
-
-    def summarize(self, metrics: Any, where: str) -> Summary:
-        """Returns the numbers as texts.
-
-        Args:
-            metrics: The numbers.
-            where: The split that they are of, as part of a sentence.
-        """
-
-    def show(self, answers: Floats, truth: Any, learned: Learned) -> View:
-        """Returns which images and charts a page shows."""
 
     def predict(
         self, paths: Sequence[str], answers: Floats, learned: Learned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.flags import add_command, add_results
 from darkroom.cli.shared.models import add_model, ask_model
 
 QUIET = True
@@ -16,15 +16,17 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "evaluate",
-        "Evaluate an exported model on a held-out split.",
+        "Evaluate an exported model, or the results of a detector, on a held-out split.",
         page="guides/evaluate",
-        usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
+        usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]\n"
+        "       darkroom evaluate --results FILE RECORDS [options]",
         examples=(
             "darkroom evaluate runs/first records",
             "darkroom evaluate runs/first/model new-photos --split all --report report",
+            "darkroom evaluate --results results.json --annotations val.json records --split eval",
         ),
-        epilog="Exit codes: 0 done; 1 no such model, split or label, or a damaged image; "
-        "4 the folder of the report has other files.",
+        epilog="Exit codes: 0 done; 1 no such model, split or label, results of other images, or "
+        "a damaged image; 4 the folder of the report has other files.",
     )
     add_model(parser)
     parser.add_argument(
@@ -46,13 +48,34 @@ def add(commands: Any) -> None:
         default=None,
         help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
     )
+    add_results(parser.add_argument, action=_Results)
+
+
+class _Results(argparse.Action):
+    """Takes results instead of a model: then the first argument may name the records."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        for each in parser._actions:
+            each.required = each.required and each.dest != "records"
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.evaluate import check_split, evaluate
+    from darkroom.evaluation.evaluate import check_given, check_split, evaluate
     from darkroom.evaluation.scores.serving import find_model
 
     check_split(arguments.split)
-    find_model(arguments.model)  # before TensorFlow is loaded
+    results = getattr(arguments, "results", None)
+    if results is not None and not hasattr(arguments, "records"):
+        arguments.model, arguments.records = None, [arguments.model]
+    check_given(arguments.model, results, getattr(arguments, "annotations", None))
+    if arguments.model is not None:
+        find_model(arguments.model)  # before TensorFlow is loaded
     return ask_model(arguments, evaluate)

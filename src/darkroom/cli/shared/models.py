@@ -46,7 +46,8 @@ def ask_model(arguments: argparse.Namespace, ask: Callable[..., Any]) -> int:
     """
     from darkroom.runtime import progress
 
-    start_tensorflow()
+    if arguments.model is not None:
+        start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)):
         found = ask(**read_options(arguments))
     print_result(found, as_json=arguments.json)

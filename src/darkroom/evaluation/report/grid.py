@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darkroom.evaluation.report.pictures import PagePictures
+from darkroom.images.shapes import draw_over
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.page import PagePart, make_section
 from darkroom.targets.description import Grid, GridCell
@@ -76,7 +77,9 @@ def _make_figure(number: int, pictures: PagePictures) -> Html:
     name, said = pictures.names.get(number, ""), pictures.view.captions[number]
     answer = element("b", said.answer, class_="yes" if said.is_right else "no")
     truth = (
-        None if said.is_right else element("span", "is ", element("b", said.truth), class_="truth")
+        element("span", "is ", element("b", said.truth), class_="truth")
+        if said.truth and not said.is_right
+        else None
     )
     caption = element(
         "figcaption",
@@ -91,4 +94,6 @@ def _make_picture(number: int, pictures: PagePictures) -> Html:
     name = pictures.names.get(number, "")
     if number not in pictures.thumbnails:
         return element("span", class_="pic", role="img", aria_label=f"no picture of {name}")
-    return element("span", class_=f"pic i{number}", role="img", aria_label=name)
+    shapes = pictures.view.shapes.get(number)
+    drawn = draw_over(shapes, pictures.sizes[number]) if shapes else None
+    return element("span", drawn, class_=f"pic i{number}", role="img", aria_label=name)

@@ -21,6 +21,7 @@ from darkroom.runtime.page import (
 )
 from darkroom.runtime.table import Cell, Table, make_bar
 from darkroom.targets.description import Images, Summary, View
+from darkroom.targets.kind import list_learned
 
 _MAX_ROWS = 200
 _ALL = "evaluation.json"
@@ -41,12 +42,13 @@ def make_model_page(found: Evaluation, facts: Facts, pictures: PagePictures) -> 
         _make_header(found, summary),
         _make_course(facts),
         make_section(summary.table.title, make_table(_rank_scores(summary.table), "bars")),
+        *map(_make_facts_table, summary.tables),
         *map(_make_further, summary.more_tables),
         make_grid_section(view.grid, pictures) if view.grid else None,
         *(_make_group(group, pictures) for group in view.groups),
         _make_facts_table(list_slices(found)),
         _make_charts(view),
-        None if facts.recipe else make_note(_UNKNOWN),
+        None if facts.recipe or found.kind not in list_learned() else make_note(_UNKNOWN),
         *_list_facts(found, facts),
     )
     rules = make_picture_rules(pictures.thumbnails)
@@ -125,10 +127,11 @@ def _make_facts_table(table: Table) -> PagePart | None:
 
 
 def _list_facts(found: Evaluation, facts: Facts) -> list[PagePart | None]:
+    made = "model" if found.kind in list_learned() else "results"
     groups = {
         "Input": list_input(facts),
         "Recipe": list_recipe(facts),
         "Data": list_data(facts),
-        "Code and model": [*facts.code.items(), ("model (SHA-256)", found.model_sha256)],
+        "Code and model": [*facts.code.items(), (f"{made} (SHA-256)", found.model_sha256)],
     }
     return [_make_facts_table(Table(title, ("", ""), rows)) for title, rows in groups.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from darkroom.evaluation.scores.scoring import Scored, read_numbered_images
 from darkroom.images.thumbnails import make_thumbnails
@@ -19,11 +19,13 @@ class PagePictures:
         view: Which images are shown, and what is said of them.
         thumbnails: `data:` URI by number; an image that cannot be read has none.
         names: File name or URI by number.
+        sizes: Width and height of those with shapes, by number.
     """
 
     view: View
     thumbnails: Mapping[int, str]
     names: Mapping[int, str]
+    sizes: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def make_picture_rules(thumbnails: Mapping[int, str]) -> str:

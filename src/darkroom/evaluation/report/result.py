@@ -13,7 +13,7 @@ from darkroom.runtime.result import BAD, FAIR, GOOD, Fact, Outcome, Result, Resu
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.targets.description import Summary
-from darkroom.targets.kind import list_learned
+from darkroom.targets.kind import KINDS
 from darkroom.targets.scoring import find_scoring
 
 __all__ = ["Slice"]
@@ -30,13 +30,13 @@ _USES = {
 
 @dataclass(frozen=True)
 class Slice:
-    """How good a model is on the records of the eval split that have a value in a column.
+    """How good a model is on the records of a split that have a value in a column.
 
     Attributes:
         column: The column of the source.
         value: The value.
         records: Number of records that have it.
-        accuracy: Share of them of which the label is found.
+        accuracy: Share of them of which the label is found; of a detector the average precision.
     """
 
     column: str
@@ -47,17 +47,18 @@ class Slice:
 
 @dataclass(frozen=True)
 class Evaluation(Result):
-    """How good an exported model is on a split, by its own serving signature.
+    """How good an exported model is on a split, by its own serving signature, or a detector.
 
     Attributes:
-        model_dir: The folder of the SavedModel.
+        model_dir: The folder of the SavedModel; of a detector the file or folder of its results.
         model_sha256: A hash of its files.
         split: The split that was scored.
-        metrics: Its numbers, by the kind of target: `LabelMetrics`, `LabelsMetrics` or
-            `NumbersMetrics`.
+        metrics: Its numbers, by the kind of target: `LabelMetrics`, `LabelsMetrics`,
+            `NumbersMetrics` or `BoxesMetrics`.
         notes: Sentences that help to read the numbers.
         report_path: The page, `model.html`; None if none was written.
-        slices: How good it is for each value of the columns that a pipeline names.
+        slices: How good it is for each value of the columns that a pipeline names; a detector for
+            splits and groups.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
         kind: The kind of target.
     """
@@ -74,7 +75,7 @@ class Evaluation(Result):
 
     @property
     def score(self) -> float:
-        """The number that decides: accuracy, mean average precision, or mean R²."""
+        """The number that decides: accuracy, (mean) average precision, or mean R²."""
         return find_scoring(self.kind).get_score(self.metrics)
 
     @property
@@ -107,7 +108,7 @@ class Evaluation(Result):
         known = build_value(values, dict[str, Any])
         known.pop("score", None)
         kind = known.get("kind", cls.kind)
-        if kind not in list_learned():
+        if kind not in KINDS:
             raise ValueError(f"{kind!r:.80} is not a kind of target")
         metrics = find_scoring(kind).metrics
         names = {each.name for each in fields(metrics)} & {*known}
@@ -130,7 +131,7 @@ class Evaluation(Result):
             *(Fact("Note", note) for note in self.notes),
             *list_facts({"Page": self.report_path or ""}),
         ]
-        tables = (*summary.more_tables, list_slices(self))
+        tables = (*summary.tables, *summary.more_tables, list_slices(self))
         more = [each.shorten(MAX_LISTED_ROWS).to_html() for each in tables if each.rows]
         tone = BAD if self.missed else GOOD if summary.is_good else FAIR
         return Outcome(format_headline(self), rows, tone, more)
@@ -188,5 +189,5 @@ def list_slices(found: Evaluation) -> Table:
     rows = [
         (each.column, each.value, each.accuracy, each.records) for each in order[:MAX_SHOWN_SLICES]
     ]
-    header = ("column", "value", "accuracy", "records")
-    return Table("Columns, on the eval split", header, rows, ranked_by=2)
+    header = ("column", "value", find_scoring(found.kind).score_name, "records")
+    return Table(f"Columns, on {describe_split(found.split)}", header, rows, ranked_by=2)

@@ -31,7 +31,7 @@ _FORM = (
     "score, as pycocotools takes them; or a folder of label files of ultralytics (save_txt=True, "
     "save_conf=True)."
 )
-_GIVE_ANNOTATIONS = "Name the JSON that the detector had: --annotations (annotations= in Python)."
+GIVE_ANNOTATIONS = "Name the JSON that the detector had: --annotations (annotations= in Python)."
 
 
 class Results(NamedTuple):
@@ -272,7 +272,7 @@ def _find_labels(
     found = np.array([numbers.get(each, -1) for each in ids.tolist()], np.int64)
     if (found < 0).any():
         strange = [*map(str, ids[found < 0].tolist())]
-        hint = _GIVE_ANNOTATIONS if known is None else "Name the JSON of this dataset."
+        hint = GIVE_ANNOTATIONS if known is None else "Name the JSON of this dataset."
         raise DataError(
             f"{path}: {len(strange)} of {len(ids)} numbers of classes are not known: "
             f"{list_first(strange)}; {where}.",
@@ -308,7 +308,7 @@ def _check_known(path: str, strange: Sequence[str], named: Sequence[str], where:
         raise DataError(
             f"{path}: {len(strange):,} of {format_count(len(named), 'image')} are not in the "
             f"{where}: {list_first(strange)}.",
-            f"Give results for the images of this dataset. {_GIVE_ANNOTATIONS}",
+            f"Give results for the images of this dataset. {GIVE_ANNOTATIONS}",
         )
 
 
@@ -353,7 +353,7 @@ def _look_up(path: str, named: Sequence[str], known: Iterable[tuple[str | None, 
         raise DataError(
             f"{path}: {len(strange):,} of {format_count(len(named), 'image')} could each be "
             f"several of the dataset: {list_first(strange)}.",
-            _GIVE_ANNOTATIONS,
+            GIVE_ANNOTATIONS,
         )
     return np.array([numbers.get(name, -1) for name in named], np.int64)
 

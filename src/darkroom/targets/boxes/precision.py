@@ -1,0 +1,154 @@
+"""Average precision, as COCO computes it: equal to pycocotools, by columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from darkroom.errors import DataError
+from darkroom.runtime.arrays import Array
+from darkroom.targets.boxes.matching import (
+    Truth,
+    match_boxes,
+    pair_boxes,
+    rank_results,
+    read_truth,
+)
+from darkroom.targets.boxes.results import GIVE_ANNOTATIONS, Results, read_detections
+
+THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10))
+_RECALLS = np.linspace(0, 1, 101)
+# By the area in pixels; both ends belong to a size.
+SIZES: Mapping[str, tuple[float, float]] = {
+    "all": (0, 1e10),
+    "small": (0, 32**2),
+    "medium": (32**2, 96**2),
+    "large": (96**2, 1e10),
+}
+# With so many images it is seen whether the numbers of classes are shifted, and by how much.
+_MAX_COMPARED = 1000
+_MOST_BETTER, _LEAST_PRECISION = 2, 0.05
+
+
+class Matched(NamedTuple):
+    """The results that are judged, and what each takes, for one size of objects.
+
+    Attributes:
+        found: The results, by image, class and score.
+        taken: The object that each takes, int32 [N, thresholds]; -1 for none.
+        is_right: Whether it is one that is judged, bool [N, thresholds].
+        is_judged: Whether it counts at all, bool [N, thresholds].
+        is_needed: Which objects have to be found, bool [objects].
+    """
+
+    found: Results
+    taken: Array
+    is_right: Array
+    is_judged: Array
+    is_needed: Array
+
+
+def match_sizes(
+    found: Results,
+    truth: Truth,
+    sizes: Sequence[str] = tuple(SIZES),
+    least: Sequence[float] = THRESHOLDS,
+) -> dict[str, Matched]:
+    """Matches results with the objects of each size, and with those of all.
+
+    Args:
+        found: The results, in any order.
+        truth: The objects.
+        sizes: The names of the sizes.
+        least: The thresholds: what a result must have in common with its object.
+    """
+    found, rank = rank_results(found, truth)
+    pairs = pair_boxes(found, truth, least[0], same_class=True)
+    left, top, right, bottom = found.boxes
+    area = (right - left) * (bottom - top) * truth.pixels[found.image]
+    matched = {}
+    for name in sizes:
+        low, high = SIZES[name]
+        is_needed = ~truth.is_ignored & (truth.area >= low) & (truth.area <= high)
+        taken = match_boxes(pairs, rank, truth, ~is_needed, least)
+        is_right = (taken >= 0) & np.append(is_needed, False)[taken]
+        is_inside = ((area >= low) & (area <= high))[:, None]
+        is_judged = is_right | ((taken < 0) & is_inside)
+        matched[name] = Matched(found, taken, is_right, is_judged, is_needed)
+    return matched
+
+
+def average_precision(
+    matched: Matched, truth: Truth, num_classes: int, images: Array | None = None
+) -> Array:
+    """Returns the average precision of each class at each threshold, float64 [classes, thresholds].
+
+    It is NaN for a class without objects.
+
+    Args:
+        matched: The results of a size.
+        truth: The objects.
+        num_classes: How many classes there are.
+        images: Which images count, bool; all if None.
+    """
+    found, is_needed = matched.found, matched.is_needed
+    chosen = np.lexsort((-found.score, found.label))
+    if images is not None:
+        chosen, is_needed = chosen[images[found.image[chosen]]], is_needed & images[truth.image]
+    needed = np.bincount(truth.label[is_needed], minlength=num_classes)
+    ends = np.searchsorted(found.label[chosen], np.arange(num_classes + 1))
+    result = np.full((num_classes, matched.taken.shape[1]), np.nan)
+    for label in np.flatnonzero(needed):
+        own = chosen[ends[label] : ends[label + 1]]
+        right = np.cumsum(matched.is_right[own], 0)
+        judged = np.cumsum(matched.is_judged[own], 0)
+        precision = right / np.maximum(judged, 1)
+        # The best precision at this recall or a larger one.
+        best = np.maximum.accumulate(precision[::-1], 0)[::-1]
+        best = np.concatenate([best, np.zeros((1, best.shape[1]))])
+        recall = right / needed[label]
+        for column in range(result.shape[1]):
+            places = np.searchsorted(recall[:, column], _RECALLS)
+            result[label, column] = best[places, column].mean()
+    return result
+
+
+def compare_results(
+    path: str, index: pa.Table, labels: Sequence[str], annotations: str | None = None
+) -> tuple[Results, Truth]:
+    """Reads results and the objects of the index, and compares their classes.
+
+    Args:
+        path: A file or a folder of results; see `read_detections`.
+        index: `RESULT_COLUMNS` and `TRUTH_COLUMNS` of the index.
+        labels: The label map of the dataset.
+        annotations: The file of COCO that the detector had.
+
+    Raises:
+        DataError: They are not results of these images, or their classes are shifted by one.
+        OSError: Something cannot be read.
+    """
+    found, truth = read_detections(path, index, labels, annotations), read_truth(index, labels)
+    some = found.take(found.image <= np.unique(found.image)[:_MAX_COMPARED].max(initial=0))
+    own, *others = (_measure_shifted(some, truth, len(labels), by) for by in (0, -1, 1))
+    if max(others) > max(_MOST_BETTER * own, _LEAST_PRECISION):
+        by = "first" if others[0] > others[1] else "last"
+        raise DataError(
+            f"{path}: the numbers of all classes seem to be shifted by one: their average "
+            f"precision is {own:.3f} as they are, and {max(others):.3f} one towards the {by}.",
+            f"Class n is the nth line of labels.txt. {GIVE_ANNOTATIONS}",
+        )
+    return found, truth
+
+
+def _measure_shifted(found: Results, truth: Truth, count: int, by: int) -> float:
+    """Returns the average precision at 0.5 of results with the numbers of other classes."""
+    label = found.label + by
+    is_class = (label >= 0) & (label < count)
+    matched = match_sizes(found._replace(label=label).take(is_class), truth, ["all"], [0.5])["all"]
+    images = np.isin(np.arange(len(truth.pixels)), found.image)
+    table = average_precision(matched, truth, count, images)
+    return 0.0 if np.isnan(table).all() else float(np.nanmean(table))

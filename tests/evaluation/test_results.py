@@ -1,0 +1,178 @@
+"""`darkroom evaluate --results`: how good a detector is, whatever it is, by its results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import darkroom
+from darkroom.cli import main
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.evaluation.report.result import Evaluation, Slice
+
+from ..html_page import Page
+from ..pictures import encode, make_noise
+
+# By name: split, group and objects, in images of 200 x 100 pixels.
+CAT, DOG = {"label": "cat", "box": [10, 10, 60, 60]}, {"label": "dog", "box": [100, 20, 140, 90]}
+LISTED = {
+    "a": ("train", "one", [CAT, DOG]),
+    "b": ("eval", "one", [CAT]),
+    "c": ("eval", "two", [DOG, {**CAT, "is_crowd": 1}]),
+    "d": ("eval", "two", None),
+    "e": ("test", "two", []),
+}
+RIGHT = {"cat": [10, 10, 50, 50], "dog": [100, 20, 40, 70]}
+
+
+def make_result(image, label, box=None, score=0.9):
+    number = ["cat", "dog"].index(label) + 1
+    return {"image_id": image, "category_id": number, "bbox": box or RIGHT[label], "score": score}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("detected")
+    rows = []
+    for number, (name, (split, group, objects)) in enumerate(LISTED.items()):
+        (folder / f"{name}.png").write_bytes(encode(make_noise(number, 100, 200)))
+        rows.append(
+            {"image_uri": f"{name}.png", "split": split, "objects": objects, "group": group}
+        )
+    (folder / "list.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    darkroom.convert(folder / "list.jsonl", folder / "records")
+    return folder / "records"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*results):
+        path = tmp_path / "results.json"
+        path.write_text(json.dumps(results))
+        return path
+
+    return write
+
+
+def test_results_are_scored_for_the_split(records, write, tmp_path):
+    path = write(make_result("b", "cat"), make_result("a", "dog"), make_result("d", "dog"))
+    found = darkroom.evaluate(None, records, "val", tmp_path / "report", results=path)
+    metrics = found.metrics
+    assert (found.kind, found.split, metrics.records, metrics.objects) == ("boxes", "eval", 2, 2)
+    # One of two classes is found; the image that nobody looked at does not count.
+    assert found.score == metrics.average_precision_50 == 0.5
+    assert metrics.errors["missing"] == 1
+    assert found.notes == ("1 image of the eval split have no result.",)
+    assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert found.model_dir == str(path)
+    text = found.to_text()
+    assert "AP         0.5000 on the eval split of 2 images" in text
+    assert "Errors     missing 1 (from the best score on)" in text
+    page = Page((tmp_path / "report/model.html").read_text())
+    assert "Average precision 0.500 on the eval split, 0.500 at 0.5" in page.text
+    card = (tmp_path / "report/model.md").read_text()
+    assert "| cat | 1.000 | 1.000 | 1.000 | 1.000 | 1 | 1 |" in card
+    assert "Precision and recall from a score on" in card
+    assert "results (SHA-256)" in card
+
+
+def test_the_page_draws_objects_and_results_in_two_colors(records, write, tmp_path):
+    path = write(make_result("b", "dog", RIGHT["cat"], 0.95), make_result("c", "dog"))
+    darkroom.evaluate(None, records, "eval", tmp_path / "report", results=path)
+    html = (tmp_path / "report/model.html").read_text()
+    assert "1 confused" in html
+    assert '<rect stroke="#76b7b2" x="10" y="10" width="50" height="50"><title>cat</title>' in html
+    assert '<rect stroke="#f28e2b" x="10" y="10" width="50" height="50"><title>dog 0.95<' in html
+    # Rows are the list: of the cat one result is a dog.
+    assert "cat, taken for dog: 1" in html
+
+
+def test_all_splits_are_compared_with_each_other(records, write):
+    path = write(make_result("b", "cat"), make_result("a", "dog"))
+    found = darkroom.evaluate(None, records, "all", results=path)
+    assert found.metrics.records == 4
+    assert found.slices == (Slice("split", "eval", 3, 0.5), Slice("split", "train", 1, 0.5))
+    assert "| split | eval | 0.500 | 3 |" not in found.to_text()
+
+
+def test_groups_are_compared_with_each_other(records, write, tmp_path):
+    darkroom.convert(
+        records.parent / "list.jsonl",
+        tmp_path / "grouped",
+        group_column="group",
+    )
+    path = write(make_result("b", "cat"), make_result("a", "cat"))
+    found = darkroom.evaluate(None, tmp_path / "grouped", "all", results=path)
+    groups = [each for each in found.slices if each.column == "group"]
+    assert groups == [Slice("group", "two", 3, 0.0), Slice("group", "one", 2, 0.5)]
+
+
+def test_numbers_of_classes_that_are_shifted_by_one_are_refused(records, write):
+    shifted = [
+        {**make_result("a", "cat"), "category_id": 2},
+        {**make_result("b", "cat"), "category_id": 2},
+    ]
+    with pytest.raises(
+        DataError, match=r"seem to be shifted by one: .* 0.000 as they are, and 0.5"
+    ):
+        darkroom.evaluate(None, records, "eval", results=write(*shifted))
+
+
+def test_results_of_another_split_name_it(records, write):
+    with pytest.raises(DataError, match="no result for the test split, but for eval") as caught:
+        darkroom.evaluate(None, records, results=write(make_result("b", "cat")))
+    assert caught.value.hint == "Name the split: --split eval."
+
+
+def test_wrong_usage_is_said(records, write, tmp_path, colors):
+    path = write(make_result("b", "cat"))
+    with pytest.raises(UsageError, match="A model and results are both given"):
+        darkroom.evaluate("model", records, results=path)
+    with pytest.raises(UsageError, match="Neither a model nor results are given"):
+        darkroom.evaluate(None, records)
+    with pytest.raises(UsageError, match="annotations are for the results"):
+        darkroom.evaluate("model", records, annotations=path)
+    with pytest.raises(UsageError, match="compared with one dataset"):
+        darkroom.evaluate(None, colors, results=path)
+    darkroom.convert(colors, tmp_path / "labels")
+    with pytest.raises(UsageError, match=r"the images in .* are labelled with label"):
+        darkroom.evaluate(None, tmp_path / "labels", results=path)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/model.html").write_text("mine")
+    with pytest.raises(OutputError):
+        darkroom.evaluate(None, records, "eval", tmp_path / "report", results=path)
+
+
+@pytest.mark.parametrize("order", [["--results", "", "records"], ["records", "--results", ""]])
+def test_the_command_takes_results_in_place_of_a_model(records, write, capsys, order):
+    path = str(write(make_result("b", "cat")))
+    given = {"": path, "records": str(records)}
+    arguments = [given.get(each, each) for each in order]
+    assert main(["evaluate", *arguments, "--split", "val", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["average_precision"] == 0.5
+
+
+def test_the_command_says_what_is_missing(records, write, capsys):
+    path = str(write(make_result("b", "cat")))
+    assert main(["evaluate", "--results", path, "model", str(records)]) == 2
+    assert "A model and results are both given" in capsys.readouterr().err
+    assert main(["evaluate", str(records)]) == 2
+    assert "The following arguments are required: RECORDS" in capsys.readouterr().err
+    assert main(["evaluate", "--results", path]) == 2
+    assert "arguments are required: MODEL" in capsys.readouterr().err
+
+
+def test_tensorflow_is_not_loaded(records, write):
+    path = str(write(make_result("b", "cat")))
+    code = (
+        "import sys; from darkroom.cli import main; main(sys.argv[1:]); "
+        "print({'tensorflow', 'keras'} & {*sys.modules})"
+    )
+    arguments = ["evaluate", "--results", path, str(records), "--split", "eval"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
