@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from tfx.types import channel_utils
@@ -21,19 +21,21 @@ def list_channels(*, optional: bool = False, **types: type[Artifact]) -> dict[st
 
 
 def fill_spec(
-    kind: type[ComponentSpec], given: Mapping[str, Any], without: Collection[str] = ()
+    kind: type[ComponentSpec], *inputs: Any, without: Collection[str] = (), **properties: Any
 ) -> Any:
     """Returns the interface of a component with its values.
 
     Args:
         kind: The class of the interface.
-        given: Inputs and properties by name; None is left out.
+        inputs: Its inputs in the order of the interface; None for one that is left out.
         without: The optional outputs that this component does not have.
+        properties: Its properties; None for one that is left out.
     """
     outputs = {
         name: channel_utils.as_channel([each.type()])
         for name, each in kind.OUTPUTS.items()
         if name not in without
     }
+    given = {**dict(zip(kind.INPUTS, inputs, strict=True)), **properties}
     taken = {name: value for name, value in given.items() if value is not None}
     return kind(**taken, **outputs)

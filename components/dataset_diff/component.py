@@ -68,11 +68,6 @@ class DatasetDiff(base_component.BaseComponent):
         Raises:
             UsageError: An option is wrong.
         """
-        values = {
-            "index": index,
-            "rejects": rejects,
-            "manifest": manifest,
-            "examples": examples,
-            "options": json.dumps(asdict(DiffOptions(**options))),
-        }
-        super().__init__(fill_spec(DatasetDiffSpec, values))
+        given = json.dumps(asdict(DiffOptions(**options)))
+        inputs = index, rejects, manifest, examples
+        super().__init__(fill_spec(DatasetDiffSpec, *inputs, options=given))

@@ -39,4 +39,4 @@ class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
         Args:
             index: `RecordIndex` of ImageToTFRecord.
         """
-        super().__init__(fill_spec(ImageStatisticsGenSpec, {"index": index}))
+        super().__init__(fill_spec(ImageStatisticsGenSpec, index))

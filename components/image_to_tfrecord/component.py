@@ -71,11 +71,9 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         records = RecordOptions(**options)
         UpdateOptions(recheck=recheck)
         check_flag("embed", embed)
-        values = {
-            "manifest": manifest,
-            "manifest_rejects": manifest_rejects,
+        given = {
             "options": records.to_json(),
             "recheck": float(recheck) or None,
             "embed": int(embed) or None,
         }
-        super().__init__(fill_spec(ImageToTFRecordSpec, values))
+        super().__init__(fill_spec(ImageToTFRecordSpec, manifest, manifest_rejects, **given))

@@ -77,13 +77,7 @@ class ImageValidator(base_component.BaseComponent):
                 "The gallery has images of the records, and ImageValidator has none.",
                 "Give it examples, or take the option gallery away.",
             )
-        values = {
-            "index": index,
-            "rejects": rejects,
-            "manifest": manifest,
-            "anomalies": anomalies,
-            "examples": examples,
-            "options": (options or ValidationOptions()).to_json(),
-        }
         without = () if has_gallery else ("gallery_html",)
-        super().__init__(fill_spec(ImageValidatorSpec, values, without))
+        given = (options or ValidationOptions()).to_json()
+        inputs = index, rejects, manifest, anomalies, examples
+        super().__init__(fill_spec(ImageValidatorSpec, *inputs, without=without, options=given))

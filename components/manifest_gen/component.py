@@ -101,12 +101,11 @@ class ManifestGen(base_component.BaseComponent):
             merge_spans=merge_spans,
         )
         updating = json.dumps(asdict(updates), sort_keys=True)
-        values = {
+        given = {
             "source": source,
             "options": manifest.to_json(),
             SOURCE_STATE.key: source_fingerprint,
             "updates": updating if has_base else None,
             "base": base or None,
-            "base_examples": base_examples,
         }
-        super().__init__(fill_spec(ManifestGenSpec, values))
+        super().__init__(fill_spec(ManifestGenSpec, base_examples, **given))

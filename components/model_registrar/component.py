@@ -18,11 +18,7 @@ from darkroom.components.model_registrar import executor
 class ModelRegistrarSpec(ComponentSpec):
     """Interface of ModelRegistrar."""
 
-    PARAMETERS = {
-        "registry": ExecutionParameter(type=str),
-        "model_name": ExecutionParameter(type=str),
-        "run": ExecutionParameter(type=str),
-    }
+    PARAMETERS = {name: ExecutionParameter(type=str) for name in ("registry", "model_name", "run")}
     INPUTS = list_channels(pushed_model=PushedModel, page=ModelPage)
     OUTPUTS: dict[str, object] = {}
 

@@ -74,12 +74,6 @@ class ModelReport(base_component.BaseComponent):
                 "ModelReport has one of model and examples.",
                 "Its page needs both; without both there is no page.",
             )
-        values = {
-            "evaluation": evaluation,
-            "report": report,
-            "model": model,
-            "model_run": model_run,
-            "examples": examples,
-        }
         without = () if model is not None else ("page", "model_html")
-        super().__init__(fill_spec(ModelReportSpec, values, without))
+        inputs = evaluation, report, model, model_run, examples
+        super().__init__(fill_spec(ModelReportSpec, *inputs, without=without))
