@@ -32,6 +32,7 @@ from darkroom.options.conversion import ConversionFields
 from darkroom.options.diff import DiffFields
 from darkroom.options.source import SourceFields
 from darkroom.options.validation import ValidationOptions
+from darkroom.steps import diff, validate
 
 from ..signatures import find_differences
 
@@ -73,6 +74,20 @@ def test_the_signatures_of_components_have_the_fields_of_the_options():
     assert parameters == ["source", *updates, "source_fingerprint", *names]
     assert find_differences(ImageToTFRecord.__init__, ConversionFields) == []
     assert find_differences(DatasetDiff.__init__, DiffFields) == []
+
+
+@pytest.mark.parametrize("kind", [DatasetDiff, ImageValidator])
+def test_what_a_component_calls_otherwise_is_an_output_of_its_step(kind):
+    executor = kind.EXECUTOR_SPEC.executor_class
+    assert executor.NAMES.keys() <= kind.SPEC_CLASS.OUTPUTS.keys()
+    assert {*executor.NAMES.values()} <= {each.name for each in executor.STEP.outputs}
+
+
+def test_the_options_of_a_component_are_those_of_its_step():
+    known = {each.name for each in diff.STEP.parameters}
+    assert {each.name for each in dataclasses.fields(DiffFields)} <= known
+    known = {each.name for each in validate.STEP.parameters}
+    assert {each.name for each in dataclasses.fields(ValidationOptions)} <= known
 
 
 def make_channel(artifact):
