@@ -166,6 +166,12 @@ def test_croissant_describes_the_index(described):
     assert read_dataset(str(described)).fingerprint in found["description"]
 
 
+def test_croissant_counts_objects(tmp_path):
+    made = make_dataset(tmp_path / "boxes", "boxes", describe=("croissant",))
+    found = json.loads(Path(made.output_dir, "croissant.json").read_text())
+    assert "The images have 12 objects of 2 classes, as boxes" in found["description"]
+
+
 def test_the_card_names_the_index_of_each_split(described):
     _, header, text = (described / "README.md").read_text().split("---\n", 2)
     (config,) = yaml.safe_load(header)["configs"]

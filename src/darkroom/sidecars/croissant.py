@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import INDEX_PATTERN, index_schema
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.sidecars.described import Described, format_json
@@ -53,7 +54,8 @@ def build(described: Described) -> dict[str, bytes]:
         "conformsTo": f"{_TERMS}1.0",
         "name": f"darkroom-{dataset.fingerprint[:12]}",
         "description": f"{dataset.written:,} images in TFRecord files, written by darkroom; the "
-        f"index of them is described here. Its fingerprint is {dataset.fingerprint}.",
+        f"index of them is described here. Its fingerprint is {dataset.fingerprint}."
+        f"{_describe_objects(dataset)}",
         "version": "1.0.0",
         "distribution": [
             {
@@ -75,6 +77,16 @@ def build(described: Described) -> dict[str, bytes]:
         ],
     }
     return {_FILE: format_json(metadata)}
+
+
+def _describe_objects(dataset: Dataset) -> str:
+    """Returns what is said of objects, as their column is not described; empty for none."""
+    if dataset.objects is None:
+        return ""
+    return (
+        f" The images have {dataset.objects.written:,} objects of {len(dataset.labels):,} classes, "
+        "as boxes in the column label of the index and in the records."
+    )
 
 
 def _has_parts(field: pa.Field) -> bool:
