@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import darkroom
+from darkroom.dataset.index import read_index
 
+from ..kfp.tasks import Cluster
 from ..reader.colored import LABELS, check_colors, get_size, list_objects, write_records
 from .test_gpu import decoder  # noqa: F401
 
@@ -16,6 +19,7 @@ tv_tensors = pytest.importorskip("torchvision.tv_tensors")
 v2 = pytest.importorskip("torchvision.transforms.v2")
 pytestmark = pytest.mark.torch
 SIZE = (96, 128)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +85,29 @@ def test_a_detector_of_torchvision_learns_from_a_batch(records):
     images, targets, _ = next(iter(load(records, first_label=1)["train"]))
     losses = model(list(images / 255), targets)
     assert all(torch.isfinite(loss) for loss in losses.values())
+
+
+def test_a_detector_is_a_task_of_kfp_and_its_results_are_of_coco(
+    records, tmp_path, monkeypatch, capfd
+):
+    pytest.importorskip("torchvision.models.detection")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    cluster = Cluster(tmp_path / "cluster", monkeypatch, capfd)
+    given = {"function": "train_detector:train", "arguments": {"epochs": 1.0, "image_size": 64.0}}
+    done = cluster.run("train_with_function", dataset_uri=str(records), **given)
+    assert done.artifacts["training_metrics"].metadata["loss"] > 0
+    folder = Path(cluster.find(done.artifacts["trained_model"]))
+    results = json.loads((folder / "results.json").read_text())
+    names = {Path(row["uri"]).name for row in read_index(f"{records}/index").to_pylist()}
+    assert results
+    for each in results:
+        assert (Path(each["image_id"]).name in names, each["category_id"] in (1, 2, 3)) == (
+            True,
+        ) * 2
+        left, top, width, height = each["bbox"]
+        assert 0 <= left <= left + width <= 401
+        assert 0 <= top <= top + height <= 331
+        assert 0.05 < each["score"] <= 1
 
 
 def test_albumentations_is_given_both_by_three_lines(records):
