@@ -129,7 +129,7 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
         "middle half of the dataset is from 142.2 to 186.8, that of the baseline from 22.25 to "
         "66.75."
     )
-    assert drift["measured"] == {"what": "brightness", "found": 1.0, "allowed": 0.328}
+    assert drift["measured"] == {"brightness": {"found": 1.0, "allowed": 0.328}}
     assert drift["rows"][0] == {
         "row": 90,
         "uri": str(tmp_path / "new" / "89.png"),
@@ -140,7 +140,7 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
 
     embed(old, "net 1")
     embed(new, "net 1", shift=np.r_[np.full(8, 2.0), np.zeros(24)])
-    code, suspects, (_, drift) = validate("--baseline", str(old))
+    code, suspects, [drift] = validate("--baseline", str(old))
     [suspect] = suspects["rows"]
     assert suspect.pop("probability") < 0.2
     assert suspect == {
@@ -150,11 +150,15 @@ def test_a_dataset_with_a_wrong_label_is_compared_with_an_earlier_one(tmp_path, 
         "label": "c",
         "suggested": "a",
     }
-    assert drift["measured"]["what"] == "features"
-    assert drift["measured"]["found"] > 0.9
+    # All that differs from one dataset is one finding, with the images of each measure in turns.
+    assert [*drift["measured"]] == ["brightness", "features"]
+    assert drift["measured"]["features"]["found"] > 0.9
+    assert ". Also in features: of two images, one of each side, " in drift["message"]
+    first, second, *_ = drift["rows"]
+    assert ("brightness" in first, "features" in second) == (True, True)
 
     embed(old, "net 2")
-    _, _, (_, drift) = validate("--baseline", str(old))
+    _, _, (drift, _) = validate("--baseline", str(old))
     assert drift["message"] == (
         "The features of the baseline and of the dataset are of two models, net 2 and net 1, and "
         "cannot be compared."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +22,12 @@ from darkroom.dataset.opening import check_index_files, open_dataset
 from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import BY_COLUMN, BY_FOLDER
 from darkroom.features.opening import open_features
+from darkroom.features.table import Features
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.targets.kind import find_kind
 from darkroom.targets.suspects import find_suspecting
-from darkroom.validation.context import Context, fetch_in_order
+from darkroom.validation.context import Context, Seen, fetch_in_order
 from darkroom.validation.counts import fetch_named_records
 from darkroom.validation.foretold import Looks, compare_looks, foretell
 from darkroom.validation.report.findings import Finding
@@ -206,24 +208,30 @@ def tell_apart(looks: Looks, is_side: Array, is_other: Array, rows: Array) -> li
 
 
 def _report(context: Context, what: str, moved: Sequence[Moved], hint: str) -> Iterator[Finding]:
-    """Yields a finding for each measure, with the images that show it."""
-    for each in moved:
-        records = fetch_named_records(context.connection, each.images)
-        rows = [
-            {**records[row], **({} if value is None else {each.what: value})}
-            for row, value in each.images.items()
-        ]
-        numbers = {"found": round(float(each.found), 3), "allowed": round(float(each.allowed), 3)}
-        message = f"{what} in {_MEASURES.get(each.what, each.what)}: {each.detail}."
-        yield Finding(
-            "drift",
-            context.options.policies["drift"],
-            len(rows),
-            message,
-            hint,
-            tuple(rows),
-            measured={"what": each.what, **numbers},
-        )
+    """Yields a finding of all that differs, with the images that show it, in turns."""
+    if not moved:
+        return
+    texts = [f"in {_MEASURES.get(each.what, each.what)}: {each.detail}." for each in moved]
+    shown: dict[int, dict[str, Any]] = {}
+    turns = zip_longest(*([(each.what, *image) for image in each.images.items()] for each in moved))
+    for name, row, value in filter(None, chain.from_iterable(turns)):
+        shown.setdefault(row, {}).update({} if value is None else {name: value})
+    records = fetch_named_records(context.connection, shown)
+    yield Finding(
+        "drift",
+        context.options.policies["drift"],
+        len(shown),
+        f"{what} {' Also '.join(texts)}",
+        hint,
+        tuple({**records[row], **values} for row, values in shown.items()),
+        measured={
+            each.what: {
+                "found": round(float(each.found), 3),
+                "allowed": round(float(each.allowed), 3),
+            }
+            for each in moved
+        },
+    )
 
 
 def _read_side(context: Context, records: str, name: str, split: str | None = None) -> Side:
@@ -254,28 +262,33 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Finding]:
         create_index_view(connection, "baseline", index_dir, scratch, kind.told, kind.said)
         places = ("records", "the dataset"), ("baseline", "the baseline")
         sides = (_read_side(context, *place) for place in places)
-        yield from _report(context, what, [*compare_sides(*sides)], hint)
+        moved = [*compare_sides(*sides)]
         new, seen = context.features, context.seen
-        if old is None or new is None or seen is None:
-            return
-        contents = fetch_in_order(connection, _CONTENTS, old.rows)["content"].to_numpy()
-    if old.model != new.model or old.values.shape[1] != new.values.shape[1]:
-        yield Finding(
-            "drift",
-            context.options.policies["drift"],
-            1,
-            f"The features of the baseline and of the dataset are of two models, {old.model} and "
-            f"{new.model}, and cannot be compared.",
-            "Run darkroom embed with one model on both datasets.",
-        )
-        return
+        if old is not None and new is not None and seen is not None:
+            if (old.model, old.values.shape[1]) == (new.model, new.values.shape[1]):
+                contents = fetch_in_order(connection, _CONTENTS, old.rows)["content"].to_numpy()
+                moved += _tell_from(old, contents, new, seen)
+            else:
+                yield Finding(
+                    "drift",
+                    context.options.policies["drift"],
+                    1,
+                    "The features of the baseline and of the dataset are of two models, "
+                    f"{old.model} and {new.model}, and cannot be compared.",
+                    "Run darkroom embed with one model on both datasets.",
+                )
+    yield from _report(context, what, moved, hint)
+
+
+def _tell_from(old: Features, contents: Array, new: Features, seen: Seen) -> list[Moved]:
+    """Returns that features differ from those of an earlier dataset, if they do."""
     random = np.random.default_rng(0)
     mine, others = (np.sort(random.permutation(len(each.rows))[:_MOST]) for each in (new, old))
     values = np.concatenate([new.values[mine], old.values[others]])
     looks = compare_looks(values, np.concatenate([seen.contents[mine], contents[others]]))
     is_new = np.arange(len(values)) < len(mine)
     rows = np.concatenate([new.rows[mine], old.rows[others]])
-    yield from _report(context, what, tell_apart(looks, is_new, ~is_new, rows), hint)
+    return tell_apart(looks, is_new, ~is_new, rows)
 
 
 # The several labels of an image count as one.

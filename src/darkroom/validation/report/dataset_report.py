@@ -282,7 +282,7 @@ def format_table(report: DatasetReport) -> str:
     width = max((len(finding.check) for finding in report.findings), default=0)
     for finding in report.findings:
         head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "
-        lines += ["", head + make_visible(finding.message, max_characters=1000)]
+        lines += ["", head + make_visible(finding.message, max_characters=2000)]
         lines += [f"      {format_finding_row(row)}" for row in finding.first_rows]
         if more := format_more(finding):
             lines.append(f"      and {more}")

@@ -107,7 +107,7 @@ class Finding:
             differ. Pairs that look alike have their `difference`, in
             bits of 256, and begin with the least. A label that is probably wrong has `suggested`,
             and its `probability`, or for numbers `z`, the distance in standard deviations.
-        measured: Of a difference, what was measured, and how much was found and allowed.
+        measured: Of a difference, how much was `found` and `allowed`, by what was measured.
         next_rows: Of labels that are probably wrong the next ones by doubt, for people who look on.
     """
 
@@ -123,7 +123,7 @@ class Finding:
     @property
     def title(self) -> str:
         """What people read above it."""
-        what = self.measured.get("what")
+        what = ", ".join(self.measured)
         return CHECK_TITLES.get(self.check, self.check) + (f": {what}" if what else "")
 
     @property
