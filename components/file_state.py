@@ -17,8 +17,8 @@ from darkroom import storage
 from darkroom.components.user_code import forget_modules, read_sources
 from darkroom.conversion.base import find_base
 from darkroom.dataset.commit import read_dataset
-from darkroom.manifest.chunks import Chunk
 from darkroom.manifest.fingerprint import read_source_state
+from darkroom.manifest.rows import Chunk
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.functions import FUNCTION
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parsed import parse_rows
 
 from darkroom.dataset.keys import make_key, make_order_hash
 from darkroom.dataset.splits import SPLITS, SplitRatios, assign_split
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from tests.parsed import parse_rows
+
     from darkroom.dataset.example import encode_example
     from darkroom.dataset.rejects import OBJECT_STAGE, Reject, read_rejects
     from darkroom.errors import DataError, UsageError
     from darkroom.manifest.opening import open_sources
-    from darkroom.manifest.rows import parse_rows
     from darkroom.manifest.writer import write_manifest
     from darkroom.options.manifest import ManifestOptions
     from darkroom.storage.uris import has_scheme

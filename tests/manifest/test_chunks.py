@@ -6,15 +6,17 @@ import pytest
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
 from darkroom.manifest.chunks import look_up, read_chunks
-from darkroom.manifest.rows import Entry
+from darkroom.manifest.rows import COLUMNS, Chunk
 
 
-def make_entry(uri):
-    return Entry("k", "id", uri, "train", "train", "cat", 1, 0, 7, None, None, {})
+def make_block(*uris, rejects=()):
+    row = ("k", "id", "", "train", "train", "cat", 1, 0, 7, None, None, {})
+    columns = {name: [value] * len(uris) for name, value in zip(COLUMNS, row, strict=True)}
+    return Chunk({**columns, "uri": [*uris]}, [*rejects])
 
 
-def make(items):
-    [chunk] = read_chunks([items])
+def make(*uris, rejects=()):
+    [chunk] = read_chunks([make_block(*uris, rejects=rejects)])
     with ThreadPoolExecutor(2) as pool:
         look_up(chunk, pool)
     return chunk
@@ -29,7 +31,7 @@ def test_local_images_have_a_size_and_a_version(tmp_path):
     (tmp_path / "link.jpg").symlink_to("ä.jpg")
     names = ["ä.jpg", "missing.jpg", "link.jpg", "ä.jpg/inside.jpg"]
 
-    chunk = make([make_entry(f"{tmp_path}/{name}") for name in names])
+    chunk = make(*(f"{tmp_path}/{name}" for name in names))
 
     assert chunk.columns["size"] == [5, None, 5, None]
     assert chunk.columns["mtime"] == ["1234567890123456789", None, "1234567890123456789", None]
@@ -38,39 +40,43 @@ def test_local_images_have_a_size_and_a_version(tmp_path):
 @pytest.mark.parametrize("name", ["x" * 300, "\ud800"])
 def test_one_impossible_path_does_not_hide_the_state_of_others(tmp_path, name):
     (tmp_path / "a.jpg").write_bytes(b"123")
-    chunk = make([make_entry(f"{tmp_path}/{name}"), make_entry(f"{tmp_path}/a.jpg")])
+    chunk = make(f"{tmp_path}/{name}", f"{tmp_path}/a.jpg")
     assert chunk.columns["size"] == [None, 3]
 
 
 def test_remote_images_are_asked_for(tmp_path, monkeypatch):
     (tmp_path / "a.jpg").write_bytes(b"123")
     monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(9, uri[-5:]))
-    entries = [make_entry(uri) for uri in ("gs://b/1.jpg", f"{tmp_path}/a.jpg", "", "gs://b/2.jpg")]
-    columns = make(entries).columns
+    columns = make("gs://b/1.jpg", f"{tmp_path}/a.jpg", "", "gs://b/2.jpg").columns
     assert columns["size"] == [9, 3, None, 9]
     assert (columns["mtime"][0], columns["mtime"][3]) == ("1.jpg", "2.jpg")
 
 
 def test_a_chunk_has_the_columns_of_entries_and_the_rejects():
-    chunk = make([make_entry(""), REJECT, make_entry("")])
-    assert list(chunk.columns) == list(Entry._fields)
+    chunk = make("", "", rejects=[REJECT])
+    assert list(chunk.columns) == [*COLUMNS]
     assert chunk.columns["label"] == ("cat", "cat")
     assert (chunk.rejects, chunk.num_rows) == ([REJECT], 3)
 
 
 def test_a_chunk_may_have_no_entry():
-    chunk = make([REJECT])
+    chunk = make(rejects=[REJECT])
     assert {len(column) for column in chunk.columns.values()} == {0}
     assert chunk.num_rows == 1
 
 
 def test_chunks_keep_the_order(monkeypatch):
     monkeypatch.setattr("darkroom.manifest.chunks.CHUNK_ROWS", 3)
-    entries = [make_entry(f"{number}.jpg") for number in range(5)]
-    two = dict(zip(Entry._fields, zip(*entries[1:3], strict=True), strict=True))
-    chunks = list(read_chunks([entries[:1], two, [REJECT, *entries[3:]]]))
+    blocks = [
+        make_block("0.jpg"),
+        make_block("1.jpg", "2.jpg"),
+        make_block("3.jpg", "4.jpg", rejects=[REJECT]),
+        make_block("5.jpg"),
+    ]
+    chunks = list(read_chunks(blocks))
     assert [chunk.columns["uri"] for chunk in chunks] == [
         ("0.jpg", "1.jpg", "2.jpg"),
         ("3.jpg", "4.jpg"),
+        ("5.jpg",),
     ]
-    assert [chunk.rejects for chunk in chunks] == [[], [REJECT]]
+    assert [chunk.rejects for chunk in chunks] == [[], [REJECT], []]

@@ -12,12 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parsed import parse_rows
 
 from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Schema
 from darkroom.manifest.fingerprint import fingerprint_source
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
 from darkroom.options.manifest import ManifestOptions
 
 LABELS = (

@@ -4,6 +4,7 @@ import unicodedata
 
 import pandas as pd
 import pytest
+from tests.parsed import Entry, parse_rows
 
 from darkroom.dataset.keys import make_key
 from darkroom.dataset.rejects import Reject, format_hint
@@ -11,7 +12,6 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import Entry, parse_rows
 from darkroom.options.manifest import ManifestOptions
 from darkroom.targets.boxes.kind import KIND
 
@@ -313,16 +313,22 @@ def test_options_check_themselves():
         )
 
 
-def test_objects_are_parsed_once_where_splits_are_new(parse, monkeypatch):
+def test_a_block_is_parsed_once_whatever_is_in_its_rows(parse, monkeypatch):
     seen = []
-    parse_cells = KIND.parse
-    monkeypatch.setattr(
-        KIND, "parse", lambda cells, form: seen.append(1) or parse_cells(cells, form)
-    )
+    parse_columns = KIND.parse
+
+    def count(columns, form):
+        seen.append(len(columns[0]))
+        return parse_columns(columns, form)
+
+    monkeypatch.setattr(KIND, "parse", count)
     splits = ("train", "test", "eval", "")
+    objects = [{"label": "cat", "box": BOX}]
+    names = ["http://host/a.jpg", *(f"{n}.jpg" for n in range(1, 600))]
     rows = [
-        {"image_uri": f"{n}.jpg", "split": splits[n % 4], "objects": [{"label": "cat", "box": BOX}]}
-        for n in range(600)
+        {"image_uri": name, "split": splits[n % 4], "objects": objects if n % 9 else "no"}
+        for n, name in enumerate(names)
     ]
     entries = parse("".join(f"{json.dumps(row)}\n" for row in rows), name="m.jsonl")
-    assert (len(entries), len(seen)) == (600, 600)
+    assert sum(isinstance(each, Reject) for each in entries) == 67
+    assert seen == [511, 88]

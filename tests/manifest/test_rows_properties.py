@@ -1,4 +1,4 @@
-"""Both parsers of rows return the same for every row."""
+"""Rows are the same however they are parsed: plain paths or all, together or one by one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parsed import parse_rows
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 from darkroom.manifest import rows as parsers
-from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.options.manifest import ManifestOptions
 
@@ -73,7 +73,7 @@ def parse(source, options):
 
 
 @given(sources(), st.integers(0, 3), st.sampled_from([None, ("cat", "7")]))
-def test_both_parsers_make_the_same_of_every_row(source, seed, labels):
+def test_plain_paths_say_the_same_as_all_others(source, seed, labels):
     if source.schema.has_integer_labels:
         labels = None  # they number themselves
     options = ManifestOptions(seed=seed, labels=labels)
@@ -82,15 +82,9 @@ def test_both_parsers_make_the_same_of_every_row(source, seed, labels):
         assert parse(source, options) == fast
 
 
-def test_the_fast_parser_takes_rows_of_known_labels_and_splits(monkeypatch):
-    monkeypatch.setattr(parsers, "_FEW_ROWS", 1)
-    names = [f"{number}.jpg" for number in range(700)]
-    rows = [(("TRAIN", name, "cat", "8"), False) for name in names]
-    rows[600] = rows[600][0], True
-    source = GivenRows(Schema.parse(SCHEMA), "/set", "/set", "", rows)
-    real = parsers._RowParser._parse_any
-    with patch.object(parsers._RowParser, "_parse_any", autospec=True, side_effect=real) as slow:
-        entries, error = parse(source, ManifestOptions())
-    assert ([entry.uri for entry in entries], error) == ([f"/set/{name}" for name in names], None)
-    # The first row, of which nothing was known, and the one that is a reject.
-    assert [call.args[1].row for call in slow.call_args_list] == [1, 601]
+@given(sources(), st.integers(0, 3))
+def test_rows_of_a_block_say_the_same_as_one_by_one(source, seed):
+    options = ManifestOptions(seed=seed)
+    together = parse(source, options)
+    with patch.object(parsers, "BLOCK_ROWS", 1):
+        assert parse(source, options) == together

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parsed import parse_objects
 
 from darkroom.errors import RejectError
 from darkroom.targets.boxes.kind import KIND
@@ -32,7 +33,7 @@ TURNS = {
 
 
 def parse(cell, **form):
-    return KIND.parse([cell], Form(("objects",), **{"empty": "unannotated", **form}))
+    return parse_objects(cell, Form(("objects",), **{"empty": "unannotated", **form}))
 
 
 def make_placement(orientation=1, size=(60, 80), stored=(60, 80)):
@@ -43,7 +44,7 @@ def make_placement(orientation=1, size=(60, 80), stored=(60, 80)):
 
 def place(objects, placement, **frame):
     said = {"width": None, "height": None, "orientation": "upright", **frame, "objects": objects}
-    value = KIND.parse([said], FORM).value
+    value = parse_objects(said, FORM).value
     numbers = [["cat", "dog"].index(each["label"]) for each in value["objects"]]
     return KIND.place(value, numbers, placement)
 

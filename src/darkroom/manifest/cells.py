@@ -13,20 +13,6 @@ from darkroom.storage import uris
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-def as_text(value: Any) -> str:
-    """Returns a cell as text; the empty text for None.
-
-    Raises:
-        RejectError: It holds a NUL byte.
-    """
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else str(value)
-    if "\0" in text:
-        raise RejectError("nul_byte", "a cell holds a NUL byte")
-    return text
-
-
 def check_unicode(text: str) -> None:
     """Checks that `text` can be stored: file names may hold any bytes, JSON any code units.
 

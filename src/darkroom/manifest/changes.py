@@ -253,6 +253,6 @@ def _parse_label(label: Label, kind: TargetKind, form: Form) -> Any:
     if not pa.types.is_list(kind.column):
         if not isinstance(label, str):
             raise RejectError("multi_label", "an image has one label, and this is a list")
-        return kind.parse([label], form).value
+        return kind.parse_row([label], form)
     cell = [label] if isinstance(label, str) else [*label]
-    return kind.parse([cell], replace(form, separator=form.separator or "")).value
+    return kind.parse_row([cell], replace(form, separator=form.separator or ""))

@@ -8,16 +8,15 @@ look-ups (benchmarks/fingerprint.py).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from itertools import chain
 
 from pyarrow import fs
 
 from darkroom import storage
-from darkroom.dataset.rejects import OBJECT_STAGE, Reject
 from darkroom.errors import NOT_THE_DATA
-from darkroom.manifest.rows import BLOCK_ROWS, Entry, Part
+from darkroom.manifest.rows import BLOCK_ROWS, COLUMNS, Chunk
 
 CHUNK_ROWS = 32 * BLOCK_ROWS
 # That ask disks and stores for the states of images: a shared disk takes as long as a store.
@@ -31,51 +30,25 @@ _MIN_IMAGES = 100
 State = tuple[int | None, str | None]
 
 
-class Chunk(NamedTuple):
-    """Successive rows of a source.
-
-    Attributes:
-        columns: The entries among them, by the names of `Entry`; `look_up` adds the states.
-        rejects: The rejected rows, and the rejected objects of others.
-    """
-
-    columns: dict[str, Sequence[Any]]
-    rejects: list[Reject]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of both kinds."""
-        return _count_rows(self.columns, self.rejects)
+def read_chunks(blocks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yields what `parse_blocks` does in chunks of `CHUNK_ROWS`, the last one shorter."""
+    waiting: list[Chunk] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(each.num_rows for each in waiting) == CHUNK_ROWS:
+            yield _join(waiting)
+            waiting = []
+    if waiting:
+        yield _join(waiting)
 
 
-def read_chunks(parts: Iterable[Part]) -> Iterator[Chunk]:
-    """Yields what `parse_parts` does in chunks of `CHUNK_ROWS`, the last one shorter."""
-    columns, rejects = _make_columns(), []
-    for part in parts:
-        if isinstance(part, list):
-            rejects += [item for item in part if isinstance(item, Reject)]
-            entries = [item for item in part if isinstance(item, Entry)]
-            part = dict(zip(Entry._fields, zip(*entries, strict=True), strict=False))
-        for name, values in part.items():
-            columns[name] += values
-        if _count_rows(columns, rejects) == CHUNK_ROWS:
-            yield _make_chunk(columns, rejects)
-            columns, rejects = _make_columns(), []
-    if columns["key"] or rejects:
-        yield _make_chunk(columns, rejects)
-
-
-def _count_rows(columns: Mapping[str, Sequence[Any]], rejects: Iterable[Reject]) -> int:
-    return len(columns["key"]) + sum(reject.stage != OBJECT_STAGE for reject in rejects)
-
-
-def _make_columns() -> dict[str, list[Any]]:
-    return {name: [] for name in Entry._fields}
-
-
-def _make_chunk(columns: dict[str, list[Any]], rejects: list[Reject]) -> Chunk:
+def _join(blocks: Sequence[Chunk]) -> Chunk:
     # A fingerprint has the text of these tuples.
-    return Chunk({name: tuple(values) for name, values in columns.items()}, rejects)
+    columns = {
+        name: tuple(chain.from_iterable(block.columns[name] for block in blocks))
+        for name in COLUMNS
+    }
+    return Chunk(columns, [reject for block in blocks for reject in block.rejects])
 
 
 def look_up(chunk: Chunk, pool: Executor) -> None:

@@ -20,12 +20,12 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.sources import AnySource
 from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
-from darkroom.manifest.chunks import LOOKUP_THREADS, Chunk, look_up, read_chunks
+from darkroom.manifest.chunks import LOOKUP_THREADS, look_up, read_chunks
 from darkroom.manifest.classes import join_classes
 from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_parts
+from darkroom.manifest.rows import Chunk, parse_blocks
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.version import hash_code
@@ -119,7 +119,7 @@ def fingerprint_source(
     else:
         fingerprint = Fingerprint(options, sources)
     with ThreadPoolExecutor(LOOKUP_THREADS) as pool:
-        for chunk in read_chunks(parse_parts(sources, resolve(options))):
+        for chunk in read_chunks(parse_blocks(sources, resolve(options))):
             look_up(chunk, pool)
             if check is not None:
                 check(chunk)

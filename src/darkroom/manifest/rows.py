@@ -1,84 +1,72 @@
-"""Parses rows of a source: each becomes an entry of the manifest or a reject."""
+"""Parses rows of a source, block by block: each becomes a row of columns, or a reject."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset import keys, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.errors import DataError, RejectError
-from darkroom.manifest.cells import as_text, check_form, check_unicode, parse_cell
+from darkroom.manifest.cells import check_form, check_unicode, parse_cell
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES, BadRow, Row, Source
 from darkroom.manifest.sources.roots import check_inside
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
 from darkroom.storage import uris
-from darkroom.targets.kind import Lost, Parsed, find_kind
+from darkroom.targets.form import as_text
+from darkroom.targets.kind import Lost, find_kind, recall
 
-# That are parsed by columns, and so few that it is not tried with a part of them.
-BLOCK_ROWS, _FEW_ROWS = 512, 8
-_NO_EXTRA: dict[str, Any] = {}
-# Most sources repeat a few labels; where all differ, they must not fill memory.
-_MAX_PARSED_LABELS = 65_536
+BLOCK_ROWS = 512
 # Eighteen digits fit into 64 bits.
 _SPAN = re.compile(r"[0-9]{1,18}")
 _MAX_SPANS = 10_000
 
 
-class Entry(NamedTuple):
-    """An example as the manifest knows it, before duplicates are dropped.
+class Chunk(NamedTuple):
+    """Successive rows of a source.
 
     Attributes:
-        key: Its key, 32 hexadecimal digits.
-        id: The text whose hash the key is.
-        uri: URI of its image; empty when it has none.
-        split: `train`, `eval` or `test`.
-        declared: The split that the row declares; empty when the row has none.
-        label: What it is labelled with; None when that is not known.
-        row: Its number in the source.
-        span: Its span; images of different spans never share a shard.
-        order: Its place in the seeded order of its split and span.
-        size: Bytes of its image when that is known cheaply.
-        mtime: Version of its image (modification time or etag) when that is known cheaply.
-        extra: Its input columns by name.
+        columns: The rows that can be used, as columns; see `COLUMNS`.
+        rejects: The rejected rows, and the rejected objects of others, in the order of rows.
     """
 
-    key: str
-    id: str
-    uri: str
-    split: str
-    declared: str
-    label: Any
-    row: int
-    span: int
-    order: int
-    size: int | None
-    mtime: str | None
-    extra: dict[str, Any]
+    columns: dict[str, Any]
+    rejects: list[Reject]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of both kinds."""
+        return len(self.columns["key"]) + sum(each.stage != OBJECT_STAGE for each in self.rejects)
 
 
-# Successive rows: the values of each field of `Entry`, by its name, or each row.
-_Columns = dict[str, Sequence[Any]]
-Part = _Columns | list[Entry | Reject]
+# The columns of rows, as the manifest knows them before duplicates are dropped:
+COLUMNS = (
+    "key",  # of the example, 32 hexadecimal digits
+    "id",  # the text whose hash the key is
+    "uri",  # URI of the image; empty when there is none
+    "split",  # `train`, `eval` or `test`
+    "declared",  # the split that the row declares; empty when it declares none
+    "label",  # what it is labelled with, as its kind of target gives it
+    "row",  # the number in the source
+    "span",  # images of different spans never share a shard
+    "order",  # the place in the seeded order of split and span
+    "size",  # bytes of the image, when that is known cheaply
+    "mtime",  # version of the image (modification time or etag), likewise
+    "extra",  # the input columns by name
+)
 
 
-def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
-    """Yields one entry or reject for every row of the sources; see `parse_parts`."""
-    for part in parse_parts(sources, options):
-        yield from map(Entry, *part.values()) if isinstance(part, dict) else part
-
-
-def parse_parts(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Part]:
+def parse_blocks(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Chunk]:
     """Yields the rows of the sources, numbered from 1 through all sources, in their order.
 
-    Each part is within a block of `BLOCK_ROWS` rows.
+    Each chunk is within a block of `BLOCK_ROWS` rows.
 
     Raises:
         DataError: A source as a whole cannot be used, as when a split is unknown, or no source
@@ -96,6 +84,70 @@ def parse_parts(sources: Sequence[Source], options: ManifestOptions) -> Iterator
         others = len(sources) - 1
         more = f" Neither has any of the {others} other files." if others else ""
         raise DataError(f"{sources[0].name} has no rows.{more}", "Give it one row for each image.")
+
+
+class _Block:
+    """Successive rows, of which one column is read after the other.
+
+    Args:
+        items: The rows.
+        width: Number of their cells.
+
+    Attributes:
+        cells: The cells of each column of the source.
+        found: What was read, by its name: a value for each row, None where it has a fault.
+        faults: Why rows cannot be used, by their places. The first reason counts.
+    """
+
+    def __init__(self, items: Sequence[Row | BadRow], width: int) -> None:
+        self.items = items
+        self.cells = [*zip(*(item.values or [None] * width for item in items), strict=True)]
+        self.found: dict[str, list[Any]] = {}
+        self.faults: dict[int, RejectError] = {}
+        self.add_bad(lambda item: not item.values)
+
+    def add_bad(self, is_meant: Callable[[BadRow], bool] = bool) -> None:
+        """Adds the faults of rows that their source could not read completely."""
+        if BadRow in map(type, self.items):
+            for place, item in enumerate(self.items):
+                if isinstance(item, BadRow) and is_meant(item):
+                    self.faults.setdefault(place, RejectError(item.reason, item.detail))
+
+    def list_good(self) -> Sequence[int]:
+        """Returns the places of the rows without a fault."""
+        places = range(len(self.items))
+        return [each for each in places if each not in self.faults] if self.faults else places
+
+    def read(
+        self,
+        name: str,
+        parse: Callable[..., Any],
+        known: Mapping[Any, Any],
+        column: int | None = None,
+        given: Sequence[str] = (),
+    ) -> None:
+        """Reads what rows say.
+
+        Args:
+            name: Its name in `found`.
+            parse: Returns it for a row where it is not known; a `RejectError` is a fault.
+            known: What is known of cells.
+            column: The number of their column; None: what is known of the empty text.
+            given: The names of what was found before, which `parse` takes, too.
+        """
+        cells = [""] * len(self.items) if column is None else self.cells[column]
+        found = recall(known, cells)
+        for place in self.faults:
+            found[place] = None
+        if None in found:
+            for place in self.list_good():
+                if found[place] is None:
+                    try:
+                        more = [self.found[each][place] for each in given]
+                        found[place] = parse(self.items[place], *more)
+                    except RejectError as error:
+                        self.faults[place] = error
+        self.found[name] = found
 
 
 class _RowParser:
@@ -116,9 +168,7 @@ class _RowParser:
         schema = source.schema
         self._split, self._image = self._place(schema.split), self._place(schema.image)
         self._id, self._span = self._place(schema.id), self._place(schema.span)
-        self._targets = [self._places[name] for name in schema.targets]
-        # The only cell of most targets is text, and its value is looked up.
-        self._target = self._targets[0] if len(self._targets) == 1 else None
+        self._label = self._place(schema.label)
         self._kind = find_kind(schema.target_kind)
         self._form = replace(options.find_form(schema), has_types=source.has_types)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
@@ -127,8 +177,7 @@ class _RowParser:
         folder = uris.normalise_uri(source.base)
         self._below = uris.relative_identity(f"{folder}/", self._base) if self._base else ""
         self._allowed_roots = resolve_roots(options.allowed_roots)
-        self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
-        self._parsed: dict[str, Any] = {}
+        self._prefix = None if options.allowed_roots else _find_plain_prefix(source.base)
         self._declared: dict[str, str] = {} if schema.split else {"": source.split}
         self._spans: dict[Any, int] = {} if schema.span else {"": source.span}
         self.num_rows = 0
@@ -137,153 +186,118 @@ class _RowParser:
     def _place(self, name: str | None) -> int | None:
         return None if name is None else self._places[name]
 
-    def parse_all(self, items: Iterable[Row | BadRow], first_row: int) -> Iterator[Part]:
+    def parse_all(self, items: Iterable[Row | BadRow], first_row: int) -> Iterator[Chunk]:
         """Yields the rows of the source; earlier sources have `first_row` rows."""
         items = iter(items)
         while block := [*islice(items, BLOCK_ROWS - (first_row + self.num_rows) % BLOCK_ROWS)]:
-            yield from self._parse_block(block, first_row)
+            yield self._parse_block(_Block(block, len(self._places)), first_row)
             self.num_rows = block[-1].row
 
-    def _parse_block(self, items: Sequence[Row | BadRow], first_row: int) -> Iterator[Part]:
-        """Yields successive rows, by halves where not all of them are common."""
-        if parts := self._parse_plain(items, first_row):
-            yield from parts
-        elif len(items) <= _FEW_ROWS or self._prefix is None:
-            yield [each for item in items for each in self._parse_any(item, first_row)]
-        else:
-            half = len(items) // 2
-            yield from self._parse_block(items[:half], first_row)
-            yield from self._parse_block(items[half:], first_row)
-
-    def _parse_plain(self, items: Sequence[Row | BadRow], first_row: int) -> list[Part]:
-        """Parses common rows in a fifth of the time of `_parse_any`; nothing if one is not common.
-
-        A common row has an image with a plain path, a split, a span and a label that were seen
-        before, or objects, and no declared id. `_parse_any` returns the same entry for it.
-        """
-        if self._prefix is None or BadRow in map(type, items):
-            return []
-        paths: list[Any] = [item.values[self._image] for item in items]  # type: ignore[index]
-        if not uris.are_plain_paths(paths):
-            return []
-        numbers, values = zip(*items, strict=True)
-        cells, nothing = [*zip(*values, strict=True)], [None] * len(items)
-        declared = self._look_up(self._declared, cells, self._split)
-        spans = self._look_up(self._spans, cells, self._span)
-        if None in declared or None in spans:
-            return []
-        try:
-            extra = [*map(self._parse_inputs, values)] if self._inputs else [_NO_EXTRA] * len(items)
-        except RejectError:
-            return []
-        # Last, because objects take longest, and are parsed again where a cell is not common.
-        labels, lost = self._parse_plain_labels(cells)
-        if labels is None:
-            return []
-        *texts, orders = self._identify(paths, declared)
-        rows = [first_row + number for number in numbers]
-        fields = *texts, declared, labels, rows, spans, orders, nothing, nothing, extra
-        columns: _Columns = dict(zip(Entry._fields, fields, strict=True))
-        rejects: list[Entry | Reject] = []
-        for place, found in lost.items():
-            entry = Entry(*(column[place] for column in columns.values()))
-            rejects += _list_lost(entry, found)
-        return [columns, rejects] if rejects else [columns]
-
-    def _parse_plain_labels(
-        self, cells: Sequence[Sequence[Any]]
-    ) -> tuple[Sequence[Any] | None, dict[int, Sequence[Lost]]]:
-        """Returns what rows are labelled with, and the lost objects of some, by their places.
-
-        None if one of them is not common.
-        """
-        if not self._targets:
-            return [None] * len(cells[0]), {}
-        if self._kind.objects is None:
-            labels = self._look_up(self._parsed, cells, self._target)
-            return None if None in labels else labels, {}
-        try:
-            found = [self._kind.parse([cell], self._form) for cell in cells[self._targets[0]]]
-        except RejectError:
-            return None, {}
-        lost = {place: each.lost for place, each in enumerate(found) if each.lost}
-        return [each.value for each in found], lost
-
-    def _identify(self, paths: list[Any], declared: list[Any]) -> tuple[list[Any], ...]:
-        """Returns keys, ids, URIs, splits and places in the order of rows with plain paths."""
-        # As `relative_identity`: without a base, an absolute path stays whole.
-        base, below = f"{self._base}/" if self._base else "", self._below
-        ids = [path.removeprefix(base) if path[0] == "/" else below + path for path in paths]
-        found = [path if path[0] == "/" else f"{self._prefix}{path}" for path in paths]
-        made = [*map(keys.make_key, ids)]
-        split = [*map(self._assign, declared, made)]
-        return made, ids, found, split, [*map(self._hash_order, made)]
-
-    def _look_up(
-        self, known: dict[Any, Any], cells: Sequence[Sequence[Any]], place: int | None
-    ) -> list[Any]:
-        """Returns what is known of the cells of a column; None for others. It may be absent."""
-        if place is None:
-            return [known.get("")] * len(cells[0])
-        # 1 is equal to true.
-        return [known.get(cell) if type(cell) in (str, int) else None for cell in cells[place]]
-
-    def _parse_any(self, item: Row | BadRow, first_row: int) -> Iterator[Entry | Reject]:
-        """Parses any row, also one that its source could not read completely.
-
-        Rejects of objects follow the entry of their image.
+    def _parse_block(self, block: _Block, first_row: int) -> Chunk:
+        """Parses successive rows; the rejects of objects follow those of their row.
 
         The cells that identify an image come first, so that a reject has its id and split where a
-        later cell is bad. `values` is empty if the source could read no cells.
+        later cell is bad.
         """
-        row = first_row + item.row
-        values: list[Any] = item.values
-        uri, identity, declared, key, extra = "", "", "", "", {}
-        span = self._source.span
-        try:
-            if values:
-                declared = self._parse_split(values, item)
-                uri, identity = self._parse_image(values)
-                identity = self._parse_identity(values, identity, declared)
-                check_unicode(identity)
-                check_unicode(uri)
-                key = keys.make_key(identity)
-                extra = self._parse_inputs(values)
-                span = self._parse_span(values)
-            if isinstance(item, BadRow):
-                raise RejectError(item.reason, item.detail)
-            label, lost = self._parse_label(values)
-        except RejectError as error:
-            if values:
+        block.read("declared", self._parse_split, self._declared, self._split)
+        block.read("image", self._parse_image, self._find_plain(block), self._image)
+        self._identify(block)
+        block.read("extra", self._parse_inputs, {} if self._inputs else {"": {}})
+        block.read("span", self._parse_span, self._spans, self._span)
+        block.add_bad()
+        labels, lost = self._parse_labels(block)
+        good = block.list_good()
+        names = "key", "id", "image", "declared", "span", "extra"
+        made, ids, images, declared, spans, extra = (
+            _take(block.found[name], good) for name in names
+        )
+        rows = [first_row + item.row for item in _take(block.items, good)]
+        split = [*map(self._assign, declared, made)]
+        orders, nothing = [*map(self._hash_order, made)], [None] * len(good)
+        found = [uri for uri, _ in images]
+        texts = made, ids, found, split, declared
+        fields = *texts, labels, rows, spans, orders, nothing, nothing, extra
+        rejects = [
+            each
+            for place in sorted({*block.faults, *lost})
+            for each in self._list_rejects(block, place, lost.get(place, ()), first_row)
+        ]
+        return Chunk(dict(zip(COLUMNS, fields, strict=True)), rejects)
+
+    def _identify(self, block: _Block) -> None:
+        """Finds ids and keys of rows; of most at once, as work that is done row by row adds up."""
+        images = block.found["image"]
+        if self._id is None and self._image is not None:
+            block.found["id"] = ids = [each and each[1] for each in images]
+            if not block.faults and all(map(str.isascii, chain.from_iterable(images))):
+                block.found["key"] = [*map(keys.make_key, ids)]
+                return
+        else:
+            block.read("id", self._parse_identity, {}, given=("declared", "image"))
+        block.read("key", _make_key, {}, given=("id", "image"))
+
+    def _parse_labels(self, block: _Block) -> tuple[Any, dict[int, Sequence[Lost]]]:
+        """Returns what good rows are labelled with, and the lost objects of rows by their places.
+
+        Rows without such a target get a fault.
+        """
+        good = block.list_good()
+        if not (targets := self._source.schema.targets):
+            return [None] * len(good), {}
+        columns = [_take(block.cells[self._places[name]], good) for name in targets]
+        parsed = self._kind.parse(columns, self._form)
+        block.faults.update((good[place], each) for place, each in parsed.faults.items())
+        return parsed.values, {good[place]: each for place, each in parsed.lost.items()}
+
+    def _find_plain(self, block: _Block) -> dict[str, tuple[str, str]]:
+        """Returns URI and identity by paths, as `_parse_image` does in five times the time."""
+        if self._image is None:
+            return {"": ("", "")}
+        paths: Sequence[Any] = block.cells[self._image] if self._prefix else ()
+        if paths and not uris.are_plain_paths(paths):
+            paths = [path for path in paths if uris.are_plain_paths([path])]
+        # As `relative_identity`: without a base, an absolute path stays whole.
+        base, below = f"{self._base}/" if self._base else "", self._below
+        return {
+            path: (path, path.removeprefix(base))
+            if path[0] == "/"
+            else (f"{self._prefix}{path}", below + path)
+            for path in paths
+        }
+
+    def _list_rejects(
+        self, block: _Block, place: int, lost: Sequence[Lost], first_row: int
+    ) -> Iterator[Reject]:
+        """Yields the reject of a row, or those of its lost objects."""
+        found = {name: values[place] for name, values in block.found.items()}
+        item = block.items[place]
+        row, (uri, identity) = first_row + item.row, found["image"] or ("", "")
+        identity, key, declared = found["id"] or identity, found["key"], found["declared"] or ""
+        split = self._assign(declared, key) if key else declared
+        extra, span = found["extra"], found["span"]
+        for each in lost:
+            why = format_target(each.value), OBJECT_STAGE, each.reason, each.detail
+            yield Reject(row, uri, split, *why, identity, extra, span)
+        if error := block.faults.get(place):
+            uri, extra = uri or self._show(item, self._image) or "", self._keep_cells(item, extra)
+            span = self._source.span if span is None else span
+            if item.values:
                 # A corrected row belongs to its span, whichever cell of it was bad.
                 with suppress(RejectError):
-                    span = self._parse_span(values)
-            uri = uri or self._show(values, self._image) or ""
-            label = self._show(values, self._place(self._source.schema.label))
-            extra = extra or {name: values[place] for name, _, place in self._inputs if values}
-            extra |= self._keep_targets(values)
-            split = self._assign(declared, key) if key else declared
-            reason = error.reason, error.detail
-            yield Reject(row, uri, split, label, MANIFEST_STAGE, *reason, identity, extra, span)
-            return
-        split = self._assign(declared, key)
-        order = self._hash_order(key)
-        place = row, span, order
-        entry = Entry(key, identity, uri, split, declared, label, *place, None, None, extra)
-        yield entry
-        yield from _list_lost(entry, lost)
+                    span = self._parse_span(item)
+            why = self._show(item, self._label), MANIFEST_STAGE, error.reason, error.detail
+            yield Reject(row, uri, split, *why, identity, extra, span)
 
     def _assign(self, declared: str, key: str) -> str:
         options = self._options
         return declared or splits.assign_split(key, options.seed, options.ratios)
 
-    def _parse_split(self, values: list[Any], item: Row | BadRow) -> str:
+    def _parse_split(self, item: Row | BadRow) -> str:
         """Returns the split that a row declares; empty if it declares none.
 
-        An unknown split is an error of the whole source. Known ones are kept in `_declared`, where
-        `_parse_plain` finds them.
+        An unknown split is an error of the whole source. Known ones are kept in `_declared`.
         """
-        text = "" if self._split is None else as_text(values[self._split])
+        text = "" if self._split is None else as_text(item.values[self._split])
         if text not in self._declared:
             parsed = splits.parse_split(text)
             if parsed is None:
@@ -298,14 +312,14 @@ class _RowParser:
             self._declared[text] = parsed
         return self._declared[text]
 
-    def _parse_span(self, values: list[Any]) -> int:
+    def _parse_span(self, item: Row | BadRow) -> int:
         """Returns the span of a row, which is that of its file if no column has it.
 
-        It is kept in `_spans`, where `_parse_plain` finds it.
+        It is kept in `_spans`.
         """
         if self._span is None:
             return self._source.span
-        cell = values[self._span]
+        cell = item.values[self._span]
         text = as_text(cell).strip()
         if not _SPAN.fullmatch(text):
             raise RejectError("bad_value", f"the span is {text!r:.80}, expected a whole number")
@@ -317,11 +331,9 @@ class _RowParser:
             )
         return span
 
-    def _parse_image(self, values: list[Any]) -> tuple[str, str]:
+    def _parse_image(self, item: Row | BadRow) -> tuple[str, str]:
         """Returns the absolute URI of the image and the text that identifies it."""
-        if self._image is None:
-            return "", ""
-        text = as_text(values[self._image])
+        text = as_text(item.values[self._image or 0])
         # The spaces that pad the columns of a CSV belong to no name.
         cell = storage.local_path(text if self._source.has_types else text.rstrip())
         if not cell.strip():
@@ -343,66 +355,62 @@ class _RowParser:
             return uri, uris.normalise_uri(cell)
         return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
-    def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
+    def _parse_identity(self, item: Row | BadRow, declared: str, image: tuple[str, str]) -> str:
         """Returns the text whose hash is the key: the declared id, or else that of the image.
 
         Without an image, it is a hash of all cells and of how often they occurred until here.
         """
-        if self._id is not None and (given := as_text(values[self._id])):
+        if self._id is not None and (given := as_text(item.values[self._id])):
             return given
         if self._image is not None:
-            return identity
-        cells = [declared, *map(repr, values)]
+            return image[1]
+        cells = [declared, *map(repr, item.values)]
         content = keys.make_key(keys.row_identity(cells, 0))
         self._occurrences[content] += 1
         return keys.make_key(keys.row_identity(cells, self._occurrences[content]))
 
-    def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
-        return {name: parse_cell(name, values[place], kind) for name, kind, place in self._inputs}
+    def _parse_inputs(self, item: Row | BadRow) -> dict[str, Any]:
+        inputs = self._inputs
+        return {name: parse_cell(name, item.values[place], kind) for name, kind, place in inputs}
 
-    def _parse_label(self, values: list[Any]) -> Parsed:
-        """Returns what a row is labelled with, as its kind of target parses it.
+    def _keep_cells(self, item: Row | BadRow, extra: dict[str, Any] | None) -> dict[str, Any]:
+        """Returns the inputs of a rejected row, with the cells of targets that are not its label.
 
-        The label of a text is kept in `_parsed`, where `_parse_plain` finds it.
+        Inputs that cannot be used are the cells.
         """
-        if not self._targets:
-            return Parsed(None)
-        cells = [values[place] for place in self._targets]
-        if not isinstance(cells[0], list | dict):
-            cells = [as_text(cell) for cell in cells]
-        if self._target is None or not isinstance(cells[0], str):
-            return self._kind.parse(cells, self._form)
-        if (text := cells[0]) in self._parsed:
-            return Parsed(self._parsed[text])
-        parsed = self._kind.parse(cells, self._form)
-        if len(self._parsed) < _MAX_PARSED_LABELS and not parsed.lost:
-            self._parsed[text] = parsed.value
-        return parsed
+        if not item.values:
+            return {}
+        schema = self._source.schema
+        kept = () if extra else [name for name, _, _ in self._inputs]
+        names = [*kept, *(name for name in schema.targets if name != schema.label)]
+        return {**(extra or {}), **{name: item.values[self._places[name]] for name in names}}
 
-    def _keep_targets(self, values: list[Any]) -> dict[str, Any]:
-        """Returns the cells of a rejected row that are not its label but say what it shows."""
-        names = [n for n in self._source.schema.targets if n != self._source.schema.label]
-        return {name: values[self._places[name]] for name in names if values}
-
-    def _show(self, values: list[Any], place: int | None) -> str | None:
+    def _show(self, item: Row | BadRow, place: int | None) -> str | None:
         """Returns a cell of a rejected row as it was given; None if it has none."""
-        if place is None or not values:
+        if place is None or not item.values:
             return None
-        value = values[place]
+        value = item.values[place]
         has_parts = isinstance(value, list | dict)
         return "" if value is None else format_target(value) if has_parts else str(value)
 
 
-def _list_lost(entry: Entry, lost: Iterable[Lost]) -> Iterator[Reject]:
-    """Yields the rejects of the lost objects of a row."""
-    for each in lost:
-        said, why = format_target(each.value), (OBJECT_STAGE, each.reason, each.detail)
-        place = entry.id, entry.extra, entry.span
-        yield Reject(entry.row, entry.uri, entry.split, said, *why, *place)
+def _take(values: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
+    """Returns the values of some places; all if there are as many."""
+    return values if len(places) == len(values) else [values[place] for place in places]
 
 
-def _find_plain_prefix(source: Source) -> str | None:
+def _make_key(_: Row | BadRow, identity: str, image: tuple[str, str]) -> str:
+    """Returns the key of a row.
+
+    Raises:
+        RejectError: Its names cannot be stored.
+    """
+    check_unicode(identity)
+    check_unicode(image[0])
+    return keys.make_key(identity)
+
+
+def _find_plain_prefix(base: str) -> str | None:
     """Returns what to put before a plain path to get a URI; None if no path can be plain."""
-    schema, base = source.schema, source.base
     is_plain = base.startswith("/") and base != "/" and uris.resolve_uri(base) == base
-    return f"{base}/" if is_plain and schema.image and not schema.id else None
+    return f"{base}/" if is_plain else None

@@ -15,9 +15,9 @@ from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import OBJECT_STAGE, RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.chunks import CHUNK_ROWS, LOOKUP_THREADS, Chunk, look_up, read_chunks
+from darkroom.manifest.chunks import CHUNK_ROWS, LOOKUP_THREADS, look_up, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
-from darkroom.manifest.rows import parse_parts
+from darkroom.manifest.rows import Chunk, parse_blocks
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage
@@ -34,7 +34,7 @@ class StagedRows:
     """Rows of all sources on local disk.
 
     Attributes:
-        path: Parquet file of the entries, with a column for each of `Entry`'s names.
+        path: Parquet file of the entries, with a column for each of `COLUMNS`.
         rows: Number of rows, rejected ones included.
         rejects: Parquet file of the rejects.
         objects: Numbers of the objects in all rows; None for targets without objects.
@@ -77,7 +77,7 @@ def stage_rows(
         pending: Future[None] = Future()
         pending.set_result(None)
         rows = 0
-        for chunk in read_chunks(parse_parts(sources, options)):
+        for chunk in read_chunks(parse_blocks(sources, options)):
             rows += chunk.num_rows
             if count:
                 count(rows)
@@ -144,7 +144,7 @@ class _Stage:
 
 
 def _make_arrow_schema(schema: Schema) -> pa.Schema:
-    """Returns the columns of staged rows: the fields of `Entry`, `extra` only for inputs."""
+    """Returns the columns of staged rows: `COLUMNS`, `extra` only for inputs."""
     fields: list[tuple[str, Any]] = [
         ("key", pa.string()),
         ("id", pa.string()),

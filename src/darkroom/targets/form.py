@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.errors import RejectError
+
 # Of an image. Python's objects take a kilobyte each.
 MAX_OBJECTS = 100_000
 # What an empty cell means.
@@ -42,6 +44,20 @@ class Form:
     empty: str = REJECT_EMPTY
     has_types: bool = True
     orientation: str | None = None
+
+
+def as_text(value: Any) -> str:
+    """Returns a cell as text; the empty text for None.
+
+    Raises:
+        RejectError: It holds a NUL byte.
+    """
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    if "\0" in text:
+        raise RejectError("nul_byte", "a cell holds a NUL byte")
+    return text
 
 
 def parse_objects(text: str) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
+from darkroom.targets.form import Form, as_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,12 +17,14 @@ if TYPE_CHECKING:
 
     from darkroom.targets.arrays import Targets
     from darkroom.targets.description import Filter, Shape
-    from darkroom.targets.form import Form
     from darkroom.targets.geometry import Matrix, Placement
 
 KINDS = ("label", "labels", "numbers", "boxes")
 # Windows that lose most of an image need more epochs and images than most trainings have.
 USUAL_AUGMENTATION = "flip"
+# Most sources repeat a few texts; where all differ, they must not fill memory.
+MAX_KNOWN = 65_536
+_KEYS = (str, int)
 
 
 class Lost(NamedTuple):
@@ -37,15 +42,17 @@ class Lost(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What the cells of a row hold.
+    """What the cells of rows hold.
 
     Attributes:
-        value: The target; None if there is none.
-        lost: Its objects that cannot be used.
+        values: The targets of the rows without a fault, in their order; None where there is none.
+        faults: Why the others cannot be used, by their places.
+        lost: The objects of rows that cannot be used, by the places of the rows.
     """
 
-    value: Any
-    lost: Sequence[Lost] = ()
+    values: Sequence[Any]
+    faults: Mapping[int, RejectError]
+    lost: Mapping[int, Sequence[Lost]] = MappingProxyType({})
 
 
 class Placed(NamedTuple):
@@ -141,16 +148,42 @@ class TargetKind(Protocol):
         A value that is null has null.
         """
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+    def parse(self, columns: Sequence[Sequence[Any]], form: Form) -> Parsed:
+        """Returns the targets that the cells of rows hold.
+
+        Args:
+            columns: The cells of each column: texts, numbers, lists of values, or what else a
+                source gives for the kind.
+            form: How they hold it.
+        """
+        known = find_memory(self.name, form)
+        values = recall(known, columns[0]) if len(columns) == 1 else [None] * len(columns[0])
+        faults: dict[int, RejectError] = {}
+        for place in [place for place, value in enumerate(values) if value is None]:
+            cell, *more = cells = [column[place] for column in columns]
+            try:
+                if not isinstance(cell, list | dict):
+                    cells = [as_text(each) for each in cells]
+                values[place] = self.parse_row(cells, form)
+            except RejectError as error:
+                faults[place] = error
+                continue
+            if not more and type(cell) in _KEYS and len(known) < MAX_KNOWN:
+                known[cell] = values[place]
+        return Parsed([each for n, each in enumerate(values) if n not in faults], faults)
+
+    def parse_row(self, cells: Sequence[Any], form: Form) -> Any:
         """Returns the target that the cells of a row hold.
 
         Args:
-            cells: Texts, or one list of values, or what else a source gives for the kind.
+            cells: Texts, or one list of values.
             form: How they hold it.
 
         Raises:
             RejectError: They hold none, or a wrong one.
+            TypeError: The kind parses many rows at once.
         """
+        raise TypeError(f"{self.name} parses many rows at once")
 
     def number(self, values: pa.Array, label_map: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Returns a column in the order of the numbers of its names, and these numbers."""
@@ -264,6 +297,18 @@ class TargetKind(Protocol):
         """SQL that makes a row of each name in the column `label` of a manifest."""
         column = (self.objects or "{column}").format(column="label")
         return None if self.names is None else self.names.format(column=column)
+
+
+@lru_cache(maxsize=8)
+def find_memory(name: str, form: Form) -> dict[Any, Any]:
+    """Returns what is known of cells of a form, which a kind adds to, by the cells."""
+    return {}
+
+
+def recall(known: Mapping[Any, Any], cells: Sequence[Any]) -> list[Any]:
+    """Returns what is known of cells; None for others."""
+    # 1 is equal to true.
+    return [known.get(cell) if type(cell) in _KEYS else None for cell in cells]
 
 
 def find_column_kind(column: pa.DataType) -> TargetKind:

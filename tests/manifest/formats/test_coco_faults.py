@@ -5,10 +5,10 @@ import math
 import tracemalloc
 
 import pytest
+from tests.parsed import parse_rows
 
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.base import BadRow
 from darkroom.options.manifest import ManifestOptions
 

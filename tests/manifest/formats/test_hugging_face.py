@@ -5,10 +5,10 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parsed import parse_rows
 
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.options.manifest import ManifestOptions

@@ -4,11 +4,11 @@ import json
 import math
 
 import pytest
+from tests.parsed import parse_objects
 
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.opening import open_sources
 from darkroom.options.manifest import ManifestOptions
-from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import Form
 
 
@@ -54,7 +54,7 @@ def read(tmp_path):
 def parse(source):
     """Returns label and box of the kept objects of the only task, and why others are lost."""
     (row,) = source.rows()
-    found = KIND.parse([row.values[1]], Form(("objects",)))
+    found = parse_objects(row.values[1], Form(("objects",)))
     lost = [(each.reason, each.detail) for each in found.lost]
     return [(each["label"], each["box"]) for each in found.value["objects"]], lost
 

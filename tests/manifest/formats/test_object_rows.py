@@ -1,6 +1,7 @@
 """CSV with a row for each object: of the tutorials of TensorFlow, and of AutoML."""
 
 import pytest
+from tests.parsed import parse_objects
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
@@ -43,7 +44,7 @@ def list_images(source):
 def parse(source):
     """Returns the kept objects of the only image, and why others are lost."""
     (row,) = source.rows()
-    found = KIND.parse([row.values[-1]], Form(("objects",), has_types=source.has_types))
+    found = parse_objects(row.values[-1], Form(("objects",), has_types=source.has_types))
     lost = [(each.reason, each.detail) for each in found.lost]
     return [(each["label"], each["box"]) for each in found.value["objects"]], lost
 
@@ -87,7 +88,7 @@ def test_the_same_table_has_the_same_objects_in_every_form(read, tmp_path, form)
     assert isinstance(source, ObjectRows)
     found = {row.values[0].rpartition("/")[2]: row.values[1] for row in source.rows()}
     for name, value in ((row.values[0], row.values[1]) for row in plain.rows()):
-        assert KIND.parse([found[name]], FORM) == KIND.parse([value], FORM)
+        assert parse_objects(found[name], FORM) == parse_objects(value, FORM)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from tests.parsed import parse_objects
 
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.options.manifest import ManifestOptions
-from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import Form
 
 ML_USE = "aiplatform.googleapis.com/ml_use"
@@ -71,7 +71,7 @@ def test_boxes_are_shares_and_numbers_may_be_text(read):
         ["gs://bucket/3.jpeg", "", make_cell()],
         ["gs://bucket/4.jpeg", "validation", None],
     ]
-    (kept,) = [KIND.parse([make_cell(*objects)], Form(("objects",)))]
+    (kept,) = [parse_objects(make_cell(*objects), Form(("objects",)))]
     assert [each["box"] for each in kept.value["objects"]] == [
         [0.3, 0.3, 0.7, 0.6],
         [0.1, 0.1, 0.2, 0.2],
@@ -198,7 +198,7 @@ def test_a_bad_label_rejects_its_image(read, line, detail):
 def test_a_bad_object_is_lost_alone(read, change, reason):
     line = make_line(1, boundingBoxAnnotations=[TOMATO, {**SALAD, **change}, 7])
     ((_, _, cell),) = list_values(read(line))
-    found = KIND.parse([cell], Form(("objects",)))
+    found = parse_objects(cell, Form(("objects",)))
     assert [each["label"] for each in found.value["objects"]] == ["Tomato"]
     assert [each.reason for each in found.lost] == [reason, "bad_value"]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parsed import parse_objects
 
 from darkroom.dataset.rejects import format_hint
 from darkroom.dataset.schema import Columns, Kind, Schema
@@ -14,7 +15,6 @@ from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.dataframe import DataFrameSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
-from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import Form
 
 CAT = {"label": "cat", "box": [1.5, 2.0, 30.0, 40.0]}
@@ -107,7 +107,7 @@ def test_what_is_not_a_list_stays_for_the_kind_of_target_to_reject(tmp_path):
     assert found == cells
     for cell in found:
         with pytest.raises(RejectError, match=r"objects are not JSON|expected a list of objects"):
-            KIND.parse([cell], Form(("objects",)))
+            parse_objects(cell, Form(("objects",)))
 
 
 def test_a_list_of_hugging_face_has_corner_and_size_and_numbers_as_text(tmp_path):
@@ -177,7 +177,7 @@ def test_arrays_that_pandas_wrote_are_not_read(tmp_path):
     rows = [{"image_uri": "a.jpg", "objects": cell} for cell in cells]
     for cell in list_objects(write_lines(tmp_path / "list.jsonl", *rows)):
         with pytest.raises(RejectError, match="the objects are not JSON: "):
-            KIND.parse([cell], Form(("objects",)))
+            parse_objects(cell, Form(("objects",)))
     hint = format_hint({"bad_value": 1})
     assert 'frame.to_json("list.jsonl", orient="records", lines=True)' in hint
 

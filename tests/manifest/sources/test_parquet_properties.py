@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parsed import parse_rows
 
 from darkroom.dataset.example import encode_example
 from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Kind
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.rows import parse_rows
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow

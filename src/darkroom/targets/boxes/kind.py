@@ -6,7 +6,6 @@ A list says objects as {"label", "box": [xmin, ymin, xmax, ymax]}, with `is_crow
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,10 +31,11 @@ from darkroom.targets.form import (
     REJECT_EMPTY,
     UPRIGHT,
     Form,
+    as_text,
     parse_objects,
 )
 from darkroom.targets.geometry import Matrix, Placement
-from darkroom.targets.kind import Lost, Parsed, Placed, TargetKind
+from darkroom.targets.kind import MAX_KNOWN, Lost, Parsed, Placed, TargetKind, find_memory
 from darkroom.targets.label.kind import parse_label
 
 # The keys of TensorFlow's Object Detection API, which Model Garden, TFDS and KerasHub read.
@@ -72,7 +72,6 @@ _MAX_ID_CHARACTERS = 200
 _IN_SHARES = "is within the first pixel: multiply shares by the width and the height of the image"
 _NO_AREA = "has no finite area as [xmin, ymin, xmax, ymax]"
 _IS_SIZED = ", and looks like [x, y, width, height]"
-_MAX_NAMES = 65_536
 _SAID = (("is_crowd", "crowd"), ("difficult", "difficult"))
 # Also as tools of Pascal VOC write it; unspecified is its default.
 _FLAGS: Mapping[Any, bool] = {
@@ -137,14 +136,28 @@ class BoxesKind(TargetKind):
         Filter(SIDE, "Smallest object", "side in pixels: the root of its area"),
     )
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+    def parse(self, columns: Sequence[Sequence[Any]], form: Form) -> Parsed:
+        """Returns the objects of lists, of dicts with them, or of either as JSON."""
+        values, faults, lost = [], {}, {}
+        for place, cell in enumerate(columns[0]):
+            try:
+                value, some = self._parse_cell(cell, form)
+                values.append(value)
+                if some:
+                    lost[place] = some
+            except RejectError as error:  # noqa: PERF203  each row by itself
+                faults[place] = error
+        return Parsed(values, faults, lost)
+
+    def _parse_cell(self, cell: Any, form: Form) -> tuple[Any, Sequence[Lost]]:
         """Returns the objects of a list, of a dict with them, or of either as JSON."""
-        said = _read(cells[0], form)
+        cell = cell if isinstance(cell, list | dict) else as_text(cell)
+        said = _read(cell, form)
         if said is None:
-            return Parsed(None)
-        frame, names = _parse_frame(said, form), _find_names(form)
+            return None, ()
+        frame, names = _parse_frame(said, form), find_memory(self.name, form)
         if said["objects"] is None:
-            return Parsed({**frame, "objects": None})
+            return {**frame, "objects": None}, ()
         is_in_pixels = frame["width"] != 1 or frame["height"] != 1
         objects: list[dict[str, Any]] = []
         lost: list[Lost] = []
@@ -157,7 +170,7 @@ class BoxesKind(TargetKind):
             except RejectError as error:  # noqa: PERF203  each object by itself
                 detail = f"{_name_object(each, number)}: {error.detail}"
                 lost.append(Lost(error.reason, detail, {**frame, "objects": [each]}))
-        return Parsed({**frame, "objects": objects}, lost)
+        return {**frame, "objects": objects}, lost
 
     def list_names(self, values: pa.ListArray) -> pa.ListArray:
         """Returns the classes of the objects of each image, each once."""
@@ -390,12 +403,6 @@ def _parse_frame(said: Mapping[str, Any], form: Form) -> dict[str, Any]:
     return frame if name is None else {**frame, "image_id": _parse_id(name)}
 
 
-@functools.lru_cache(maxsize=8)
-def _find_names(form: Form) -> dict[str, str]:
-    """Returns what is known of the names of a form; most lists repeat a few."""
-    return {}
-
-
 def _parse_name(label: Any, text: str, form: Form, names: dict[str, str]) -> str:
     """Returns the name of a class, of which `text` is the text.
 
@@ -405,7 +412,7 @@ def _parse_name(label: Any, text: str, form: Form, names: dict[str, str]) -> str
     if not isinstance(label, str | int | float | None):
         raise RejectError("bad_label", f"the label is {label!r:.80}, expected text")
     name = parse_label(text, form)
-    if len(names) < _MAX_NAMES:
+    if len(names) < MAX_KNOWN:
         names[text] = name
     return name
 

@@ -13,7 +13,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.form import Form
-from darkroom.targets.kind import Parsed, TargetKind
+from darkroom.targets.kind import TargetKind
 
 MAX_INTEGER_LABEL = 65_535
 
@@ -30,9 +30,9 @@ class LabelKind(TargetKind):
     value_column = "label"
     relabels = "one"
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+    def parse_row(self, cells: Sequence[Any], form: Form) -> str:
         """Returns the label of a cell: see `parse_label`."""
-        return Parsed(parse_label(cells[0], form))
+        return parse_label(cells[0], form)
 
     def list_names(self, values: pa.Array) -> pa.ListArray:
         """Returns a list of the label for each."""

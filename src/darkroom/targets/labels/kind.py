@@ -13,7 +13,7 @@ from darkroom.dataset.example import LABEL_NUMBER, LABEL_TEXT
 from darkroom.errors import RejectError
 from darkroom.targets.arrays import join_images
 from darkroom.targets.form import NONE_OF_THESE, REJECT_EMPTY, Form
-from darkroom.targets.kind import Parsed, TargetKind
+from darkroom.targets.kind import TargetKind
 from darkroom.targets.label.kind import parse_label
 
 # A list without values and a list that is absent look the same to a reader of records.
@@ -40,7 +40,7 @@ class LabelsKind(TargetKind):
     lists = (LABEL_NUMBER, LABEL_TEXT)
     relabels = "several"
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+    def parse_row(self, cells: Sequence[Any], form: Form) -> list[str] | None:
         """Returns the labels of a cell with a separator, of a list, or of columns with 0 or 1."""
         if form.separator is None:
             found = list(_find_marked(cells, form))
@@ -51,8 +51,8 @@ class LabelsKind(TargetKind):
         if is_empty and form.empty == REJECT_EMPTY:
             raise RejectError("empty_label", "the cell of the labels is empty")
         if is_empty and form.empty != NONE_OF_THESE:
-            return Parsed(None)
-        return Parsed(list(dict.fromkeys(parse_label(text, form) for text in found)))
+            return None
+        return list(dict.fromkeys(parse_label(text, form) for text in found))
 
     def list_names(self, values: pa.ListArray) -> pa.ListArray:
         """Returns the labels."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from darkroom.dataset.schema import Kind, parse_input_value
 from darkroom.errors import RejectError
 from darkroom.targets.form import REJECT_EMPTY, Form
-from darkroom.targets.kind import Parsed, TargetKind
+from darkroom.targets.kind import TargetKind
 
 TARGET = "image/target"
 
@@ -46,12 +46,12 @@ class NumbersKind(TargetKind):
     augmentation = "none"
     summary = _SUMMARY
 
-    def parse(self, cells: Sequence[Any], form: Form) -> Parsed:
+    def parse_row(self, cells: Sequence[Any], form: Form) -> list[float] | None:
         """Returns the numbers of the cells; None if all are empty."""
         found = [
             _parse_number(name, cell, form) for name, cell in zip(form.columns, cells, strict=True)
         ]
-        return Parsed(None if all(map(math.isnan, found)) else found)
+        return None if all(map(math.isnan, found)) else found
 
     def list_names(self, values: pa.ListArray) -> pa.ListArray:
         """Returns no names for any of them."""
