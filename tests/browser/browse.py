@@ -105,6 +105,15 @@ def look_at_boxes(page: Page, path: Path, seen: dict[str, object]) -> None:
     seen["shown"] = [tile.locator("text").first.is_visible()]
     seen["shown"].append(page.locator("dialog text").first.is_visible())
     page.keyboard.press("Escape")
+    open_finding(page, "quality")
+    problems = page.get_by_role("group", name="Problems").get_by_role("button")
+    seen["problems"] = problems.all_inner_texts()
+    problems.last.click()
+    seen["blurred"] = [read_count(page), page.evaluate("document.activeElement.textContent")]
+    page.keyboard.press("a")
+    page.keyboard.press("d")
+    problems.last.click()
+    seen["blurred, dropped"] = page.locator(".tile .fate").all_text_contents()
 
 
 def copy_in_frame(page: Page, path: Path, sandbox: str) -> dict[str, object]:

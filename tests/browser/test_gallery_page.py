@@ -100,7 +100,14 @@ def write_boxes(folder: Path) -> None:
     lines = [{"image_uri": name, "objects": objects[:n]} for n, name in enumerate(names)]
     (folder / "boxes.jsonl").write_text("\n".join(map(json.dumps, lines)))
     darkroom.convert(folder / "boxes.jsonl", folder / "boxes")
-    write_gallery(folder / "boxes", folder / "boxes.html")
+    problems = ("dark", "dark, blurred", "blurred")
+    rows = tuple({"row": n, "problem": each} for n, each in enumerate(problems, start=1))
+    report = replace(
+        darkroom.validate(folder / "boxes").report,
+        findings=(Finding("quality", "warn", 3, "Three.", rows=rows),),
+    )
+    records = RecordFolders(str(folder / "boxes"), str(folder / "boxes/index"))
+    (folder / "boxes.html").write_text(encode_gallery(report, records))
 
 
 @pytest.fixture(scope="module")
@@ -329,6 +336,12 @@ def test_a_finding_is_above_the_map_and_names_buttons(
     first = seen["legend"][0]
     assert int(count) == sum(each.get(first, 0) for each in checked.report.classes.values())
     assert rest == f"of {checked.report.written} images: {first}"
+
+
+def test_images_are_dropped_by_their_problem(seen: dict[str, Any]):
+    assert seen["problems"] == ["dark 2", "blurred 2"]
+    assert seen["blurred"] == ["2 of 3 images", "blurred 2"]
+    assert seen["blurred, dropped"] == ["", "drop", "drop"]
 
 
 def test_one_key_keeps_the_left_one_of_copies_in_one_split(seen: dict[str, Any]):

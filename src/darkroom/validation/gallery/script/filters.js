@@ -5,7 +5,7 @@ import { brightness, confusionOf, confusions, count, facts, measures, setOf, sid
 import { changed } from "./dom.js";
 
 const filterNames = [
-  "finding", "split", "label", "mistake", "side", "brightness", "map", "decided", "name", "alike",
+  "finding", "problem", "split", "label", "mistake", "side", "brightness", "map", "decided", "name", "alike",
   ...measures.map((each) => each.name),
 ];
 const filterBits = Object.fromEntries(filterNames.map((name, at) => [name, 1 << at]));

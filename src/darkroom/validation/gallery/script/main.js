@@ -4,7 +4,7 @@ import { count, facts, findHeldOut, isPlainCopy, labelNames, labelsOfSet, measur
 import { canBeKept, openDecisions } from "./decisions.js";
 import { nameFile } from "./describe.js";
 import { countOf, fill, format, h, keyButton, nameKey, say, showInSteps } from "./dom.js";
-import { clearFilters, filters, isShown, tallies } from "./filters.js";
+import { clearFilters, filters, isShown, setFilter, tallies } from "./filters.js";
 import { ask, makeBar } from "./bar.js";
 import { makeHistogram } from "./histogram.js";
 import { makeMap } from "./map.js";
@@ -47,6 +47,24 @@ function advise({ check, items, hint, suggested }) {
   return items.length ? "Drop (d) leaves an image out of the next run. Ignore (i) says that it is as it should be." : hint;
 }
 
+// Buttons that show the images with one of the problems of a finding, to decide about all of them.
+function makeProblems({ items }) {
+  const placesOf = new Map();
+  for (const { places: [place], facts } of items) {
+    for (const name of facts.problem?.split(", ") ?? []) placesOf.set(name, [...placesOf.get(name) ?? [], place]);
+  }
+  if (placesOf.size < 2) return null;
+  const buttons = [...placesOf].map(([name, places]) => {
+    const found = new Set(places), isChosen = filters.problem === name;
+    const choose = () => {
+      setFilter("problem", name, isChosen ? undefined : (place) => found.has(place));
+      document.querySelector(`[data-problem="${CSS.escape(name)}"]`).focus();
+    };
+    return h("button", { "data-problem": name, "aria-pressed": String(isChosen), onclick: choose }, `${name} ${format(places.length)}`);
+  });
+  return h("div", { class: "modes", role: "group", "aria-label": "Problems" }, buttons);
+}
+
 function makeFindingHeader(finding) {
   const listed = finding.items.length;
   const more = finding.count > listed && listed ? ` The ${format(listed)} worst are listed.` : "";
@@ -54,6 +72,7 @@ function makeFindingHeader(finding) {
     h("h2", {}, h("span", { class: `pill ${finding.policy}` }, finding.policy), finding.title),
     h("p", {}, finding.message, more),
     h("p", { class: "note" }, advise(finding)),
+    makeProblems(finding),
     finding.lines.length ? h("ul", { class: "lines" }, finding.lines.map((line) => h("li", {}, line))) : null);
 }
 

@@ -9,6 +9,7 @@ import { filters, setFilter, tallies } from "./filters.js";
 const mostChoices = 40;
 
 function filterByFinding(finding) {
+  if (filters.problem) setFilter("problem");
   if (filters.finding === finding) return setFilter("finding");
   const isOf = new Uint8Array(count);
   for (const item of finding.items) for (const place of item.places) isOf[place] = 1;
