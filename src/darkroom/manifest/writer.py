@@ -89,11 +89,11 @@ SELECT listed.* REPLACE (
 # dataset, its own come first: they stay, and say the split of an image that a new row has again.
 _REPEATED_ORDERS = """
 CREATE TEMP TABLE repeated_orders AS
-SELECT "order" FROM entries GROUP BY ALL HAVING count(*) > 1
+SELECT "order" FROM {rows} GROUP BY ALL HAVING count(*) > 1
 """
 _REPEATED_URIS = """
 CREATE TEMP TABLE repeated_uris AS
-SELECT hash(uri) AS number FROM entries WHERE uri <> '' GROUP BY ALL HAVING count(*) > 1
+SELECT hash(uri) AS number FROM {rows} WHERE uri <> '' GROUP BY ALL HAVING count(*) > 1
 """
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
@@ -373,7 +373,12 @@ class _Rows:
         extra = "extra::VARCHAR" if self._schema.inputs else "''"
         old_rows = self._base.planned_rows if self._base else 0
         suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
-        for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS):
+        # Without what a base adds, if no row was left out or changed.
+        is_changed = self._options.exclude or self._options.decisions
+        has_copies = "copies" in self._connection.sql("FROM staged").columns
+        rows = "entries" if is_changed or has_copies else "parsed"
+        repeated = (each.format(rows=rows) for each in (_REPEATED_ORDERS, _REPEATED_URIS))
+        for statement in (*repeated, suspects, _COMPARED, _VERDICTS):
             self._connection.execute(statement)
 
     def _reject_conflicts(self) -> str:
@@ -454,9 +459,9 @@ class _Rows:
             writer = None
             for split, span, first, last in _find_ranges(spans, has_old=base is not None):
                 query = _ORDERED.format(more=more, split=split, span=span, first=first, last=last)
-                found = self._connection.sql(query).to_arrow_table()
+                rows = self._connection.sql(query).to_arrow_table()
                 # In a third of DuckDB's time, and without its memory.
-                rows = found.sort_by([("place", "ascending"), ("key", "ascending")])
+                rows = rows.sort_by([("place", "ascending"), ("key", "ascending")])
                 rows = _number_labels(rows.combine_chunks(), kind, names)
                 if kind.objects is not None:  # Each has a number.
                     objects += sum(len(chunk.flatten()) for chunk in rows["label_id"].chunks)
@@ -464,6 +469,7 @@ class _Rows:
                     pq.ParquetWriter(file, rows.schema, use_dictionary=REPEATED_COLUMNS)
                 )
                 writer.write_table(rows, MAX_ROW_GROUP_ROWS)
+                del rows  # Before others are read.
         splits: Counter[str] = Counter()
         for split, _, count in spans:
             splits[split] += count
