@@ -105,6 +105,7 @@ def look_at_boxes(page: Page, path: Path, seen: dict[str, object]) -> None:
     seen["shown"] = [tile.locator("text").first.is_visible()]
     seen["shown"].append(page.locator("dialog text").first.is_visible())
     page.keyboard.press("Escape")
+    page.keyboard.press("0")
     open_finding(page, "quality")
     problems = page.get_by_role("group", name="Problems").get_by_role("button")
     seen["problems"] = problems.all_inner_texts()

@@ -155,8 +155,8 @@ def _list_rows(rows: Sequence[FindingRow], thumbnails: Thumbnails) -> Table:
         header = ["", "one record", "", "other record"]
         return Table("", header, [[*_list_pair(row, thumbnails)] for row in rows])
     # The longest text is last: a phone shows the others.
-    names = dict.fromkeys(name for row in rows for name in row if name != BOX)
-    names = sorted(names, key="uri".__eq__)
+    found = dict.fromkeys(name for row in rows for name in row if name != BOX)
+    names = sorted(found, key="uri".__eq__)
     body: list[list[Cell]] = [[_make_cell(name, row.get(name)) for name in names] for row in rows]
     header = [*map(name_value, names)]
     if any(row.get("uri") in thumbnails for row in rows):

@@ -109,8 +109,9 @@ def list_lost_shapes(findings: Iterable[Finding]) -> dict[int, list[Shape]]:
     for row in chain.from_iterable(each.rows for each in findings):
         box = row.get(BOX) or [None]
         if None not in box:
-            sides = (min(max(side, 0.0), 1.0) for side in box)
-            lost.setdefault(row["row"], []).append(Shape(f"{row['label']} (lost)", *sides, None))
+            left, top, right, bottom = (min(max(side, 0.0), 1.0) for side in box)
+            shape = Shape(f"{row['label']} (lost)", left, top, right, bottom, None)
+            lost.setdefault(row["row"], []).append(shape)
     return lost
 
 

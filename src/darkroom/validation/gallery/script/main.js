@@ -97,6 +97,7 @@ function makeView() {
   const finding = filters.finding, parts = [];
   const items = (finding?.items ?? []).filter((item) => item.places.some(isShown));
   const isFiltered = Object.keys(filters).length > 0;
+  const hasHidden = Object.keys(filters).some((name) => name !== "finding" || finding.items.length > 0);
   if (isFiltered) {
     const clear = keyButton("Show all images", "0", clearFilters);
     const [like] = filters.alike ?? [];
@@ -114,7 +115,7 @@ function makeView() {
       for (const item of single) said.get(item.places[0]).push(item.facts);
       parts.push(makeGrid([...said.keys()], said));
     }
-  } else if (isFiltered) {
+  } else if (hasHidden) {
     const places = (filters.alike ?? tiles.map((tile) => tile.place)).filter(isShown);
     const missing = tallies.shown - places.length;
     parts.push(makeGrid(places));
