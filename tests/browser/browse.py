@@ -225,11 +225,11 @@ def decide(page: Page, seen: dict[str, object]) -> None:
         seen.setdefault("buttons", [each.bounding_box() for each in buttons if each.is_visible()])
         if title.startswith("Images"):
             page.keyboard.press("H")
-            seen["all held out"] = page.locator("#status").text_content()
+            seen["all copies"] = page.locator("#status").text_content()
             continue
         for number in range(1, pairs.count()):
             pairs.nth(number).locator("[data-action=left]").focus()
-            page.keyboard.press("h" if "split" in title else "1")
+            page.keyboard.press("1")
     seen["sizes"] = page.locator(".pair .size").all_inner_texts()
     page.keyboard.press("x")
     seen["mode"] = page.locator(".pairs").get_attribute("data-mode")

@@ -325,10 +325,7 @@ def test_a_finding_is_above_the_map_and_names_buttons(
     assert seen["order"] == ["finding fail", "map", "tiles"]
     assert seen["map"] is None
     assert seen["advice"].startswith("Take suggestion (t) gives an image the suggested label")
-    assert (
-        seen["all held out"]
-        == f"{len(PLANTED['near_leakage']) - 1} pairs: kept the one that is held out."
-    )
+    assert seen["all copies"] == f"{len(PLANTED['near_leakage']) - 1} pairs: kept the left one."
     # A suggestion for an image that is dropped is not counted.
     assert seen["suggestions"] == f"{seen['relabelled']} rows: relabelled as suggested."
     assert set(seen["legend"]) == set(checked.report.labels)

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFont, ImageOps
 
 pytest.importorskip("cv2")
 
-from darkroom.images.alignment import compare, make_sketch
+from darkroom.images.alignment import COVERED, compare, make_sketch
 
 from ..pictures import decode, encode, make_drawing
 
@@ -55,8 +55,10 @@ EDITS = {
 def test_an_edited_copy_is_alike_from_both_sides_and_also_mirrored(edit):
     image = make_drawing(1)
     copy = EDITS[edit](image)
-    assert compare(sketch(image), sketch(copy)) > 0.85
-    assert compare(sketch(copy), sketch(image)) > 0.85
+    for found in (compare(sketch(image), sketch(copy)), compare(sketch(copy), sketch(image))):
+        assert found % COVERED > 0.85
+        # Text may be too thin to be told from other edits.
+        assert (found > COVERED) == (edit in ("under a bar", "under a logo"))
     mirrored = ImageOps.mirror(copy)
     assert compare(sketch(image, mirrored=True), sketch(mirrored)) > 0.85
     assert compare(sketch(image), sketch(mirrored)) == 0

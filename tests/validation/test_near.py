@@ -125,6 +125,7 @@ def test_near_copies_are_findings_that_warn(made, tmp_path):
         "other_label": "cat",
         "difference": copy["difference"],
         "correlation": copy["correlation"],
+        "edit": None,
     }
     assert copy["correlation"] > 0.95
     for finding in found.values():

@@ -18,6 +18,8 @@ from darkroom.runtime.arrays import Array
 from darkroom.runtime.lazy_names import is_installed
 
 COMPARED_SIDE = 320
+# Tells pairs of which a part is covered from others, by one number.
+COVERED = 2.0
 _MAX_POINTS, _FAST_LEVELS = 700, 7
 # Text has so many strong key points that others are found, too, and chosen evenly from 4 x 4 cells.
 _NUM_FOUND, _NUM_CELLS = 1_000, 4
@@ -109,9 +111,9 @@ def compare(one: Sketch, other: Sketch) -> float:
     """Returns how alike two images are where they overlap.
 
     Returns:
-        The correlation of their pixels, at most 1, where something covers a part of one of them
-        that of the others; 0 if they are not copies; NaN where one of them has too few key points
-        to tell.
+        The correlation of their pixels, at most 1, or where something covers most of the rest that
+        of what it leaves; `COVERED` more where something covers a part of one of them. 0 if they
+        are not copies; NaN where one of them has too few key points to tell.
     """
     if min(len(one.points), len(other.points)) < _MIN_POINTS:
         return np.nan
@@ -163,10 +165,11 @@ def _correlate_parts(one: Array, other: Array, is_both: Array) -> float:
             if a.size >= _MIN_PART and max(a.std(), b.std()) >= _MIN_LEVELS:
                 values.append(_correlate(a, b))
     whole = _correlate(one[is_both], other[is_both])
-    most, uncovered, half = np.quantile(values or 0.0, [0.25, 0.4, 0.5])
-    if whole >= _MIN_WHOLE and most >= _MIN_MOST and half >= _MIN_HALF:
-        return whole
-    return float(uncovered) if uncovered >= _MIN_UNCOVERED else 0.0
+    least, most, uncovered, half = np.quantile(values or 0.0, [0, 0.25, 0.4, 0.5])
+    is_rest_alike = bool(uncovered >= _MIN_UNCOVERED)
+    if whole < _MIN_WHOLE or most < _MIN_MOST or half < _MIN_HALF:
+        whole = float(uncovered) * is_rest_alike
+    return whole + COVERED * (is_rest_alike and bool(least < _MIN_MOST))
 
 
 def _correlate(one: Array, other: Array) -> float:

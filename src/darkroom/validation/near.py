@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from darkroom.images.alignment import COVERED
 from darkroom.options.validation import FAIL, WARN
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
@@ -52,8 +53,8 @@ def _check_near(
         images = "1 pair of images looks" if count == 1 else f"{count:,} pairs of images look"
         said = f"{images} alike, {where} ({how} on pixels)."
         remarks = compared.left_out, _NEVER_STOPS if is_lowered else ""
-        measure = "difference" + (", round(correlation, 3) AS correlation" if is_verified else "")
-        first = _FIRST.format(pairs=query, condition=condition, measure=measure)
+        measure = f"difference, {_MEASURED}" if is_verified else "difference"
+        first = _FIRST.format(pairs=query, condition=condition, measure=measure, covered=COVERED)
         yield Finding(
             name,
             WARN if is_lowered else policy,
@@ -105,7 +106,7 @@ WHERE correlation IS {kind} AND {condition} AND (a.low <> b.high OR a.high <> b.
 # The pairs are chosen first, and only they are joined with their records.
 _FIRST = """
 WITH listed AS (
-    SELECT * FROM ({pairs}) ORDER BY correlation DESC, difference, one, other LIMIT ?
+    SELECT * FROM ({pairs}) ORDER BY correlation % {covered} DESC, difference, one, other LIMIT ?
 ), ends AS (
     SELECT number, split, label, min({{'content': content, 'row': row}}) AS low,
         max({{'content': content, 'row': row}}) AS high
@@ -127,5 +128,7 @@ SELECT one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
     other.label AS other_label, {measure}
 FROM pairs JOIN records AS one ON one.row = rows.one
     JOIN records AS other ON other.row = rows.other
-ORDER BY pairs.correlation DESC, difference, row, other_row
+ORDER BY pairs.correlation % {covered} DESC, difference, row, other_row
 """
+_MEASURED = f"""round(correlation % {COVERED}, 3) AS correlation,
+    CASE WHEN correlation > {COVERED} THEN 'something covers a part of one' END AS edit"""

@@ -150,7 +150,7 @@ def _encode_rows(finding: Finding, rows: GalleryRows) -> dict[str, Any]:
     """Returns `items` and `lines` of a finding.
 
     A row of a finding names its record by `row`, and that of a pair the second one by `other_row`.
-    Of a pair, the image that is held out comes first, and else the larger one; unless the finding
+    Of a pair, the larger image comes first, and else the one that is held out; unless the finding
     would move one of them.
     """
     items, lines = [], []
@@ -164,6 +164,6 @@ def _encode_rows(finding: Finding, rows: GalleryRows) -> dict[str, Any]:
             continue
         places = [place for place in pair if place >= 0]
         if "move_to" not in row:
-            places.sort(key=lambda place: (-int(split_of[place]), -int(rows.side[place])))
+            places.sort(key=lambda place: (-int(rows.side[place]), -int(split_of[place])))
         items.append({"places": places, "facts": list_record_facts(row)})
     return {"items": items, "lines": lines}

@@ -108,15 +108,3 @@ export function showLabel(place) {
 export function showSplit(place) {
   return facts.splits[splitOf[place]];
 }
-
-// Says whether both images of a pair have one split and one label, so that either may go.
-export function isPlainCopy([one, other]) {
-  return splitOf[one] === splitOf[other] && showLabel(one) === showLabel(other);
-}
-
-// Which image of a pair is held out of training, "left" or "right": of the splits, the last is test.
-// Without a name where both are in one split.
-export function findHeldOut([left, right]) {
-  const order = splitOf[left] - splitOf[right];
-  return order > 0 ? "left" : order < 0 ? "right" : undefined;
-}

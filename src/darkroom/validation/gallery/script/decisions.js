@@ -93,18 +93,17 @@ export function decide(action, groups) {
   });
 }
 
-// Of each pair that nothing is decided about, keeps the image on the side that `findKept` names.
-export function keepOfAll(pairs, findKept, which) {
+// Of each pair that nothing is decided about, keeps the left image.
+export function keepOfAll(pairs) {
   const step = [], lost = new Set();
   for (const pair of pairs) {
-    const action = findKept(pair);
     // Where one is gone already, the other one stays: a chain of copies does not lose all.
-    if (!action || findPairFate(pair.join(" ")) || pair.some((place) => isDropped(place) || lost.has(place))) continue;
-    step.push({ action, pair });
-    lost.add(pair[action === "left" ? 1 : 0]);
+    if (findPairFate(pair.join(" ")) || pair.some((place) => isDropped(place) || lost.has(place))) continue;
+    step.push({ action: "left", pair });
+    lost.add(pair[1]);
   }
   if (!step.length) return say("All these pairs are decided.");
-  record(step, () => `${countOf(step.length, "pair")}: kept the ${which}.`);
+  record(step, () => `${countOf(step.length, "pair")}: kept the left one.`);
 }
 
 // Decides about a pair. `action`: left, right or ignore; the same again takes it back.

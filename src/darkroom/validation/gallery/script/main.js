@@ -1,6 +1,6 @@
 // Puts the page together, and has its keys.
 
-import { count, facts, findHeldOut, isPlainCopy, labelNames, labelsOfSet, measures, points, setOf, showLabel, tileAt, tiles } from "./data.js";
+import { count, facts, labelNames, labelsOfSet, measures, points, setOf, showLabel, tileAt, tiles } from "./data.js";
 import { canBeKept, openDecisions } from "./decisions.js";
 import { nameFile } from "./describe.js";
 import { countOf, fill, format, h, keyButton, nameKey, say, showInSteps } from "./dom.js";
@@ -16,8 +16,8 @@ const eachClass = 8;
 const keyHelp = [
   ["Arrows", "next image or pair"], ["Space", "select"], ["a", "select all shown"], ["Esc", "clear"],
   ["e", "enlarge"], ["l", "more like this"], ["b", "back"], ["d", "drop"], ["i", "ignore"], ["r", "relabel"], ["t", "take suggestion"], ["m", "move"],
-  ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"], ["h", "keep held-out"],
-  ["H", "keep held-out, or left, of all pairs"], ["3", "both the left label"], ["4", "both the right one"], ["s", "side by side"],
+  ["k", "undecide"], ["u", "undo"], ["v", "effect"], ["1", "keep left"], ["2", "keep right"],
+  ["H", "keep left of all pairs"], ["3", "both the left label"], ["4", "both the right one"], ["s", "side by side"],
   ["f", "flicker"], ["x", "difference"], ["n", "next finding"], ["0", "show all"], ["w", "whole map"],
   ["o", "only what is in view"], ["c", "no lasso"], ["+", "zoom in"], ["-", "zoom out"], ["S", "save"], ["?", "these keys"],
 ];
@@ -36,10 +36,8 @@ function advise({ check, items, hint, suggested }) {
       : "Both … gives both images the right one, or keep the image that has it (1, 2)";
     return `One of the labels is wrong: ${both}. ${ignore}`;
   }
-  if (pairs.some(findHeldOut)) return `Keep the held-out image (h), and the copy in training is dropped. ${ignore}`;
   if (pairs.length) {
-    const every = pairs.every(isPlainCopy) ? ", Keep left of all (H) the right one of each pair; look which is the original" : "";
-    return `Keep left (1) or Keep right (2) drops the other image${every}. ${ignore}`;
+    return `Keep left (1) or Keep right (2) drops the other image, Keep left of all (H) the right one of each pair; look which is the original. ${ignore}`;
   }
   if (suggested.size && facts.relabels) {
     return "Take suggestion (t) gives an image the suggested label, Relabel (r) another one. Ignore (i) says that its label is right.";

@@ -1,6 +1,6 @@
 // Pairs of images side by side, in turn (flicker) or as their difference, with a decision each.
 
-import { facts, findHeldOut, isPlainCopy, showLabel, tileAt } from "./data.js";
+import { facts, showLabel, tileAt } from "./data.js";
 import { decide, decidePair, describeFate, findFate, findPairFate, isDropped, keepOfAll } from "./decisions.js";
 import { describeFact, describeRow, enlarge } from "./describe.js";
 import { countOf, fill, h, keyButton, picture, showInSteps } from "./dom.js";
@@ -25,9 +25,8 @@ function makePair(item, number, total) {
       describeRow(place),
       h("span", { class: "fate", "data-place": place })),
   );
-  const kept = findHeldOut(item.places);
   const buttons = Object.entries(pairActions).map(([action, [name, key]]) =>
-    keyButton(name, action === kept ? `${key} h` : key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
+    keyButton(name, key, () => decidePair(action, item.places), { "data-action": action, "aria-pressed": "false" }));
   if (facts.relabels === "one" && showLabel(left) !== showLabel(right)) {
     // One of the two labels is wrong: the other image tells the right one.
     const labels = [[left, right, "3"], [right, left, "4"]].map(([from, to, key]) =>
@@ -83,19 +82,12 @@ export function makePairs(items) {
     }));
   const list = h("ol", { class: "pairs", "data-mode": pairMode });
   const more = showInSteps(list, items, (item, at) => makePair(item, at + 1, items.length), 24);
-  const pairs = items.map((item) => item.places);
-  // Where labels or objects differ, a person says which image is right.
-  const same = items.filter((item) => !item.facts.objects).map((item) => item.places)
+  // A person says which image is right where labels or objects differ, something covers one, or one has to move.
+  const same = items.filter(({ facts }) => !facts.objects && !facts.edit && !facts["move to"]).map((item) => item.places)
     .filter(([one, other]) => showLabel(one) === showLabel(other));
-  const kept = same.filter(findHeldOut).length, hasPlain = same.length > 0 && same.every(isPlainCopy);
-  const every = kept
-    ? keyButton(`Keep held-out of all ${countOf(kept, "pair")}`, "H", () => keepOfAll(same, findHeldOut, "one that is held out"))
-    : keyButton(`Keep left of all ${countOf(same.length, "pair")}`, "H", () => keepOfAll(same, () => "left", "left one"));
-  const rule = pairs.every((pair) => findHeldOut(pair) === "left")
-    ? "Left is the image that is held out of training: keep it, and scores can still be compared."
-    : pairs.every(isPlainCopy) ? "Left is the larger image, where they differ in size." : "";
+  const every = keyButton(`Keep left of all ${countOf(same.length, "pair")}`, "H", () => keepOfAll(same));
   return [
-    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, kept || hasPlain ? every : null),
-    rule ? h("p", { class: "facts" }, rule) : null, list, more,
+    h("div", { class: "modes", role: "group", "aria-label": "How pairs are shown" }, modes, same.length ? every : null),
+    same.length ? h("p", { class: "facts" }, "Left is the larger image; of equal sizes the one that is held out of training.") : null, list, more,
   ];
 }
