@@ -31,6 +31,20 @@ SCORES = (
 
 REPORT_HELP = "Folder for report.html, report.md and report.json (default: no report is written)"
 DATASET_FLAG = flag("dataset", metavar="DIR", help="A dataset; gs:// and s3:// work")
+RESULTS_FLAG = flag(
+    "--results",
+    group="data",
+    metavar="FILE",
+    help="Results of a detector: COCO's JSON, or a folder of label files of ultralytics with "
+    "scores; never pickles",
+)
+ANNOTATIONS_FLAG = flag(
+    "--annotations",
+    group="data",
+    metavar="FILE",
+    help="The JSON of COCO that the detector had, whose ids of images and classes the results "
+    "have (default: images are those of the list, or file names; class n is the nth label)",
+)
 OVERWRITE_FLAG = flag(
     "--overwrite", action="store_true", default=False, help="Replace a file that exists"
 )

@@ -103,6 +103,8 @@ STEP = Step(
                 metavar="DIR",
                 help=parts.REPORT_HELP,
             ),
+            parts.RESULTS_FLAG,
+            parts.ANNOTATIONS_FLAG,
             Options((ValidationFields,)),
             flag(
                 "--schema",
@@ -116,6 +118,7 @@ STEP = Step(
         examples=(
             "darkroom validate records --report report",
             "darkroom validate records --policy leakage=warn --required-split train",
+            "darkroom validate records --results results.json --report report --gallery",
         ),
         epilog="Exit codes: 0 passed, also with warnings; 1 stopped by a finding, or not a "
         "dataset; 4 the folder of the report has other files.",

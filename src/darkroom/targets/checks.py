@@ -42,6 +42,7 @@ class TargetCheck(NamedTuple):
         ask: Gives the rows of the faults where SQL alone does not. Else None.
         find: Finds the faults in rows of the index where SQL would compare too much; it gets the
             columns `row`, `uri`, `split` and `label`, some rows at a time. Else None.
+        by_results: Whether results of a detector say it, without which it is off.
     """
 
     name: str
@@ -52,12 +53,18 @@ class TargetCheck(NamedTuple):
     hint: str
     find: Callable[[pa.Table], Found] | None = None
     ask: Callable[[duckdb.DuckDBPyConnection], Sequence[Mapping[str, Any]]] | None = None
+    by_results: bool = False
 
 
 def list_checks(kind: str) -> tuple[TargetCheck, ...]:
     """Returns the checks of a kind."""
     found: tuple[TargetCheck, ...] = import_module(f"darkroom.targets.{kind}.checks").CHECKS
     return found
+
+
+def list_result_checks() -> tuple[str, ...]:
+    """Returns the names of the checks that need results of a detector."""
+    return tuple(check.name for check in list_all_checks() if check.by_results)
 
 
 def list_all_checks() -> tuple[TargetCheck, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from darkroom.dataset.index import read_index
 from darkroom.dataset.read_as import ReadAs
 from darkroom.features.alike import KnownPairs
 from darkroom.features.neighbours import find_neighbours
@@ -25,6 +27,18 @@ from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import RecordFolders
+
+
+class DetectorFiles(NamedTuple):
+    """What a detector wrote and had.
+
+    Attributes:
+        results: A file or a folder of results.
+        annotations: The file of COCO that it had; None for none.
+    """
+
+    results: str
+    annotations: str | None = None
 
 
 class Seen(NamedTuple):
@@ -60,6 +74,7 @@ class Context:
         records: Where the records are, for checks of images; None where that is not known.
         uses_cache: Whether features may come from the cache of this machine.
         read_as: How the source was read; None where nobody knows.
+        results: What a detector says of the images, and the annotations that it had; None without.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -71,6 +86,7 @@ class Context:
     records: RecordFolders | None = None
     uses_cache: bool = False
     read_as: ReadAs | None = None
+    results: DetectorFiles | None = None
 
     def tells_of_both(self, check: str, other: str) -> bool:
         """Says whether a check tells of what another one finds, too: unless that is stricter."""
@@ -93,6 +109,24 @@ class Context:
             DataError: The table is damaged, or belongs to another dataset.
         """
         return open_features(self.index_dir, uses_cache=self.uses_cache)
+
+    @cached_property
+    def doubts(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The rows that results of a detector speak against, by checks, found once.
+
+        Raises:
+            DataError: They are not results of these images.
+            OSError: They cannot be read.
+        """
+        # Whoever has no results needs none of it.
+        from darkroom.targets.boxes.doubts import find_doubts
+        from darkroom.targets.boxes.matching import TRUTH_COLUMNS
+        from darkroom.targets.boxes.results import RESULT_COLUMNS
+
+        columns = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
+        path, annotations = self.results or ("", None)
+        index = read_index(self.index_dir, columns)
+        return find_doubts(path, index, self.counts.labels, annotations)
 
     @cached_property
     def seen(self) -> Seen | None:

@@ -25,13 +25,14 @@ from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.dataset.rejects import OBJECT_STAGE
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, name_damage, open_database
+from darkroom.targets.checks import list_result_checks
 from darkroom.targets.kind import TargetKind, find_kind
 from darkroom.validation.checks import (
     check_accounting,
     check_object_accounting,
     list_dataset_checks,
 )
-from darkroom.validation.context import Context
+from darkroom.validation.context import Context, DetectorFiles
 from darkroom.validation.counts import (
     count_dataset,
     count_header_only,
@@ -60,6 +61,7 @@ class JudgedFiles:
         records: Where the records are, for checks of images; None where that is not known.
         uses_cache: Whether features may come from the cache of this machine, where the dataset has
             none.
+        results: What a detector says of the images; None without.
     """
 
     index_dir: str
@@ -68,6 +70,7 @@ class JudgedFiles:
     anomalies: tuple[Anomaly, ...] = ()
     records: RecordFolders | None = None
     uses_cache: bool = False
+    results: DetectorFiles | None = None
 
     def read_source(self) -> Manifest | Dataset:
         """Returns the facts of the manifest, or the commit."""
@@ -114,10 +117,13 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             files.records,
             files.uses_cache,
             files.find_read_as(source),
+            files.results,
         )
         findings = [*check_accounting(context), *check_object_accounting(context)]
         checks = list_dataset_checks(kind)
         policies = {name: policy for name, policy in options.policies.items() if name in checks}
+        if files.results is None:
+            policies |= {name: OFF for name in list_result_checks() if name in checks}
         for name, policy in policies.items():
             if policy != OFF:
                 findings += checks[name](context)

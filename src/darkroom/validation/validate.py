@@ -20,6 +20,8 @@ from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.result import Fact, Outcome, Result, format_rows, list_facts
 from darkroom.storage import ledger
+from darkroom.targets.checks import list_result_checks
+from darkroom.validation.context import DetectorFiles
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import (
@@ -40,6 +42,7 @@ from darkroom.validation.report.write import (
     write_report,
 )
 
+_BOXES = "boxes"
 # Of each finding in a notebook.
 _MAX_CARD_ROWS = 3
 
@@ -167,6 +170,8 @@ def validate(
     baseline: str | os.PathLike[str] | None = None,
     gallery: bool = False,
     schema: str | os.PathLike[str] | None = None,
+    results: str | os.PathLike[str] | None = None,
+    annotations: str | os.PathLike[str] | None = None,
     report_dir: str | os.PathLike[str] | None = None,
 ) -> ValidationResult:
     """Checks a dataset by its index, as the pipeline does, and writes the report.
@@ -184,6 +189,10 @@ def validate(
         gallery: Write gallery.html, too: findings and images to look through, and to decide about.
         schema: A schema of TFDV as text (`schema.pbtxt`), which needs the extra `tfx`. None: the
             check `anomalies` is off.
+        results: What a detector says of the images, as for `darkroom.evaluate`: findings say where
+            it speaks against the boxes of the list. None: the checks for that are off.
+        annotations: The file of COCO that the detector had, by whose ids the results name images
+            and classes.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
             exist. A report that is there is replaced, another file is not. None: no report is
             written.
@@ -212,6 +221,7 @@ def validate(
         if (policies or {}).get("anomalies", OFF) != OFF:
             raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
         options = replace(options, policies={**options.policies, "anomalies": OFF})
+    detector = _check_results(results, annotations, policies or {})
     if gallery and report_dir is None:
         raise UsageError(
             "The gallery is written beside the report.",
@@ -229,7 +239,7 @@ def validate(
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
     records = RecordFolders(root, storage.join(root, layout.INDEX_FOLDER))
-    report = _judge(records, options, path, is_agreed=max_rejects is None)
+    report = _judge(records, options, path, detector, is_agreed=max_rejects is None)
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):
@@ -238,8 +248,33 @@ def validate(
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML), page)
 
 
+def _check_results(
+    results: str | os.PathLike[str] | None,
+    annotations: str | os.PathLike[str] | None,
+    policies: Mapping[str, str],
+) -> DetectorFiles | None:
+    """Returns what a detector wrote and had.
+
+    Raises:
+        UsageError: Annotations or policies are given that need results.
+    """
+    if results is not None:
+        had = None if annotations is None else storage.absolute(annotations)
+        return DetectorFiles(storage.absolute(results), had)
+    wanted = [name for name in list_result_checks() if policies.get(name, OFF) != OFF]
+    if annotations is not None or wanted:
+        what = f"The check {wanted[0]} needs" if wanted else "annotations need"
+        raise UsageError(f"{what} results of a detector.", "Give them: results (--results).")
+    return None
+
+
 def _judge(
-    records: RecordFolders, options: ValidationOptions, schema: str | None, is_agreed: bool
+    records: RecordFolders,
+    options: ValidationOptions,
+    schema: str | None,
+    results: DetectorFiles | None,
+    *,
+    is_agreed: bool,
 ) -> DatasetReport:
     """Judges a dataset with its own files, after a check of their hashes.
 
@@ -247,6 +282,7 @@ def _judge(
         records: Where the dataset and its index are.
         options: Policies and limits.
         schema: The path of TFDV's schema, if there is one.
+        results: What a detector says of the images, if there is something.
         is_agreed: Take the share of rejects that the conversion was given, if it was given one.
     """
     root = records.examples
@@ -261,7 +297,14 @@ def _judge(
         source=dataset,
         records=records,
         uses_cache=True,
+        results=results,
     )
+    if results is not None and dataset.target.kind != _BOXES:
+        raise UsageError(
+            f"Results are those of a detector, and the images in {root} are labelled with "
+            f"{dataset.target.kind}.",
+            "Validate them without results.",
+        )
     if schema is not None:
         with progress.step("Comparing with the schema"):
             # It loads Beam, which takes longer than all the checks of a small dataset.

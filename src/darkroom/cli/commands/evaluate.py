@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, add_results
+from darkroom.cli.shared.flags import add_command
 from darkroom.cli.shared.models import add_model, ask_model
+from darkroom.steps.parts import ANNOTATIONS_FLAG, RESULTS_FLAG
 
 QUIET = True
 
@@ -48,7 +49,10 @@ def add(commands: Any) -> None:
         default=None,
         help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
     )
-    add_results(parser.add_argument, action=_Results)
+    names, text, _, details = RESULTS_FLAG
+    parser.add_argument(*names, help=text, action=_Results, **details)
+    names, text, _, details = ANNOTATIONS_FLAG
+    parser.add_argument(*names, help=text, **details)
 
 
 class _Results(argparse.Action):

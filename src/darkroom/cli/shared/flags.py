@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from darkroom.errors import DarkroomError, UsageError
@@ -125,28 +125,6 @@ def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a dataset."""
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
-
-
-def add_results(add: Callable[..., Any], **details: Any) -> None:
-    """Adds the flags that name results of a detector.
-
-    Args:
-        add: Adds a flag.
-        details: Further arguments of argparse for `--results`.
-    """
-    add(
-        "--results",
-        metavar="FILE",
-        help="Results of a detector: COCO's JSON, or a folder of label files of ultralytics with "
-        "scores; never pickles",
-        **details,
-    )
-    add(
-        "--annotations",
-        metavar="FILE",
-        help="The JSON of COCO that the detector had, whose ids of images and classes the results "
-        "have (default: images are those of the list, or file names; class n is the nth label)",
-    )
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

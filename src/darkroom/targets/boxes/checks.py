@@ -89,6 +89,7 @@ HAVING empty > {EMPTY_SHARE} * records ORDER BY split
 # A box is compared with so many others, whose left sides are next to its own.
 _MAX_COMPARED = 100
 _NOT_ALL = f"Each box was compared with the {_MAX_COMPARED} that begin next to it."
+_OWN_ERRORS = "The first ones are the likeliest; many are errors of the detector."
 
 
 def _find_odd(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
@@ -178,5 +179,41 @@ CHECKS = (
         f"Splits with objects in less than {1 - EMPTY_SHARE:.0%} of their images: {{count:,}}.",
         "Look whether a tool lost annotations. Give images that nobody annotated no list of "
         "objects: an empty list says that nothing is there.",
+    ),
+    TargetCheck(
+        "missing_boxes",
+        "warn",
+        "Objects that probably have no box",
+        "",
+        "Results of the detector where the list has no object: {count:,}.",
+        f"Draw the boxes that are missing. {_OWN_ERRORS}",
+        by_results=True,
+    ),
+    TargetCheck(
+        "wrong_classes",
+        "warn",
+        "Boxes that probably have another class",
+        "",
+        "Boxes that the detector gives another class: {count:,}.",
+        f"Correct those that are wrong. {_OWN_ERRORS}",
+        by_results=True,
+    ),
+    TargetCheck(
+        "shifted_boxes",
+        "warn",
+        "Boxes that are probably beside their objects",
+        "",
+        "Boxes of which the detector finds the object less than half in common: {count:,}.",
+        f"Move those that are wrong. {_OWN_ERRORS}",
+        by_results=True,
+    ),
+    TargetCheck(
+        "false_boxes",
+        "warn",
+        "Boxes that probably have no object",
+        "",
+        "Boxes without any result of the detector: {count:,}.",
+        f"Delete those that are wrong, first of classes that are mostly found. {_OWN_ERRORS}",
+        by_results=True,
     ),
 )

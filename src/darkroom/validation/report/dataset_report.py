@@ -16,6 +16,7 @@ from darkroom.runtime.json_values import build_value
 from darkroom.runtime.result import ResultRow as ResultRow
 from darkroom.runtime.table import Table
 from darkroom.runtime.text import format_count, make_visible
+from darkroom.targets.checks import list_result_checks
 from darkroom.validation.report.findings import Finding, FindingRow, format_finding_row, format_more
 
 __all__ = ["DatasetCounts", "DatasetReport", "Histogram"]
@@ -221,7 +222,17 @@ def format_scope(report: DatasetReport) -> str:
     """Returns what checks of images looked for, and what is not shown; empty for nothing."""
     what = "image or pair" if report.ignored == 1 else "images or pairs"
     hidden = f"Not shown: {report.ignored:,} {what}, as decided." if report.ignored else ""
-    return " ".join(filter(None, (_format_looks(report), hidden)))
+    return " ".join(filter(None, (_format_looks(report), _format_doubts(report), hidden)))
+
+
+def _format_doubts(report: DatasetReport) -> str:
+    """Returns what was not looked for without a detector; empty where that says nothing."""
+    if all(report.policies.get(name) != OFF for name in list_result_checks()):
+        return ""
+    return (
+        "Not looked for without results of a detector: missing, shifted and false boxes, and wrong "
+        "classes."
+    )
 
 
 def _format_looks(report: DatasetReport) -> str:

@@ -22,6 +22,8 @@ from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.findings import BOX, Finding
 
 MAX_THUMBNAILS = 160
+# What a box of a finding is; else a result of a detector.
+_BOXES = {"outside_boxes": "lost", "false_boxes": "no result"}
 # Other commands report the problems of a dataset.
 _UNUSABLE = OSError, DarkroomError, LookupError
 
@@ -104,14 +106,14 @@ def _list_pictured(report: DatasetReport) -> Iterator[tuple[str, int]]:
 
 
 def list_lost_shapes(findings: Iterable[Finding]) -> dict[int, list[Shape]]:
-    """Returns what findings say of objects that are not in their record, by the row of that."""
+    """Returns boxes that findings are about, as those that no record has, by rows."""
     lost: dict[int, list[Shape]] = {}
-    for row in chain.from_iterable(each.rows for each in findings):
+    for finding, row in ((each, row) for each in findings for row in each.rows):
         box = row.get(BOX) or [None]
         if None not in box:
-            left, top, right, bottom = (min(max(side, 0.0), 1.0) for side in box)
-            shape = Shape(f"{row['label']} (lost)", left, top, right, bottom, None)
-            lost.setdefault(row["row"], []).append(shape)
+            sides = (min(max(side, 0.0), 1.0) for side in box)
+            text = f"{row.get('suggested', row['label'])} ({_BOXES.get(finding.check, 'result')})"
+            lost.setdefault(row["row"], []).append(Shape(text, *sides, None))
     return lost
 
 
