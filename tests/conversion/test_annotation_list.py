@@ -62,7 +62,8 @@ def convert_again(folder, form, listed, **options):
 @st.composite
 def images(draw):
     """Objects of an image of 80 x 60 pixels; None where nobody looked."""
-    side = st.floats(0, 1, width=32)
+    # The middle of a box of YOLO has no place for a side that is nearly nothing, as 1e-38.
+    side = st.integers(0, 1 << 20).map(lambda number: number / (1 << 20))
     objects = []
     for _ in range(draw(st.integers(0, 3))):
         left, top, width, height = (draw(side) for _ in range(4))
@@ -258,3 +259,29 @@ def test_objects_of_a_model_are_written_likewise():
     assert name == "instances_val.json"
     assert (found["image_id"], found["category_id"]) == (5, 2)
     assert found["bbox"] == pytest.approx([64, 96, 128, 120], abs=1e-4)
+
+
+def test_results_of_a_detector_are_a_list_to_correct(tmp_path, capsys):
+    first = convert(tmp_path, [[CAT], None, [CAT]], splits=["train", "eval", "eval"])
+    found = [("1.jpg", [10, 20, 30, 30.5], 0.9), ("1.jpg", [0, 0, 99, 20], 0.4)]
+    found += [("2.jpg", [1, 2, 29, 38], 0.2)]
+    results = [
+        {"image_id": name, "category_id": 1, "bbox": box, "score": score}
+        for name, box, score in found
+    ]
+    (tmp_path / "results.json").write_text(json.dumps(results[::-1]))
+    out = f"{tmp_path}/out"
+    command = ["inspect", first.output_dir, "--list", out, "--format", "coco", "--output-dir", out]
+    assert main([*command, "--results", f"{tmp_path}/results.json", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    # Those of train have no results: they are left out.
+    assert (said["images"], said["objects"], said["unsaid"]) == (2, 2, {"unknown": 1})
+    assert [path.name for path in (tmp_path / "out").glob("*.json")] == ["instances_val.json"]
+    written = json.loads((tmp_path / "out/instances_val.json").read_text())
+    names = {each["id"]: each["file_name"] for each in written["images"]}
+    assert sorted(names.values()) == ["images/val/1.jpg", "images/val/2.jpg"]
+    assert [names[each["image_id"]] for each in written["annotations"]] == ["images/val/1.jpg"] * 2
+    boxes = [each["bbox"] for each in written["annotations"]]
+    assert boxes == [pytest.approx([10, 20, 30, 30.5]), pytest.approx([0, 0, 80, 20])]
+    again = darkroom.convert(out, tmp_path / "again")
+    assert again.objects.written == 2

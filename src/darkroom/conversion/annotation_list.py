@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +28,7 @@ from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
 from darkroom.sidecars.described import Described
 from darkroom.sidecars.lists.coco import COCO
+from darkroom.sidecars.lists.detections import PLACE_COLUMNS, make_labels
 from darkroom.sidecars.lists.images import (
     ListedImage,
     ListForm,
@@ -41,6 +40,7 @@ from darkroom.sidecars.lists.voc import VOC
 from darkroom.sidecars.lists.yolo import YOLO
 from darkroom.storage import ledger
 from darkroom.storage.uris import relative_identity
+from darkroom.targets.boxes.results import RESULT_COLUMNS, read_detections
 
 FORMS = {"coco": COCO, "voc": VOC, "yolo": YOLO}
 
@@ -64,8 +64,9 @@ _SAYS = {
     _REJECTED: ("object", f"rejected by the conversion, alone or with images: {REJECTS_LIST_FILE}"),
 }
 _SPLITS = {EVAL: "val"}
-_COLUMNS = ("key", "uri", "split", "source_id", "label", "listed", "width", "height")
-_COLUMNS += ("source_width", "source_height", "changes", "format")
+_KEPT = ("source_id", "label", "listed")
+_SIDES = ("width", "height")
+_COLUMNS = (*_KEPT, *_SIDES, "source_width", "source_height", "uri", "split", "changes", "format")
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,14 @@ class AnnotationList(Result):
 @storage.report_failures
 @progress.shown
 def write_annotations(
-    directory: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
+    directory: storage.UserPath,
+    folder: storage.UserPath,
     format: str,
-    output_dir: str | os.PathLike[str] | None = None,
+    output_dir: storage.UserPath | None = None,
+    *,
+    results: storage.UserPath | None = None,
+    annotations: storage.UserPath | None = None,
+    min_score: float = 0.3,
 ) -> AnnotationList:
     """Writes the objects of a dataset as a list that other tools read.
 
@@ -116,6 +121,10 @@ def write_annotations(
         format: `coco`, `voc` or `yolo`.
         output_dir: Folder to write the images to, as records have them, best `folder`. None for
             a list that names them by their paths, which YOLO cannot have.
+        results: What a detector says, as for `darkroom.evaluate`: its boxes are written in place of
+            the objects, for people who correct them, of the splits that it is about.
+        annotations: The file of COCO that the detector had.
+        min_score: The least score of a result that is written.
 
     Returns:
         The counts.
@@ -133,27 +142,68 @@ def write_annotations(
         check_outside(source, place, "The list")
         # What people corrected there is theirs.
         ledger.check_alone(place, (), "Choose a folder without files: a list is never replaced.")
-    dataset = open_dataset(source)
+    dataset, form = open_dataset(source), FORMS[format]
     if dataset.objects is None:
         raise UsageError(
             f"{source} is labelled with {dataset.target.kind}, and a list of {format} has boxes.",
             "Write JSON Lines: leave out --format.",
         )
-    form = FORMS[format]
     if images is None and form.needs_images:
         raise UsageError(
             f"A list of {format} finds labels by the places of images.",
             "Name the folder for both: --output-dir DIR (output_dir= in Python).",
         )
-    counts: Counter[str] = Counter()
-    unsaid = Counter({_REJECTED: dataset.objects.rejected})
+    plan = _Plan(source, dataset, form, target, images)
+    unsaid = Counter({_REJECTED: dataset.objects.rejected if results is None else 0})
+    if results is not None:
+        detected = _read_detected(plan, results, annotations, min_score)
+        plan = replace(plan, detected=detected)
     with progress.step("Writing the list"):
-        tables = _read_tables(source, dataset, form, target, images, unsaid)
-        listed = (each for table in tables for each in spell_images(table, form, unsaid))
-        for path, data in form.build(_count(listed, counts), dataset.labels, unsaid):
-            _write_file(storage.join(target, path), data)
+        counts = _write_list(plan, unsaid)
     found = {name: unsaid[name] for name in _SAYS if unsaid[name]}
     return AnnotationList(target, format, counts[_IMAGES], counts[_OBJECTS], found)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is written.
+
+    Attributes:
+        source: The folder of the dataset.
+        dataset: Its commit.
+        form: The form of the list.
+        folder: The folder of the list.
+        images: That of the images; None if they are named by their paths.
+        detected: Objects of a detector in place of those of the index.
+    """
+
+    source: str
+    dataset: Dataset
+    form: ListForm
+    folder: str
+    images: str | None
+    detected: pa.ListArray | None = None
+
+    @property
+    def index(self) -> str:
+        """The folder of the index."""
+        return Folders.of_dataset(self.source).index
+
+    def name_file(self, split: str, name: str, kind: str) -> str:
+        """Returns the path of the file for an image."""
+        ending = ".jpg" if kind == JPEG else ".png"
+        folder = self.form.images.format(split=split)
+        return storage.join(f"{self.images}", folder, f"{name}{ending}")
+
+
+def _write_list(plan: _Plan, unsaid: Counter[str]) -> Counter[str]:
+    """Writes the list; returns how many images and objects it has."""
+    counts: Counter[str] = Counter()
+    tables = _read_tables(plan, unsaid)
+    images = (each for table in tables for each in spell_images(table, plan.form, unsaid))
+    for path, data in plan.form.build(_count(images, counts), plan.dataset.labels, unsaid):
+        _write_file(storage.join(plan.folder, path), data)
+    return counts
 
 
 def _count(images: Iterator[ListedImage], counts: Counter[str]) -> Iterator[ListedImage]:
@@ -163,64 +213,62 @@ def _count(images: Iterator[ListedImage], counts: Counter[str]) -> Iterator[List
         yield each
 
 
-def _read_tables(
-    source: str,
-    dataset: Dataset,
-    form: ListForm,
-    folder: str,
-    images: str | None,
-    unsaid: Counter[str],
-) -> Iterator[pa.Table]:
+def _read_detected(
+    plan: _Plan, results: storage.UserPath, annotations: storage.UserPath | None, min_score: float
+) -> pa.ListArray:
+    """Returns the column of objects with those that a detector found."""
+    index, labels = read_index(plan.index, [*RESULT_COLUMNS, *PLACE_COLUMNS]), plan.dataset.labels
+    known = None if annotations is None else storage.absolute(annotations)
+    found = read_detections(storage.absolute(results), index, labels, known)
+    return make_labels(found.take(found.score >= min_score), index, labels)
+
+
+def _read_tables(plan: _Plan, unsaid: Counter[str]) -> Iterator[pa.Table]:
     """Yields the index as `spell_images` takes it; writes the images, if they have a folder."""
-    index = Folders.of_dataset(source).index
-    columns = read_index(index, ["uri", "key"])
+    columns = read_index(plan.index, ["uri", "key"])
     paths = list_below(columns["uri"].to_pylist())
-    names = iter(name_uniquely(paths, columns["key"].to_pylist()))
-    for shard, tables in Described(dataset, index).read_index(_COLUMNS):
-        records = read_records(storage.join(source, shard.file)) if images else iter(())
+    names = name_uniquely(paths, columns["key"].to_pylist())
+    start = 0
+    for shard, tables in Described(plan.dataset, plan.index).read_index(_COLUMNS):
+        records = read_records(storage.join(plan.source, shard.file)) if plan.images else iter(())
         for table in tables:
-            rows = {name: table[name].to_pylist() for name in ("uri", "split", "format", "changes")}
-            rows["name"] = [*islice(names, len(table))]
-            rows["split"] = [_SPLITS.get(each, each) for each in rows["split"]]
-            if images:
-                rows["path"] = [*_name_files(rows, form, images)]
-                _write_images(rows["path"], records, table, form)
+            stop = start + len(table)
+            if plan.detected is not None:
+                own = plan.detected[start:stop]
+                table = table.drop(["label", "listed"]).append_column("label", own)
+            rows = _place(table, names[start:stop], plan)
+            if plan.images:
+                _write_images(rows, records, plan)
             else:
-                unsaid[_TURNED] += sum("orientation" in each for each in rows["changes"])
-                rows["path"] = rows["uri"]
-            rows["path"] = [relative_identity(each, folder) for each in rows["path"]]
-            yield _place(table, rows, is_source=not images)
+                changes = table["changes"].to_pylist()
+                unsaid[_TURNED] += sum("orientation" in each for each in changes)
+            yield rows
+            start = stop
 
 
-def _name_files(rows: Mapping[str, list[str]], form: ListForm, images: str) -> Iterator[str]:
-    """Yields the path of the file for the image of each record."""
-    for split, name, kind in zip(rows["split"], rows["name"], rows["format"], strict=True):
-        ending = ".jpg" if kind == JPEG else ".png"
-        yield storage.join(images, form.images.format(split=split), f"{name}{ending}")
-
-
-def _write_images(
-    paths: Sequence[str], records: Iterator[bytes], table: pa.Table, form: ListForm
-) -> None:
-    """Writes the images that are in the list, each from its record."""
-    is_known = table["label"].is_valid().to_pylist()
-    for path, is_annotated in zip(paths, is_known, strict=True):
-        record = next(records)
-        if is_annotated or Unsaid.UNKNOWN not in form.unsaid:
-            _write_file(path, encode_stored(decode_example(record)))
-
-
-def _place(table: pa.Table, rows: Mapping[str, list[str]], *, is_source: bool) -> pa.Table:
-    """Returns the columns that `spell_images` takes, with the sizes of the images as named."""
-    width, height = (table[f"source_{n}" if is_source else n] for n in ("width", "height"))
-    pixels = [
-        pc.multiply(*each).cast(pa.float64())
-        for each in ((width, height), (table["width"], table["height"]))
-    ]
-    kept = {name: table[name] for name in ("source_id", "label", "listed")}
-    taken = {name: rows[name] for name in ("path", "name", "split")}
+def _place(table: pa.Table, names: Sequence[str], plan: _Plan) -> pa.Table:
+    """Returns the columns that `spell_images` takes, of the images that the list names."""
+    splits = [_SPLITS.get(each, each) for each in table["split"].to_pylist()]
+    paths = table["uri"].to_pylist()
+    if plan.images:
+        kinds = table["format"].to_pylist()
+        paths = [*map(plan.name_file, splits, names, kinds)]
+    first = "" if plan.images else "source_"
+    width, height, *stored = (table[f"{each}{side}"] for each in (first, "") for side in _SIDES)
+    pixels = [pc.multiply(*each).cast(pa.float64()) for each in ((width, height), stored)]
+    kept = {name: table[name] for name in _KEPT if name in table.column_names}
     sides = {"width": width, "height": height, "growth": pc.divide(*pixels)}
-    return pa.table({**kept, **taken, **sides})
+    seen = [relative_identity(path, plan.folder) for path in paths]
+    return pa.table({**kept, "path": seen, "name": [*names], "split": splits, **sides})
+
+
+def _write_images(rows: pa.Table, records: Iterator[bytes], plan: _Plan) -> None:
+    """Writes the images that are in the list, each from its record."""
+    is_known = rows["label"].is_valid().to_pylist()
+    for path, is_annotated in zip(rows["path"].to_pylist(), is_known, strict=True):
+        record = next(records)
+        if is_annotated or Unsaid.UNKNOWN not in plan.form.unsaid:
+            _write_file(storage.join(plan.folder, path), encode_stored(decode_example(record)))
 
 
 def _write_file(path: str, data: bytes) -> None:

@@ -6,7 +6,13 @@ import argparse
 import json
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, add_overwrite, parse_int
+from darkroom.cli.shared.flags import (
+    add_command,
+    add_overwrite,
+    add_results,
+    parse_int,
+    parse_number,
+)
 from darkroom.cli.shared.output import print_result
 from darkroom.errors import UsageError
 
@@ -48,6 +54,14 @@ def add(commands: Any) -> None:
         default=None,
         help="Form of the list: COCO, Pascal VOC or YOLO, for other tools (default: JSON Lines)",
     )
+    add_results(parser.add_argument, default=None)
+    parser.add_argument(
+        "--min-score",
+        metavar="SCORE",
+        type=parse_number,
+        default=0.3,
+        help="The least score of results that are in the list, in place of objects (default: 0.3)",
+    )
     add_overwrite(parser)
 
 
@@ -71,7 +85,13 @@ def _write_list(arguments: argparse.Namespace) -> None:
         from darkroom.conversion.annotation_list import write_annotations
 
         found = write_annotations(
-            arguments.directory, arguments.list, arguments.format, arguments.output_dir
+            arguments.directory,
+            arguments.list,
+            arguments.format,
+            arguments.output_dir,
+            results=arguments.results,
+            annotations=getattr(arguments, "annotations", None),
+            min_score=arguments.min_score,
         )
         print_result(found, as_json=arguments.json)
         return

@@ -68,7 +68,7 @@ def _format_object(each: ListedObject, image: int, category: int) -> dict[str, A
 
 
 def _spell(corners: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    pixels = corners * sides
+    pixels: np.ndarray[Any, Any] = corners * sides
     pixels[:, 2:] -= pixels[:, :2]
     return pixels
 
@@ -76,7 +76,8 @@ def _spell(corners: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.nda
 def _read(boxes: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     corners = boxes.copy()
     corners[:, 2:] += corners[:, :2]
-    return corners / sides
+    shares: np.ndarray[Any, Any] = corners / sides
+    return shares
 
 
 COCO = ListForm("images/{split}", False, _spell, _read, frozenset((Unsaid.UNKNOWN,)), _build)

@@ -119,7 +119,7 @@ def spell_images(table: pa.Table, form: ListForm, unsaid: Counter[str]) -> Itera
         if Unsaid.CROWDS in form.unsaid:
             found = [each for each in found if not each.is_crowd]
         if length is not None or Unsaid.UNKNOWN not in form.unsaid:
-            yield ListedImage(*image, None if length is None else found)
+            yield ListedImage._make((*image, None if length is None else found))
 
 
 def _list_objects(
