@@ -7,7 +7,7 @@ from typing import Any
 
 from darkroom.cli.shared.flags import add_command
 from darkroom.cli.shared.models import add_model, ask_model
-from darkroom.steps.parts import ANNOTATIONS_FLAG, RESULTS_FLAG
+from darkroom.cli.shared.steps import add_results
 
 QUIET = True
 
@@ -49,10 +49,7 @@ def add(commands: Any) -> None:
         default=None,
         help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
     )
-    names, text, _, details = RESULTS_FLAG
-    parser.add_argument(*names, help=text, action=_Results, **details)
-    names, text, _, details = ANNOTATIONS_FLAG
-    parser.add_argument(*names, help=text, **details)
+    add_results(parser, action=_Results)
 
 
 class _Results(argparse.Action):

@@ -6,14 +6,9 @@ import argparse
 import json
 from typing import Any
 
-from darkroom.cli.shared.flags import (
-    add_command,
-    add_overwrite,
-    add_results,
-    parse_int,
-    parse_number,
-)
+from darkroom.cli.shared.flags import add_command, add_overwrite, parse_int, parse_number
 from darkroom.cli.shared.output import print_result
+from darkroom.cli.shared.steps import add_results
 from darkroom.errors import UsageError
 
 
@@ -54,7 +49,7 @@ def add(commands: Any) -> None:
         default=None,
         help="Form of the list: COCO, Pascal VOC or YOLO, for other tools (default: JSON Lines)",
     )
-    add_results(parser.add_argument, default=None)
+    add_results(parser)
     parser.add_argument(
         "--min-score",
         metavar="SCORE",
@@ -89,7 +84,7 @@ def _write_list(arguments: argparse.Namespace) -> None:
             arguments.list,
             arguments.format,
             arguments.output_dir,
-            results=arguments.results,
+            results=getattr(arguments, "results", None),
             annotations=getattr(arguments, "annotations", None),
             min_score=arguments.min_score,
         )

@@ -10,6 +10,7 @@ from typing import Any
 from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
 from darkroom.cli.shared.output import print_failure, print_result
 from darkroom.steps.command import Flag
+from darkroom.steps.parts import ANNOTATIONS_FLAG, RESULTS_FLAG
 from darkroom.steps.step import Made, Step
 
 
@@ -31,6 +32,17 @@ def add_step(commands: Any, step: Step) -> None:
         else:
             groups.add_options(*each.classes, names=each.names)
     parser.set_defaults(run=partial(run_step, step), is_quiet=is_quiet)
+
+
+def add_results(parser: argparse.ArgumentParser, **details: Any) -> None:
+    """Adds the flags that name results of a detector.
+
+    Args:
+        parser: The parser of a command that is not that of a step.
+        details: Further arguments of argparse for `--results`.
+    """
+    for each, more in ((RESULTS_FLAG, details), (ANNOTATIONS_FLAG, {})):
+        parser.add_argument(*each.names, help=each.help, **each.details, **more)
 
 
 def run_step(step: Step, arguments: argparse.Namespace) -> int:
