@@ -56,6 +56,14 @@ def list_corners(placed):
     ]
 
 
+def test_a_list_is_not_a_label_where_its_text_is_one():
+    value, lost = parse([{**CAT, "label": "['a']"}, {**CAT, "label": ["a"]}])
+    assert [each["label"] for each in value["objects"]] == ["['a']"]
+    assert [(each.reason, each.detail) for each in lost] == [
+        ("bad_label", "object 2: the label is ['a'], expected text")
+    ]
+
+
 def test_a_list_of_objects_is_in_pixels_of_the_upright_image():
     value, lost = parse([{**CAT, "is_crowd": 1, "area": "12.5", "id": 7}])
     expected = {"is_crowd": True, "difficult": False, "area": 12.5, "id": "7"}

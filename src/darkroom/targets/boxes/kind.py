@@ -438,8 +438,9 @@ def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any
     if box is None:
         raise RejectError("bad_box", f"it has no box; its keys are {[*each]!r:.80}")
     text = str(label)
+    known = None if isinstance(label, list | dict) else names.get(text)
     return {
-        "label": names.get(text) or _parse_name(label, text, form, names),
+        "label": known or _parse_name(label, text, form, names),
         "box": _parse_box(box),
         "is_crowd": _parse_flag(each, "is_crowd"),
         "difficult": _parse_flag(each, "difficult"),
