@@ -310,7 +310,7 @@ def test_an_update_writes_records_again_that_another_version_of_the_kind_made(fo
 
     def place_elsewhere(kind, *given):
         placed = place(kind, *given)
-        return placed._replace(value=[{**each, "xmin": 0.0} for each in placed.value])
+        return placed._replace(value={**placed.value, "xmin": [0.0] * len(placed.numbers)})
 
     with monkeypatch.context() as older:
         older.setattr(BoxesKind, "version", 1)

@@ -6,7 +6,6 @@ import pytest
 
 from darkroom.dataset.manifest import (
     Manifest,
-    list_values,
     names_only_jpegs,
     read_manifest,
     read_manifest_rows,
@@ -35,23 +34,6 @@ def test_the_facts_about_a_manifest_are_read_as_written(tmp_path):
     write_manifest_info(str(tmp_path), MANIFEST)
     assert read_manifest(str(tmp_path)) == MANIFEST
     assert "labels" not in json.loads((tmp_path / "manifest.json").read_text())
-
-
-def test_values_are_those_of_python():
-    place = {"x": 2**60 + 1, "name": "a", "shares": [0.5], "is_new": True}
-    columns = {
-        "integer": [2**60 + 1, None],
-        "float": [0.5, None],
-        "flag": [True, None],
-        "text": ["a", None],
-        "place": [place, None, dict.fromkeys(place)],
-        "places": [[place, place], None, []],
-    }
-    for values in columns.values():
-        column = pa.chunked_array([values, values[:1]])
-        found = list_values(column)
-        assert found == column.to_pylist()
-        assert [*map(type, found)] == [*map(type, column.to_pylist())]
 
 
 def test_splits_follow_each_other():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.parsed import parse_objects
 
+from darkroom.dataset.columns import list_values, make_column
+from darkroom.dataset.example import decode_example, encode_example
 from darkroom.errors import RejectError
 from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.form import MAX_OBJECTS, Form
@@ -46,14 +47,18 @@ def place(objects, placement, **frame):
     said = {"width": None, "height": None, "orientation": "upright", **frame, "objects": objects}
     value = parse_objects(said, FORM).value
     numbers = [["cat", "dog"].index(each["label"]) for each in value["objects"]]
+    [value] = list_values(pa.array([value], KIND.listed))
     return KIND.place(value, numbers, placement)
 
 
+def list_objects(placed):
+    """Returns the objects of a record as people read them."""
+    return make_column([placed.value], KIND.column)[0].as_py()
+
+
 def list_corners(placed):
-    return [
-        tuple(round(each[side], 6) for side in ("xmin", "ymin", "xmax", "ymax"))
-        for each in placed.value
-    ]
+    columns = [placed.value[side] for side in ("xmin", "ymin", "xmax", "ymax")]
+    return [tuple(round(side, 6) for side in box) for box in zip(*columns, strict=True)]
 
 
 def test_a_list_is_not_a_label_where_its_text_is_one():
@@ -175,7 +180,7 @@ def test_places_are_shares_of_the_stored_image():
     # Stored at half its size.
     placed = place([{**CAT, "area": 100}], make_placement(stored=(30, 40)))
     assert list_corners(placed) == [(1 / 80, round(2 / 60, 6), 30 / 80, round(40 / 60, 6))]
-    assert placed.value[0]["area"] == 25.0
+    assert placed.value["area"] == [25.0]
     assert placed.numbers == [0]
 
 
@@ -196,16 +201,16 @@ def test_a_declared_size_scales():
 def test_a_box_without_an_area_in_the_floats_of_records_is_lost():
     boxes = [70, 10, 70.000001, 20], [70, 10, 71, 10.0000001], [79.9999999, 0, 80.5, 9]
     placed = place([{"label": "cat", "box": box} for box in boxes], make_placement())
-    assert placed.value == []
+    assert list_objects(placed) == []
     assert [lost.reason for lost in placed.lost] == ["bad_box"] * 3
     assert placed.lost[0].detail == (
         "a cat: the box [70.0, 10.0, 70.000001, 20.0] has no area in records, "
         "whose floats have 32 bits"
     )
     thin = [{"label": "cat", "box": [70, 10, 70.00001, 10.00001]}]
-    [box] = place(thin, make_placement()).value
-    assert np.float32(box["xmin"]) < np.float32(box["xmax"])
-    assert np.float32(box["ymin"]) < np.float32(box["ymax"])
+    [box] = list_objects(place(thin, make_placement()))
+    assert box["xmin"] < box["xmax"]
+    assert box["ymin"] < box["ymax"]
 
 
 def test_a_box_is_cut_at_the_edge_by_a_pixel_and_lost_beyond():
@@ -232,13 +237,14 @@ def test_a_box_outside_by_one_pixel_is_cut_in_images_of_every_size(is_shares):
 
 
 def test_a_box_beside_the_image_is_lost_although_it_is_near():
-    assert place([{"label": "cat", "box": [-0.9, 1, 0, 9]}], make_placement()).value == []
+    assert list_objects(place([{"label": "cat", "box": [-0.9, 1, 0, 9]}], make_placement())) == []
 
 
 def test_equal_objects_merge_and_others_stay():
     others = [{**CAT, "label": "dog"}, {**CAT, "difficult": 1}, {**CAT, "box": [1, 2, 30, 41]}]
     placed = place([CAT, *others, {**CAT, "id": "again"}], make_placement())
-    assert (len(placed.value), placed.merged, placed.numbers) == (4, 1, [0, 1, 0, 0])
+    assert (len(list_objects(placed)), placed.merged, placed.numbers) == (4, 1, [0, 1, 0, 0])
+    assert placed.listed["objects"]["id"] == [None] * 4
 
 
 @pytest.mark.parametrize("orientation", [5, 6, 7, 8])
@@ -294,7 +300,7 @@ def test_a_turned_image_is_rejected_where_nothing_says_what_is_meant(orientation
     with pytest.raises(RejectError) as caught:
         place([CAT], placement, orientation=None, **frame)
     assert caught.value.reason == "ambiguous_orientation"
-    assert place([], placement, orientation=None, **frame).value == []
+    assert list_objects(place([], placement, orientation=None, **frame)) == []
     # The option, or the list, says it.
     boxes = [{"label": "cat", "box": [0, 0, 0.5, 0.25]}] if frame.get("width") == 1 else [CAT]
     upright, stored = (
@@ -346,10 +352,8 @@ def test_a_record_has_the_keys_of_the_object_detection_api_and_is_read_back():
     assert features["image/object/class/text"] == [b"cat", b"dog"]
     assert features["image/object/bbox/ymax"] == [40 / 60, 40 / 60]
     assert features["image/object/is_crowd"] == [0, 1]
-    lists = {
-        name: value if isinstance(value, list) else [value] for name, value in features.items()
-    }
-    assert KIND.decode(lists) == placed.value
+    record = decode_example(encode_example(features))
+    assert KIND.decode(record) == list_objects(placed)
     assert features.keys() == KIND.features.keys()
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import darkroom
 from darkroom.conversion.shards.encode import encode_rows
+from darkroom.dataset.columns import list_values
 from darkroom.dataset.commit import Dataset, Target
 from darkroom.dataset.index import INDEX_COLUMNS, IndexWriter, read_index
 from darkroom.dataset.manifest import ManifestRow
@@ -99,7 +100,7 @@ def write(
             key=f"{number:032x}",
             id=str(number),
             row=number,
-            label=values[number].as_py(),
+            label=list_values(values)[number],
             label_id=numbers[number].as_py(),
             extra={name: each[name] for name in EXTRA},
             **{name: each[name] for name in ROW},

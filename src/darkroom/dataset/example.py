@@ -87,7 +87,7 @@ def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> byt
     if not values:
         return _wrap(1, _cached_name(name) + _wrap(2, b""))
     if isinstance(values[0], bytes):
-        kind, packed = 1, b"".join([_tagged(1, len(value)) + value for value in values])
+        kind, packed = 1, b"".join(map(_cached_text, values))
     elif isinstance(values[0], float):
         kind, packed = 2, struct.pack(f"<{len(values)}f", *values)
     else:
@@ -119,6 +119,7 @@ def _wrap(field: int, content: bytes) -> bytes:
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
 _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
 _cached_list_head = functools.lru_cache(maxsize=4096)(_list_head)
+_cached_text = functools.lru_cache(maxsize=4096)(lambda text: _wrap(1, text))
 _cached_name = functools.lru_cache(maxsize=4096)(lambda name: _wrap(1, name.encode()))
 
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, SummedFile
+from darkroom.dataset.columns import make_column
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import INDEX_FOLDER, REJECTS_FILE, index_file
 from darkroom.dataset.schema import Kind
@@ -259,7 +260,7 @@ class IndexWriter:
         *columns["offset"], self._offset = accumulate(columns["length"], initial=self._offset)
         if self._is_compressed:
             columns["offset"] = columns["length"] = [None] * count
-        arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
+        arrays = [make_column(columns[field.name], field.type) for field in self._schema]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._position += count
         self._rows = []

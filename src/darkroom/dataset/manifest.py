@@ -15,10 +15,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import labels, layout
+from darkroom.dataset.columns import list_values
 from darkroom.dataset.commit import Target
 from darkroom.dataset.commit_fields import Decisions
 from darkroom.dataset.index import OPTIONAL_COLUMNS
@@ -219,33 +219,6 @@ def list_rows(table: pa.Table) -> Iterator[ManifestRow]:
         for name in ManifestRow._fields
     )
     return map(ManifestRow, *columns)
-
-
-def list_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """Returns the values of a column, by numpy where that has the same: it is 20 times as fast."""
-    if isinstance(column, pa.ChunkedArray):
-        return [value for chunk in column.chunks for value in list_values(chunk)]
-    kind = column.type
-    if pa.types.is_struct(kind):
-        names, parts = [field.name for field in kind], map(list_values, column.flatten())
-        values: list[Any] = [
-            dict(zip(names, each, strict=True)) for each in zip(*parts, strict=True)
-        ]
-    elif pa.types.is_list(kind):
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        items, ends = list_values(column.flatten()), [0, *np.cumsum(lengths).tolist()]
-        values = [items[start:end] for start, end in pairwise(ends)]
-    else:
-        is_plain = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
-        if not (is_plain or pa.types.is_string(kind)):
-            return list(column.to_pylist())
-        # numpy has no integers of which some are null.
-        known = column.fill_null(0) if pa.types.is_integer(kind) else column
-        values = known.to_numpy(zero_copy_only=False).tolist()
-    if not column.null_count or pa.types.is_string(kind):
-        return values
-    are_known = column.is_valid().to_numpy(zero_copy_only=False).tolist()
-    return [value if is_known else None for value, is_known in zip(values, are_known, strict=True)]
 
 
 def read_manifest_tables(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.checksums import find_changed
+from darkroom.dataset.columns import list_values
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import (
     IMAGE_SHA256,
@@ -122,6 +123,6 @@ class IndexCheck:
             yield from repeat((), len(labels))
             return
         values, numbers = self._kind.number(labels.combine_chunks(), self._labels)
-        for value, own in zip(values.to_pylist(), numbers.to_pylist(), strict=True):
+        for value, own in zip(list_values(values), list_values(numbers), strict=True):
             features = self._kind.encode(value, own)
             yield tuple(encode_feature(name, each) for name, each in features.items())

@@ -76,7 +76,7 @@ class Placement(NamedTuple):
 
 def scale(across: Any, down: Any) -> Matrix:
     """Returns the matrix of another size: the factors of width and height."""
-    return IDENTITY._replace(xx=across, yy=down)
+    return Matrix(across, 0.0, 0.0, 0.0, down, 0.0)
 
 
 def cut(left: Any, top: Any) -> Matrix:

@@ -59,7 +59,7 @@ class Placed(NamedTuple):
     """A target as a record has it.
 
     Attributes:
-        value: The target.
+        value: The target, as `list_values` gives it of the column `label` of an index.
         numbers: The numbers of its names.
         listed: The same as the list says it, for kinds that are listed otherwise.
         lost: Its objects that are not in the image.
@@ -192,7 +192,7 @@ class TargetKind(Protocol):
         """Returns the features of a record by name.
 
         Args:
-            value: The target.
+            value: The target, as in `Placed`.
             numbers: The numbers of its names.
         """
 
@@ -249,7 +249,7 @@ class TargetKind(Protocol):
         """Returns the target of a stored image: the same, unless it says places.
 
         Args:
-            value: The target as the list says it.
+            value: The target as the list says it, as `list_values` gives it of a manifest.
             numbers: The numbers of its names.
             image: Where the pixels of the file went.
 

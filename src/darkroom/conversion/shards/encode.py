@@ -18,6 +18,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import example
+from darkroom.dataset.columns import make_column
 from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
 from darkroom.dataset.manifest import ManifestRow
 from darkroom.dataset.objects import ObjectCounts
@@ -214,7 +215,7 @@ def encode_rows(
             encoded.pieces.append(image)
             encoded.index_rows.append(_keep_index_row(row, kind, len(image)))
             if kind.objects is not None:
-                count = kind.count(row.label)
+                count = len(row.label_id or ())
                 encoded.objects.append(ObjectCounts(count, most=count))
             continue
         try:
@@ -223,9 +224,10 @@ def encode_rows(
             placed = _place(row, kind, image)
         except RejectError as error:
             why = CONVERT_STAGE, error.reason, error.detail
-            encoded.rejects.append(_make_reject(row, row.label, *why))
+            label = make_column([row.label], kind.listed_type)[0].as_py()
+            encoded.rejects.append(_make_reject(row, label, *why))
             if kind.objects is not None:
-                encoded.objects.append(ObjectCounts(rejected=kind.count(row.label)))
+                encoded.objects.append(ObjectCounts(rejected=len(row.label_id or ())))
             continue
         for lost in placed.lost:
             why = OBJECT_STAGE, lost.reason, lost.detail
@@ -263,7 +265,7 @@ def _make_reject(row: ManifestRow, label: Any, *why: str) -> Reject:
 
 def _count_objects(placed: Placed) -> ObjectCounts:
     """Returns the numbers of the objects of a record."""
-    written, alone = len(placed.value or ()), len(placed.lost)
+    written, alone = len(placed.numbers or ()), len(placed.lost)
     return ObjectCounts(written, alone, 0, placed.merged, alone, placed.cut, written)
 
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from darkroom import storage
+from darkroom.dataset.columns import list_values
 from darkroom.dataset.example import (
     IMAGE_ENCODED,
     IMAGE_SOURCE_ID,
@@ -25,7 +26,7 @@ from darkroom.dataset.example import (
 )
 from darkroom.dataset.index import IMAGE_COLUMNS, index_schema, read_index_batches
 from darkroom.dataset.layout import Folders, index_file, shard_file
-from darkroom.dataset.manifest import ManifestRow, flatten_old, list_rows, list_values
+from darkroom.dataset.manifest import ManifestRow, flatten_old, list_rows
 from darkroom.dataset.tfrecord import read_record_at
 from darkroom.errors import DataError
 from darkroom.images.prepare import PreparedImage

@@ -29,10 +29,11 @@ from darkroom.conversion.shards.encode import (
 )
 from darkroom.conversion.shards.old_records import OldDataset, OldRecords
 from darkroom.dataset.checksums import FileSum
+from darkroom.dataset.columns import list_values
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
-from darkroom.dataset.manifest import list_rows, list_values, read_manifest_tables
+from darkroom.dataset.manifest import list_rows, read_manifest_tables
 from darkroom.dataset.objects import ObjectCounts, add_objects
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
@@ -285,7 +286,7 @@ def _link_shard(
         listed = dict(zip(rows.column_names, rows.columns, strict=True))
         if kind.listed is not None:
             listed["listed"] = listed.pop("label")
-            counts = map(kind.count, list_values(listed["listed"]))
+            counts = [len(numbers or ()) for numbers in list_values(listed["label_id"])]
             objects = astuple(add_objects(ObjectCounts(count, most=count) for count in counts))
         columns |= listed
         columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}

@@ -48,18 +48,20 @@ class Frame(NamedTuple):
         """Area of the image in the units of the list."""
         return self.width * self.height
 
-    def place(self, boxes: Iterable[Sequence[float]]) -> tuple[list[Box | str], int]:
-        """Returns boxes in shares of the stored image, and how many were cut at its edge.
+    def place(self, boxes: Iterable[Sequence[float]]) -> tuple[list[Box], dict[int, str], int]:
+        """Returns boxes in shares of the stored image.
 
         Args:
             boxes: (xmin, ymin, xmax, ymax) of the list, each.
 
         Returns:
-            The reason for those outside by over a pixel, and those without an area in the floats
-            of records. What decimals cut is not counted.
+            The boxes; why some are in no record, by their number: they are outside by over a pixel,
+            or have no area in the floats of records; and how many of the others were cut at the
+            edge. What decimals cut is not counted.
         """
         xx, xy, x0, yx, yy, y0 = self.matrix
-        found: list[Box | str] = []
+        found: list[Box] = []
+        reasons: dict[int, str] = {}
         cut = 0
         for xmin, ymin, xmax, ymax in boxes:
             left, right = xx * xmin + xy * ymin + x0, xx * xmax + xy * ymax + x0
@@ -68,26 +70,28 @@ class Frame(NamedTuple):
                 left, right = right, left
             if top > bottom:
                 top, bottom = bottom, top
-            box: Box | str = (left, top, right, bottom)
+            box = left, top, right, bottom
             is_thin = right - left < _FINE or bottom - top < _FINE
             if is_thin or left < 0 or top < 0 or right > 1 or bottom > 1:
-                box, is_cut = self._fit(left, top, right, bottom)
+                box, reason, is_cut = self._fit(box)
                 cut += is_cut
+                if reason:
+                    reasons[len(found)] = reason
             found.append(box)
-        return found, cut
+        return found, reasons, cut
 
-    def _fit(self, left: float, top: float, right: float, bottom: float) -> tuple[Box | str, bool]:
+    def _fit(self, box: Box) -> tuple[Box, str, bool]:
         """Returns the part of a box in the image, or why there is none; and whether it was cut."""
-        height, width = self.source_size
+        (left, top, right, bottom), (height, width) = box, self.source_size
         outside = max(max(-left, right - 1) * width, max(-top, bottom - 1) * height)
         is_beside = left >= 1 or right <= 0 or top >= 1 or bottom <= 0
         if is_beside or outside > _MOST_OUTSIDE_PIXELS:
-            return OUTSIDE, False
-        box = max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
-        xmin, ymin, xmax, ymax = _AS_WRITTEN.unpack(_AS_WRITTEN.pack(*box))
+            return box, OUTSIDE, False
+        inside = max(left, 0.0), max(top, 0.0), min(right, 1.0), min(bottom, 1.0)
+        xmin, ymin, xmax, ymax = _AS_WRITTEN.unpack(_AS_WRITTEN.pack(*inside))
         if xmin == xmax or ymin == ymax:
-            return NO_AREA, False
-        return box, outside > _LEAST_OUTSIDE_PIXELS
+            return box, NO_AREA, False
+        return inside, "", outside > _LEAST_OUTSIDE_PIXELS
 
 
 def find_frame(

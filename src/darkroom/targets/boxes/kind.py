@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from darkroom.targets.arrays import Objects, join_images
 from darkroom.targets.boxes.arrays import BoxTargets, find_wrong_boxes, follow_boxes
 from darkroom.targets.boxes.frame import NO_AREA, Box, Frame, find_frame
 from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
-from darkroom.targets.boxes.object_type import FIELDS, SIDES
+from darkroom.targets.boxes.object_type import FIELDS, FLAGS, SIDES
 from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
 from darkroom.targets.description import Filter, Shape
 from darkroom.targets.form import (
@@ -120,7 +119,7 @@ class BoxesKind(TargetKind):
         "orientation := any_value(label.orientation), image_id := min(label.image_id), "
         "objects := flatten(list(label.objects ORDER BY row)))"
     )
-    # As `_place_some` compares them.
+    # As `place` compares them.
     parts = "[row(o.label, o.box, o.is_crowd, o.difficult) for o in {column}.objects]"
     objects = "{column}.objects"
     image_id = "label.image_id"
@@ -226,33 +225,34 @@ class BoxesKind(TargetKind):
         """Returns the objects as shares of the stored image."""
         if value is None or value["objects"] is None:
             return Placed(None, None, value)
-        if not value["objects"]:
-            return Placed([], [], value)  # whichever way up the image is
-        frame = find_frame(value["width"], value["height"], value["orientation"], image)
         objects = value["objects"]
-        boxes, cut = frame.place([each["box"] for each in objects])
-        inside = [box for box in boxes if not isinstance(box, str)]
-        if len({*inside}) < len(objects):
-            return _place_some(value, numbers, boxes, frame)._replace(cut=cut)
-        placed = [*map(_make_object, objects, inside, repeat(frame))]
-        return Placed(placed, numbers, value, cut=cut)
+        if not numbers:
+            return Placed({name: [] for name in FIELDS}, [], value)  # whichever way up the image is
+        frame = find_frame(value["width"], value["height"], value["orientation"], image)
+        boxes, reasons, cut = frame.place(objects["box"])
+        same = [*zip(boxes, numbers, *map(objects.get, FLAGS), strict=True)]
+        if reasons or len({*same}) < len(same):
+            # Those inside the image, and of equal ones the first.
+            first = {each: place for place, each in reversed([*enumerate(same)])}
+            kept = sorted({*first.values()} - reasons.keys())
+            left = {name: _take(each, kept) for name, each in objects.items()}
+            found = self.place({**value, "objects": left}, _take(numbers, kept), image)
+            lost = [_lose(value, place, reason, frame) for place, reason in reasons.items()]
+            merged = len(boxes) - len(kept) - len(lost)
+            return found._replace(lost=lost, merged=merged, cut=cut)
+        return Placed(_make_objects(objects, boxes, frame), numbers, value, cut=cut)
 
     def encode(self, value: Any, numbers: Any) -> dict[str, Any]:
         """Returns a list for each property of the objects, and whether they are known."""
-        if value is None:
-            return {OBJECTS_KNOWN: 0}
-        if not value:
-            return {OBJECTS_KNOWN: 1}
+        if not numbers:
+            return {OBJECTS_KNOWN: int(value is not None)}
         return {
-            **{
-                name: [each[side] for each in value]
-                for name, side in zip(CORNERS, SIDES, strict=True)
-            },
+            **{name: value[side] for name, side in zip(CORNERS, SIDES, strict=True)},
             OBJECT_NUMBER: [number + FIRST_NUMBER for number in numbers],
-            OBJECT_TEXT: [each["label"].encode() for each in value],
-            IS_CROWD: [int(each["is_crowd"]) for each in value],
-            DIFFICULT: [int(each["difficult"]) for each in value],
-            AREA: [each["area"] for each in value],
+            OBJECT_TEXT: [*map(str.encode, value["label"])],
+            IS_CROWD: value["is_crowd"],
+            DIFFICULT: value["difficult"],
+            AREA: value["area"],
             OBJECTS_KNOWN: 1,
         }
 
@@ -299,50 +299,31 @@ class BoxesKind(TargetKind):
         return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "(none)"
 
 
-def _place_some(
-    value: Mapping[str, Any], numbers: Sequence[int], boxes: Sequence[Box | str], frame: Frame
-) -> Placed:
-    """Returns the objects that are in the image, without those that equal another one.
+def _lose(value: Mapping[str, Any], place: int, reason: str, frame: Frame) -> Lost:
+    """Returns the object of an image at a place of its list, which is not in the image."""
+    each = {name: values[place] for name, values in value["objects"].items()}
+    detail = f"{_name_object(each, None)}: {_explain(reason, each['box'], frame)}"
+    return Lost(reason, detail, {**value, "objects": [each]})
 
-    Args:
-        value: The image, and its objects as the list says them.
-        numbers: The numbers of their classes.
-        boxes: Where they are in the stored image, or why they are nowhere.
-        frame: The image in which the list says places.
+
+def _make_objects(
+    objects: Mapping[str, Any], boxes: Sequence[Box], frame: Frame
+) -> dict[str, Sequence[Any]]:
+    """Returns objects of a list as an index has them, with boxes in shares of the image.
+
+    Their area is that of the box, where the list does not say it: readers of records need one.
     """
-    kept: dict[Any, tuple[Any, Box, int]] = {}
-    lost: list[Lost] = []
-    for each, box, number in zip(value["objects"], boxes, numbers, strict=True):
-        if isinstance(box, str):
-            detail = f"{_name_object(each, None)}: {_explain(box, each['box'], frame)}"
-            lost.append(Lost(box, detail, {**value, "objects": [each]}))
-        else:
-            same = number, box, each["is_crowd"], each["difficult"]
-            kept.setdefault(same, (each, box, number))
-    placed = [_make_object(each, box, frame) for each, box, _ in kept.values()]
-    listed = {**value, "objects": [each for each, _, _ in kept.values()]}
-    merged = len(boxes) - len(kept) - len(lost)
-    return Placed(placed, [number for _, _, number in kept.values()], listed, lost, merged)
+    units, factor = frame.num_units, frame.area_factor
+    areas = [
+        ((xmax - xmin) * (ymax - ymin) * units if area is None else area) * factor
+        for area, (xmin, ymin, xmax, ymax) in zip(objects["area"], boxes, strict=True)
+    ]
+    sides = zip(SIDES, map(list, zip(*boxes, strict=True)), strict=True)
+    return {**objects, **dict(sides), "area": areas}
 
 
-def _make_object(each: Mapping[str, Any], box: Box, frame: Frame) -> dict[str, Any]:
-    """Returns an object of a list as an index has it, with its box in shares of the image.
-
-    Its area is that of the box, where the list does not say it: readers of records need one.
-    """
-    xmin, ymin, xmax, ymax = box
-    if (area := each["area"]) is None:
-        area = (xmax - xmin) * (ymax - ymin) * frame.num_units
-    return {
-        "label": each["label"],
-        "xmin": xmin,
-        "ymin": ymin,
-        "xmax": xmax,
-        "ymax": ymax,
-        "is_crowd": each["is_crowd"],
-        "difficult": each["difficult"],
-        "area": area * frame.area_factor,
-    }
+def _take(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [values[place] for place in places]
 
 
 def _take_field(values: pa.StructArray, name: str) -> pa.Array:
