@@ -38,7 +38,6 @@ from darkroom.targets.boxes.scoring import SCORING
 from darkroom.targets.description import View
 from darkroom.targets.learned import Learned
 
-_KIND = "boxes"
 _COLUMNS = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
 _GROUP, _SPLIT = "group", "split"
 _PICTURE_PIXELS = 256
@@ -62,7 +61,7 @@ def evaluate_results(
         OSError: Something cannot be read.
     """
     folder, dataset = read_output(root)
-    if dataset.target.kind != _KIND:
+    if dataset.objects is None:
         raise UsageError(
             f"Results are those of a detector, and the images in {root} are labelled with "
             f"{dataset.target.kind}.",
@@ -83,11 +82,12 @@ def evaluate_results(
         split=named.name,
         metrics=metrics,
         slices=tuple(slices),
-        kind=_KIND,
+        kind=dataset.target.kind,
     )
     notes = (*evaluation.summarize().notes, *([left_out] if found.left_out else []))
     evaluation = replace(evaluation, notes=notes)
-    answers, learned = (sizes["all"].found, verdicts), Learned(_KIND, tuple(dataset.labels))
+    learned = Learned(evaluation.kind, tuple(dataset.labels))
+    answers = sizes["all"].found, verdicts
     draw = partial(_make_pictures, folder, index, partial(SCORING.show, answers, truth, learned))
     return evaluation, draw, Facts(data={named.name: named.data}, code=describe_code(""))
 

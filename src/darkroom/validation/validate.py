@@ -42,7 +42,6 @@ from darkroom.validation.report.write import (
     write_report,
 )
 
-_BOXES = "boxes"
 # Of each finding in a notebook.
 _MAX_CARD_ROWS = 3
 
@@ -299,7 +298,7 @@ def _judge(
         uses_cache=True,
         results=results,
     )
-    if results is not None and dataset.target.kind != _BOXES:
+    if results is not None and dataset.objects is None:
         raise UsageError(
             f"Results are those of a detector, and the images in {root} are labelled with "
             f"{dataset.target.kind}.",
