@@ -98,6 +98,7 @@ TASKS = {
     "train_classifier": [DATASET],
     "train_with_function": [{**DATASET, "function": "tests.attacks.test_secrets:count"}],
     "evaluate_classifier": [DATASET],
+    "evaluate_detector": [DATASET],
     "predict_images": [{"images": [IN_URL]}],
     "register_model": [
         {"registry": "http://127.0.0.1:1", "model_name": "pets"},

@@ -12,6 +12,7 @@ import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.evaluation.report.result import Evaluation, Slice
+from darkroom.steps.known import STEPS
 
 from ..html_page import Page
 from ..pictures import encode, make_noise
@@ -163,6 +164,16 @@ def test_the_command_says_what_is_missing(records, write, capsys):
     assert "The following arguments are required: RECORDS" in capsys.readouterr().err
     assert main(["evaluate", "--results", path]) == 2
     assert "arguments are required: MODEL" in capsys.readouterr().err
+
+
+def test_the_step_of_a_pipeline_scores_results(records, write):
+    paths = {"results": str(write(make_result("b", "cat"))), "dataset": str(records)}
+    options = {"split": "eval", "min_accuracy": 0.6, "min_recall": 0.0}
+    made = STEPS["evaluate_detector"].run(paths, options)
+    assert made.results == {"score": 0.5, "accuracy": -1}
+    assert made.numbers["eval_average_precision_50"] == 0.5
+    assert "the average precision is 0.5000 (needed at least 0.6)" in str(made.error)
+    assert b"Not good enough: the average precision is 0.5000" in made.files["evaluation_page"]
 
 
 def test_tensorflow_is_not_loaded(records, write):

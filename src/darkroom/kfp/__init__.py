@@ -41,6 +41,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "dataset_statistics",
         "diff_datasets",
         "evaluate_classifier",
+        "evaluate_detector",
         "find_duplicates",
         "inspect_dataset",
         "make_component",

@@ -16,7 +16,7 @@ from darkroom.steps.step import Artifact, Given, Made, Parameter, Paths, Step, t
 
 
 def run(paths: Paths, options: Given) -> Made:
-    """Scores a split with a model, and says whether it is good enough."""
+    """Scores a split with a model, or by results, and says whether that is good enough."""
     from darkroom.evaluation.evaluate import evaluate, find_scored_split
     from darkroom.evaluation.report.result import describe_split, find_missed
     from darkroom.evaluation.report.write import PAGE_FILE
@@ -27,12 +27,14 @@ def run(paths: Paths, options: Given) -> Made:
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         folder = os.path.join(scratch, "report")
         found = evaluate(
-            paths["model"],
+            paths.get("model"),
             paths["dataset"],
             options["split"] or find_scored_split(paths["dataset"]).name,
             report_dir=folder,
             judge=lambda found: find_missed(found, *bounds),
             notes=[_describe_bounds(options)],
+            results=paths.get("results"),
+            annotations=paths.get("annotations"),
         )
         page = storage.read_bytes(storage.join(folder, PAGE_FILE))
     where, error = describe_split(found.split), None

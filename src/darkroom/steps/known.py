@@ -22,6 +22,7 @@ _NAMES = (
     "train",
     "train_function",
     "evaluate",
+    "evaluate_detector",
     "predict",
     "register",
 )
