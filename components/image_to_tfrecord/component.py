@@ -71,7 +71,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         records = RecordOptions(**options)
         UpdateOptions(recheck=recheck)
         check_flag("embed", embed)
-        given = {
+        given: dict[str, Any] = {
             "options": records.to_json(),
             "recheck": float(recheck) or None,
             "embed": int(embed) or None,

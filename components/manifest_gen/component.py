@@ -101,7 +101,7 @@ class ManifestGen(base_component.BaseComponent):
             merge_spans=merge_spans,
         )
         updating = json.dumps(asdict(updates), sort_keys=True)
-        given = {
+        given: dict[str, Any] = {
             "source": source,
             "options": manifest.to_json(),
             SOURCE_STATE.key: source_fingerprint,

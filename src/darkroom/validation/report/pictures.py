@@ -111,9 +111,10 @@ def list_lost_shapes(findings: Iterable[Finding]) -> dict[int, list[Shape]]:
     for finding, row in ((each, row) for each in findings for row in each.rows):
         box = row.get(BOX) or [None]
         if None not in box:
-            sides = (min(max(side, 0.0), 1.0) for side in box)
+            left, top, right, bottom = (min(max(side, 0.0), 1.0) for side in box)
             text = f"{row.get('suggested', row['label'])} ({_BOXES.get(finding.check, 'result')})"
-            lost.setdefault(row["row"], []).append(Shape(text, *sides, None))
+            shape = Shape(text, left, top, right, bottom, None)
+            lost.setdefault(row["row"], []).append(shape)
     return lost
 
 
