@@ -109,7 +109,7 @@ def test_every_option_of_the_core_is_a_parameter():
         # Not of one task, or what the artifacts are instead.
         "convert": {"source", "runner", "project", "region", "wait", "beam_options", "describe",
                     "more"},
-        "validate": {"directory", "report_dir"},
+        "validate": {"directory", "report_dir", "results", "annotations"},
     }  # fmt: skip
     for function, step in ((darkroom.convert, CONVERT), (darkroom.validate, VALIDATE)):
         options = set(list_defaults(function)) - left_out[function.__name__]

@@ -10,6 +10,8 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
+from darkroom.kfp.execution import parse_parameters
+from darkroom.steps.validate import STEP
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope
 
 from .test_boxes import CAT, DOG, HEIGHT, WIDTH, find_rows, write_dataset
@@ -67,6 +69,15 @@ def report(records: Path, results: Path) -> DatasetReport:
 def get_finding(report: DatasetReport, check: str):
     [found] = [each for each in report.findings if each.check == check]
     return found
+
+
+def test_the_step_of_a_pipeline_takes_results(records, results, tmp_path):
+    outputs = {each.name: str(tmp_path / each.name) for each in STEP.outputs}
+    options = parse_parameters({}, STEP)
+    del options["fail"], options["dataset_uri"]
+    STEP.run({"dataset": str(records), "results": str(results), **outputs}, options)
+    report = json.loads((tmp_path / "validation_report" / "report.json").read_text())
+    assert {*CHECKS} <= {each["check"] for each in report["findings"]}
 
 
 def test_each_kind_of_doubt_is_a_finding_with_the_highest_scores_first(report):

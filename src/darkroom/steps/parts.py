@@ -12,6 +12,20 @@ DATASET = Artifact(
     optional=True,
 )
 MODEL = Artifact("model", "Model", "The model that train_classifier made.")
+RESULTS = Artifact(
+    "results",
+    "Artifact",
+    "Results of a detector as a file of JSON, as pycocotools takes it, or a folder of label files "
+    "of ultralytics with scores.",
+)
+DETECTOR_ANNOTATIONS = Artifact(
+    "annotations",
+    "Artifact",
+    "The JSON of COCO that the detector had, by whose ids the results name images and classes. "
+    "Without it, images have the ids of the list, or else the names of their files, and class n is "
+    "the nth label.",
+    optional=True,
+)
 FAIL_PARAMETER = Parameter(
     "fail",
     bool,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.steps import parts
 from darkroom.steps.command import Command, Options, flag
@@ -23,9 +25,10 @@ def run(paths: Paths, options: Given) -> Made:
     from darkroom.validation.report.write import write_report
     from darkroom.validation.validate import ValidationResult, validate
 
+    detector: Given = {name: paths.get(name) for name in ("results", "annotations")}
     if not paths.keys() & {"gallery_page", "manifest"}:
         report_dir = paths.get("validation_report")
-        result = validate(paths["dataset"], report_dir=report_dir, **options)
+        result = validate(paths["dataset"], report_dir=report_dir, **options, **detector)
         return make_verdict(result, paths, "validation")
     has_gallery = options["gallery"]
     if "manifest" in paths:  # of TFX
@@ -33,7 +36,7 @@ def run(paths: Paths, options: Given) -> Made:
         records, report = files.records, judge_dataset(files, ValidationOptions(**options))
         result = ValidationResult(files.index_dir, report)
     else:
-        result = validate(paths["dataset"], **{**options, "gallery": False})
+        result = validate(paths["dataset"], **{**options, **detector, "gallery": False})
         root, report = result.directory, result.report
         records = RecordFolders(root, storage.join(root, INDEX_FOLDER))
     page, elsewhere = encode_missing_gallery(), ""
@@ -67,7 +70,7 @@ STEP = Step(
         ),
         parts.FAIL_PARAMETER,
     ),
-    inputs=(parts.DATASET,),
+    inputs=(parts.DATASET, replace(parts.RESULTS, optional=True), parts.DETECTOR_ANNOTATIONS),
     outputs=(
         Artifact(
             "validation_report",
@@ -118,7 +121,6 @@ STEP = Step(
         examples=(
             "darkroom validate records --report report",
             "darkroom validate records --policy leakage=warn --required-split train",
-            "darkroom validate records --results results.json --report report --gallery",
         ),
         epilog="Exit codes: 0 passed, also with warnings; 1 stopped by a finding, or not a "
         "dataset; 4 the folder of the report has other files.",
