@@ -434,7 +434,8 @@ def test_a_list_that_changes_while_it_is_read_is_refused(tmp_path, name):
     if name.endswith("parquet"):
         pq.write_table(pa.table({"image_uri": ["a.jpg", "b.jpg"]}), path)
     else:
-        lines = (f'{{"image_uri": "{i}.jpg"}}' if "json" in name else f"{i}.jpg" for i in range(9))
+        rows = range(2_000)  # lines are read by blocks
+        lines = (f'{{"image_uri": "{i}.jpg"}}' if "json" in name else f"{i}.jpg" for i in rows)
         path.write_text("image_uri\n" * name.endswith("csv") + "\n".join(lines) + "\n")
     (source,) = open_sources(path)
     rows = source.rows()

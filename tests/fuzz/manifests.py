@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import zlib
 from pathlib import Path
 
 import atheris
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["darkroom"]):
     from tests.parsed import parse_rows

@@ -325,10 +325,8 @@ def test_the_report_draws_boxes_over_its_pictures(records, tmp_path):
 
 def test_the_contact_sheet_draws_boxes_in_the_colors_of_their_classes():
     picture = encode(Image.new("RGB", (WIDTH, HEIGHT), "white"), "PNG")
-    value = [
-        {"label": "b", "xmin": 0.25, "ymin": 0.25, "xmax": 0.75, "ymax": 0.75}
-        | {"is_crowd": False, "difficult": False, "area": 1.0}
-    ]
+    corners = {"xmin": [0.25], "ymin": [0.25], "xmax": [0.75], "ymax": [0.75]}
+    value = {"label": ["b"], **corners, "is_crowd": [False], "difficult": [False], "area": [1.0]}
     record = {
         name: each if isinstance(each, list) else [each]
         for name, each in KIND.encode(value, [1]).items()
