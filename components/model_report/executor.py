@@ -22,9 +22,10 @@ from darkroom.components.model_report.evaluation import (
     read_split_metrics,
 )
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
-from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.report.facts import EVALUATION_FILE, FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.result import Evaluation, Slice, describe_split
 from darkroom.evaluation.report.write import PAGE_FILE
+from darkroom.steps.places import name_uris
 from darkroom.targets.label.confusion import MATRIX_PROPERTY, make_matrix
 from darkroom.targets.scoring import find_scoring
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -110,6 +111,9 @@ def _write_page(
     split = find_scored_split(artifact_utils.get_single_uri(input_dict["examples"]))
     page = artifact_utils.get_single_instance(output_dict["page"])
     found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
+    # The launcher's folder is gone when the task has ended.
+    path = storage.join(page.uri, EVALUATION_FILE)
+    storage.write_bytes(path, name_uris(storage.read_bytes(path).decode()).encode())
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("score", found.score)
     if "accuracy" in find_scoring(found.kind).scalars:

@@ -22,6 +22,7 @@ from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Me
 from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import Facts, encode_facts
 from darkroom.evaluation.report.result import Slice
+from darkroom.steps.places import MOUNTS_VARIABLE
 from darkroom.targets.label.confusion import OTHER_CLASSES, make_matrix
 from darkroom.training.export import export_model
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -178,7 +179,9 @@ def _export_first_label(folder: Path, labels: list[str]) -> None:
     export_model(keras.Model(inputs, outputs), labels, (6, 5), str(folder))
 
 
-def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, monkeypatch):
+def test_the_page_of_the_model_is_beside_the_numbers(
+    new_artifact, converted, monkeypatch, tmp_path: Path
+):
     kinds = {
         "evaluation": standard_artifacts.ModelEvaluation,
         "report": ValidationReport,
@@ -193,6 +196,8 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     labels = ["cat", "dog", "owl"]
     text = DatasetReport(30, 30, 0, {}, tuple(labels), {"train": 24, "eval": 6}, {}, {}).to_json()
     Path(given["report"][0].uri, "report.json").write_text(text)
+    monkeypatch.setenv(MOUNTS_VARIABLE, str(tmp_path))
+    given["model"][0].uri = str(tmp_path / "minio" / "bucket" / "model")
     _export_first_label(Path(given["model"][0].uri, "Format-Serving"), labels)
     history = ({"epoch": 1, "loss": 0.5, "val_loss": 0.25},)
     facts = Facts({"model": "own:first"}, history, 1)
@@ -209,6 +214,8 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     names = ["evaluation.json", "model.html", "model.md"]
     assert sorted(path.name for path in folder.iterdir()) == names
     found = json.loads((folder / "evaluation.json").read_text())
+    # In a cluster, the folder of the task is gone when somebody reads it.
+    assert found["evaluation"]["model_dir"] == "minio://bucket/model/Format-Serving"
     # The data has no test split.
     assert (found["evaluation"]["split"], found["evaluation"]["records"]) == ("eval", 6)
     assert found["facts"]["recipe"] == {"model": "own:first"}
