@@ -66,7 +66,7 @@ def test_results_are_scored_for_the_split(records, write, tmp_path):
     # One of two classes is found; the image that nobody looked at does not count.
     assert found.score == metrics.average_precision_50 == 0.5
     assert metrics.errors["missing"] == 1
-    assert found.notes == ("1 image of the eval split have no result.",)
+    assert found.notes == ("1 image of the eval split without a result.",)
     assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     assert found.model_dir == str(path)
     text = found.to_text()

@@ -74,5 +74,5 @@ def format_count(count: int, noun: str) -> str:
     """Returns `count` with `noun` in singular or plural: "1 row", "1,801 rows"."""
     if count == 1:
         return f"1 {noun}"
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    plural = f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"
     return f"{count:,} {plural}"

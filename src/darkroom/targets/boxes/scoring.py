@@ -85,7 +85,7 @@ class BoxesScoring(Scores):
             is_good=half >= 0.5,
             table=_list_classes(metrics),
             tables=[_list_points(metrics)],
-            notes=[f"{silent} of {where} have no result."] if metrics.silent else [],
+            notes=[f"{silent} of {where} without a result."] if metrics.silent else [],
         )
 
     def show(self, answers: tuple[Results, Verdicts], truth: Truth, learned: Learned) -> View:
