@@ -250,7 +250,8 @@ def _find_pairs(
     rows = _list_rows(looks, candidates)
     correlation = _compare_likeliest(comparer(*records).compare, rows, len(looks.first))
     if (count := len(correlation)) < min(len(chosen), MAX_COMPARED):
-        num_known, num_left = chosen[count - 1] + 1, 0  # There are hardly any copies from here on.
+        # There are hardly any copies from here on.
+        num_known, num_left = int(chosen[count - 1]) + 1, 0
     num_left += num_known - count
     found = candidates.take(slice(len(correlation)))._replace(correlation=correlation)
     # Of a pair by features alone nothing is known if its pixels do not tell.
