@@ -15,7 +15,7 @@ from PIL import Image
 
 import darkroom
 from darkroom.cli.__main__ import main
-from darkroom.conversion.annotation_list import write_annotations
+from darkroom.conversion.annotation_list import AnnotationList, write_annotations
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
 from darkroom.sidecars.lists.coco import COCO
@@ -140,13 +140,14 @@ def test_a_list_of_coco_keeps_ids_names_and_short_numbers(tmp_path):
         "format": "coco",
         "images": 2,
         "objects": 2,
+        "classes": 2,
         "unsaid": {},
     }
     found = json.loads((tmp_path / "out/instances_train.json").read_text())
     [image] = found["images"]
     rows = {row["uri"]: row for row in read_index(f"{first.output_dir}/index").to_pylist()}
     assert image.pop("id") == rows[f"{tmp_path}/a/0.jpg"]["source_id"]
-    assert image == {"file_name": "images/train/a/0.jpg", "width": 80, "height": 60}
+    assert image == {"file_name": "images/train/0.jpg", "width": 80, "height": 60}
     assert (tmp_path / "out" / image["file_name"]).exists()
     assert [each["id"] for each in found["annotations"]] == [7, 9]
     assert [each["bbox"] for each in found["annotations"]] == [[1, 2, 29, 38], [10, 20, 5, 3.25]]
@@ -194,7 +195,15 @@ def test_what_a_form_does_not_say_is_counted(tmp_path):
     }
     assert not (tmp_path / "yolo/images/train/1.jpg").exists()
     lines = result.to_text().splitlines()
-    assert "1 difficult object written as others: this form has no word for them" in lines[5]
+    assert "1 difficult object written as others: this form has no word for them" in lines[6]
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers"), [("coco", "numbers 1 to 2, "), ("voc", ""), ("yolo", "numbers 0 to 1, ")]
+)
+def test_a_list_says_how_its_classes_are_numbered(form, numbers):
+    said = AnnotationList("out", form, images=1, objects=1, classes=2).to_text()
+    assert f"2: {numbers}in the order of labels.txt" in said
 
 
 def test_a_command_writes_a_list_and_never_replaces_one(tmp_path, capsys):
@@ -228,15 +237,43 @@ def test_records_without_boxes_and_unknown_forms_are_refused(tmp_path):
         write_annotations(first.output_dir, f"{first.output_dir}/out", "coco")
 
 
-def test_names_are_unique_and_stay_in_the_folder():
+def test_names_are_unique_in_their_folders_and_stay_there():
     paths = ["../../a.jpg", "/a.png", "gs://b/./c.d.jpg", "", "a/b.png"]
-    assert name_uniquely(paths, ["k1", "k2", "k3", "k4", "k5"]) == [
+    assert name_uniquely(["all"] * 5, paths, ["k1", "k2", "k3", "k4", "k5"]) == [
         "a",
         "a-k2",
         "gs:/b/c.d",
         "k4",
         "a/b",
     ]
+    # A folder that all have in common says nothing of an image.
+    paths = ["in/val/b/1.jpg", "in/train/1.jpg", "in/val/a/1.jpg", "in/train/2.jpg"]
+    names = name_uniquely(["val", "train"] * 2, paths, ["k1", "k2", "k3", "k4"])
+    assert names == ["b/1", "1", "a/1", "2"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_list_has_the_order_of_its_source_and_no_split_twice(form, tmp_path):
+    names = [f"{split}/{n}.jpg" for n in range(8) for split in ("train", "val")]
+    splits = ["train", "eval"] * 8
+    first = convert(tmp_path, [[CAT]] * 16, names=names, splits=splits)
+    out = tmp_path / "out"
+    write_annotations(first.output_dir, out, form, out)
+    numbers = [str(n) for n in range(8)]
+    if form == "coco":
+        found = json.loads((out / "instances_val.json").read_text())
+        names = [each["file_name"] for each in found["images"]]
+        assert names == [f"images/val/{n}.jpg" for n in numbers]
+        ids = [each["image_id"] for each in found["annotations"]]
+        assert ids == [each["id"] for each in found["images"]]
+        assert all((out / each).exists() for each in names)
+    elif form == "voc":
+        # Both splits have one folder.
+        listed = (out / "ImageSets/Main/val.txt").read_text().split()
+        assert listed == [f"val/{n}" for n in numbers]
+    else:
+        labels = sorted(path.stem for path in (out / "labels/val").iterdir())
+        assert labels == numbers
 
 
 def test_objects_of_a_model_are_written_likewise():

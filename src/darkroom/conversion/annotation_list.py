@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +14,11 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
-from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
+from darkroom.dataset.layout import LABELS_FILE, REJECTS_LIST_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
-from darkroom.dataset.splits import EVAL, list_below
+from darkroom.dataset.splits import EVAL
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.headers import JPEG
@@ -26,7 +27,6 @@ from darkroom.options.checks import check_known
 from darkroom.runtime import progress
 from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count
-from darkroom.sidecars.described import Described
 from darkroom.sidecars.lists.coco import COCO
 from darkroom.sidecars.lists.detections import PLACE_COLUMNS, make_labels
 from darkroom.sidecars.lists.images import (
@@ -39,6 +39,7 @@ from darkroom.sidecars.lists.images import (
 from darkroom.sidecars.lists.voc import VOC
 from darkroom.sidecars.lists.yolo import YOLO
 from darkroom.storage import ledger
+from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.storage.uris import relative_identity
 from darkroom.targets.boxes.results import RESULT_COLUMNS, read_detections
 
@@ -66,7 +67,9 @@ _SAYS = {
 _SPLITS = {EVAL: "val"}
 _KEPT = ("source_id", "label", "listed")
 _SIDES = ("width", "height")
-_COLUMNS = (*_KEPT, *_SIDES, "source_width", "source_height", "uri", "split", "changes", "format")
+_COLUMNS = [
+    *dict.fromkeys((*_KEPT, *RESULT_COLUMNS, *PLACE_COLUMNS, "row", "key", "changes", "format"))
+]
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class AnnotationList(Result):
         format: Its form.
         images: Number of its images.
         objects: Number of its objects.
+        classes: Number of its classes.
         unsaid: How many of what it does not say there are: `unknown` (images that nobody looked
             at), `crowds`, `difficult`, `areas`, `ids`, `turned` and `rejected`.
     """
@@ -86,6 +90,7 @@ class AnnotationList(Result):
     format: str
     images: int
     objects: int
+    classes: int
     unsaid: dict[str, int] = field(default_factory=dict)
 
     def describe(self) -> Outcome:
@@ -93,6 +98,10 @@ class AnnotationList(Result):
         said = ((count, *_SAYS[name]) for name, count in self.unsaid.items())
         lines = [f"{format_count(count, noun)} {text}" for count, noun, text in said]
         facts = [Fact("Images", f"{self.images:,}"), Fact("Objects", f"{self.objects:,}")]
+        first = FORMS[self.format].first_class
+        numbers = "" if first is None else f"numbers {first} to {first + self.classes - 1}, "
+        # A dataset closes the gaps between the ids of its source, and does not keep them.
+        facts += [Fact("Classes", f"{self.classes:,}: {numbers}in the order of {LABELS_FILE}")]
         facts += [Fact("Not said", "\n".join(lines))] if lines else []
         return Outcome("List", [f"Wrote {self.directory}.", *facts])
 
@@ -154,14 +163,21 @@ def write_annotations(
             "Name the folder for both: --output-dir DIR (output_dir= in Python).",
         )
     plan = _Plan(source, dataset, form, target, images)
-    unsaid = Counter({_REJECTED: dataset.objects.rejected if results is None else 0})
-    if results is not None:
-        detected = _read_detected(plan, results, annotations, min_score)
-        plan = replace(plan, detected=detected)
+    unsaid, counts = Counter[str](), Counter[str]()
+    index = read_index(Folders.of_dataset(source).index, _COLUMNS)
+    if results is None:
+        unsaid[_REJECTED] = dataset.objects.rejected
+    else:
+        known = None if annotations is None else storage.absolute(annotations)
+        found = read_detections(storage.absolute(results), index, dataset.labels, known)
+        labels = make_labels(found.take(found.score >= min_score), index, dataset.labels)
+        index = index.drop(["label", "listed"]).append_column("label", labels)
     with progress.step("Writing the list"):
-        counts = _write_list(plan, unsaid)
-    found = {name: unsaid[name] for name in _SAYS if unsaid[name]}
-    return AnnotationList(target, format, counts[_IMAGES], counts[_OBJECTS], found)
+        spelled = _count(_spell(index, plan, unsaid), counts)
+        for path, data in form.build(spelled, dataset.labels, unsaid):
+            _write_file(storage.join(target, path), data)
+    said, classes = {name: unsaid[name] for name in _SAYS if unsaid[name]}, len(dataset.labels)
+    return AnnotationList(target, format, counts[_IMAGES], counts[_OBJECTS], classes, said)
 
 
 @dataclass(frozen=True)
@@ -174,7 +190,6 @@ class _Plan:
         form: The form of the list.
         folder: The folder of the list.
         images: That of the images; None if they are named by their paths.
-        detected: Objects of a detector in place of those of the index.
     """
 
     source: str
@@ -182,28 +197,6 @@ class _Plan:
     form: ListForm
     folder: str
     images: str | None
-    detected: pa.ListArray | None = None
-
-    @property
-    def index(self) -> str:
-        """The folder of the index."""
-        return Folders.of_dataset(self.source).index
-
-    def name_file(self, split: str, name: str, kind: str) -> str:
-        """Returns the path of the file for an image."""
-        ending = ".jpg" if kind == JPEG else ".png"
-        folder = self.form.images.format(split=split)
-        return storage.join(f"{self.images}", folder, f"{name}{ending}")
-
-
-def _write_list(plan: _Plan, unsaid: Counter[str]) -> Counter[str]:
-    """Writes the list; returns how many images and objects it has."""
-    counts: Counter[str] = Counter()
-    tables = _read_tables(plan, unsaid)
-    images = (each for table in tables for each in spell_images(table, plan.form, unsaid))
-    for path, data in plan.form.build(_count(images, counts), plan.dataset.labels, unsaid):
-        _write_file(storage.join(plan.folder, path), data)
-    return counts
 
 
 def _count(images: Iterator[ListedImage], counts: Counter[str]) -> Iterator[ListedImage]:
@@ -213,60 +206,47 @@ def _count(images: Iterator[ListedImage], counts: Counter[str]) -> Iterator[List
         yield each
 
 
-def _read_detected(
-    plan: _Plan, results: storage.UserPath, annotations: storage.UserPath | None, min_score: float
-) -> pa.ListArray:
-    """Returns the column of objects with those that a detector found."""
-    index, labels = read_index(plan.index, [*RESULT_COLUMNS, *PLACE_COLUMNS]), plan.dataset.labels
-    known = None if annotations is None else storage.absolute(annotations)
-    found = read_detections(storage.absolute(results), index, labels, known)
-    return make_labels(found.take(found.score >= min_score), index, labels)
-
-
-def _read_tables(plan: _Plan, unsaid: Counter[str]) -> Iterator[pa.Table]:
-    """Yields the index as `spell_images` takes it; writes the images, if they have a folder."""
-    columns = read_index(plan.index, ["uri", "key"])
-    paths = list_below(columns["uri"].to_pylist())
-    names = name_uniquely(paths, columns["key"].to_pylist())
-    start = 0
-    for shard, tables in Described(plan.dataset, plan.index).read_index(_COLUMNS):
-        records = read_records(storage.join(plan.source, shard.file)) if plan.images else iter(())
-        for table in tables:
-            stop = start + len(table)
-            if plan.detected is not None:
-                own = plan.detected[start:stop]
-                table = table.drop(["label", "listed"]).append_column("label", own)
-            rows = _place(table, names[start:stop], plan)
-            if plan.images:
-                _write_images(rows, records, plan)
-            else:
-                changes = table["changes"].to_pylist()
-                unsaid[_TURNED] += sum("orientation" in each for each in changes)
-            yield rows
-            start = stop
-
-
-def _place(table: pa.Table, names: Sequence[str], plan: _Plan) -> pa.Table:
-    """Returns the columns that `spell_images` takes, of the images that the list names."""
-    splits = [_SPLITS.get(each, each) for each in table["split"].to_pylist()]
-    paths = table["uri"].to_pylist()
+def _spell(index: pa.Table, plan: _Plan, unsaid: Counter[str]) -> Iterator[ListedImage]:
+    """Yields the images in the order of the source; writes them, if they have a folder."""
+    rows = _place(index, plan)
     if plan.images:
-        kinds = table["format"].to_pylist()
-        paths = [*map(plan.name_file, splits, names, kinds)]
+        _write_images(rows, plan)
+    else:
+        unsaid[_TURNED] += pc.sum(pc.match_substring(index["changes"], "orientation")).as_py() or 0
+    # Records are in the order of their hashes.
+    order = pc.sort_indices(index["row"])
+    for start in range(0, len(order), BATCH_ROWS):
+        yield from spell_images(rows.take(order[start : start + BATCH_ROWS]), plan.form, unsaid)
+
+
+def _place(index: pa.Table, plan: _Plan) -> pa.Table:
+    """Returns the columns that `spell_images` takes, of the images that the list names."""
+    splits, uris, keys, kinds = (
+        index[name].to_pylist() for name in ("split", "uri", "key", "format")
+    )
+    splits = [_SPLITS.get(each, each) for each in splits]
+    folders = [plan.form.images.format(split=each) for each in splits]
+    names = name_uniquely(folders, uris, keys)
+    if plan.images:
+        endings = (".jpg" if each == JPEG else ".png" for each in kinds)
+        files = map("{}/{}{}".format, folders, names, endings)
+        uris = [storage.join(plan.images, each) for each in files]
     first = "" if plan.images else "source_"
-    width, height, *stored = (table[f"{each}{side}"] for each in (first, "") for side in _SIDES)
+    width, height, *stored = (index[f"{each}{side}"] for each in (first, "") for side in _SIDES)
     pixels = [pc.multiply(*each).cast(pa.float64()) for each in ((width, height), stored)]
-    kept = {name: table[name] for name in _KEPT if name in table.column_names}
+    kept = {name: index[name] for name in _KEPT if name in index.column_names}
     sides = {"width": width, "height": height, "growth": pc.divide(*pixels)}
-    seen = [relative_identity(path, plan.folder) for path in paths]
-    return pa.table({**kept, "path": seen, "name": [*names], "split": splits, **sides})
+    seen = [relative_identity(uri, plan.folder) for uri in uris]
+    placed = pa.table({**kept, "path": seen, "name": names, "split": splits, **sides})
+    return placed.combine_chunks()
 
 
-def _write_images(rows: pa.Table, records: Iterator[bytes], plan: _Plan) -> None:
+def _write_images(rows: pa.Table, plan: _Plan) -> None:
     """Writes the images that are in the list, each from its record."""
-    is_known = rows["label"].is_valid().to_pylist()
-    for path, is_annotated in zip(rows["path"].to_pylist(), is_known, strict=True):
-        record = next(records)
+    paths, is_known = rows["path"].to_pylist(), rows["label"].is_valid().to_pylist()
+    files = (storage.join(plan.source, shard.file) for shard in plan.dataset.shards)
+    records = chain.from_iterable(map(read_records, files))
+    for path, is_annotated, record in zip(paths, is_known, records, strict=True):
         if is_annotated or Unsaid.UNKNOWN not in plan.form.unsaid:
             _write_file(storage.join(plan.folder, path), encode_stored(decode_example(record)))
 

@@ -12,6 +12,8 @@ import numpy as np
 from darkroom.sidecars.lists.images import ListedImage, ListedObject, ListForm, Unsaid
 
 _encode = msgspec.json.encode
+# The id of the first class: 0 is the background.
+_FIRST = 1
 
 
 class _Split:
@@ -39,9 +41,8 @@ class _Split:
 def _build(
     images: Iterable[ListedImage], labels: Sequence[str], unsaid: Counter[str]
 ) -> Iterator[tuple[str, bytes]]:
-    # The order of the labels is that of the ids; 0 is the background.
-    categories = [{"id": number, "name": label} for number, label in enumerate(labels, start=1)]
-    numbers = {label: number for number, label in enumerate(labels, start=1)}
+    numbers = {label: number for number, label in enumerate(labels, _FIRST)}
+    categories = [{"id": number, "name": label} for label, number in numbers.items()]
     splits: defaultdict[str, _Split] = defaultdict(_Split)
     for image in images:
         split = splits[image.split]
@@ -80,4 +81,6 @@ def _read(boxes: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarra
     return shares
 
 
-COCO = ListForm("images/{split}", False, _spell, _read, frozenset((Unsaid.UNKNOWN,)), _build)
+COCO = ListForm(
+    "images/{split}", False, _FIRST, _spell, _read, frozenset((Unsaid.UNKNOWN,)), _build
+)

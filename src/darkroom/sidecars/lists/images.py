@@ -5,12 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from darkroom.dataset.splits import list_below
 from darkroom.targets.boxes.object_type import FIELDS, SIDES
 
 # A list has no more of them: floats of 64 bits end here.
@@ -57,7 +59,7 @@ class ListedImage(NamedTuple):
 
     Attributes:
         path: Where it is, as seen from the list: a path or a URI.
-        name: Its name, which no other image has: a path without an ending.
+        name: Its name, which no other image of its folder has: a path without an ending.
         split: Its split, as lists call it.
         number: The number by which evaluations find it, its `image/source_id`.
         width: Its width in pixels, upright.
@@ -80,6 +82,7 @@ class ListForm(NamedTuple):
     Attributes:
         images: Where images are that are written with the list; `{split}` is their split.
         needs_images: Whether a list has no place for images elsewhere.
+        first_class: The number of its first class; None if it has names alone.
         spell: Returns boxes of the form of corners in shares of their images; the other argument
             has width, height, width and height of the image of each in pixels.
         read: Returns the corners again.
@@ -91,6 +94,7 @@ class ListForm(NamedTuple):
 
     images: str
     needs_images: bool
+    first_class: int | None
     spell: _Read
     read: _Read
     unsaid: frozenset[str]
@@ -176,19 +180,25 @@ def spell_shortly(values: _Numbers, read: _Read, wanted: _Numbers, of: _Numbers)
     return found
 
 
-def name_uniquely(paths: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Returns a name for each image: its path without ending, with its key if that was taken.
+def name_uniquely(folders: Sequence[str], paths: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Returns a name for each image, which no other one in its folder has.
+
+    It is its path without ending, below what all images of the folder have in common, with its key
+    if that was taken.
 
     Args:
-        paths: Their paths below a folder that all are in.
+        folders: The folders of the list that they are written to.
+        paths: Their paths in the source.
         keys: Their keys.
     """
-    taken: set[str] = set()
-    names = []
-    for path, key in zip(paths, keys, strict=True):
-        # No name leaves the folder of the list, whatever an index says.
-        parts = posixpath.splitext(path)[0].split("/")
-        name = "/".join(part for part in parts if part not in ("", ".", "..")) or key
-        names.append(f"{name}-{key}" if name in taken else name)
-        taken.add(names[-1])
+    names = [""] * len(paths)
+    order = sorted(range(len(paths)), key=folders.__getitem__)
+    for _, group in groupby(order, folders.__getitem__):
+        places, taken = [*group], set[str]()
+        for place, path in zip(places, list_below([paths[each] for each in places]), strict=True):
+            # No name leaves the folder of the list, whatever an index says.
+            parts = posixpath.splitext(path)[0].split("/")
+            name = "/".join(part for part in parts if part not in ("", ".", "..")) or keys[place]
+            names[place] = f"{name}-{keys[place]}" if name in taken else name
+            taken.add(names[place])
     return names

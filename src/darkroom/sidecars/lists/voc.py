@@ -54,6 +54,7 @@ def _format_object(each: ListedObject) -> str:
 VOC = ListForm(
     "JPEGImages",
     False,
+    None,
     lambda corners, sides: corners * sides,
     lambda boxes, sides: boxes / sides,
     frozenset((Unsaid.CROWDS, Unsaid.AREAS, Unsaid.IDS)),

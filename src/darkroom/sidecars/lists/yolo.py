@@ -55,6 +55,7 @@ def _read(boxes: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarra
 YOLO = ListForm(
     "images/{split}",
     True,
+    0,
     _spell,
     _read,
     frozenset((Unsaid.CROWDS, Unsaid.DIFFICULT, Unsaid.AREAS, Unsaid.IDS, Unsaid.UNKNOWN)),
