@@ -85,20 +85,28 @@ def find_rows(report: DatasetReport, check: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("check", "expected", "detail"),
+    ("check", "expected", "said"),
     [
-        ("tiny_boxes", ("tiny", "cat"), "2 x 45 pixels"),
-        ("huge_boxes", ("huge", "dog"), "200 x 100 pixels"),
+        ("tiny_boxes", ("tiny", "cat"), "object 1 from (5, 5) to (7, 50): 2 x 45 pixels"),
+        ("huge_boxes", ("huge", "dog"), "object 1 from (0, 0) to (200, 100): 200 x 100 pixels"),
         ("outside_boxes", ("outside", "cat"), "the box [150, 0, 209, 50] is not inside the image"),
         ("partial_images", ("outside", "1 dog"), "1 of 2 objects are lost"),
-        ("twin_boxes", ("twin", "cat"), "0.980 of both in common with cat"),
-        ("crossed_classes", ("crossed", "cat"), "0.962 of both in common with dog"),
+        (
+            "twin_boxes",
+            ("twin", "cat"),
+            "object 1 from (10, 10) to (60, 60): 0.980 of both in common with object 2, cat",
+        ),
+        (
+            "crossed_classes",
+            ("crossed", "cat"),
+            "object 1 from (10, 10) to (60, 60): 0.962 of both in common with object 2, dog",
+        ),
     ],
 )
-def test_faults_of_boxes_are_found(report, check, expected, detail):
+def test_faults_of_boxes_are_found(report, check, expected, said):
     assert find_rows(report, check) == [expected]
     [row] = next(each.rows for each in report.findings if each.check == check)
-    assert detail in row["detail"]
+    assert said in format_finding_row(row)
 
 
 def test_a_split_of_images_without_objects_is_found(report, tmp_path):
@@ -155,6 +163,7 @@ def test_pairs_are_those_of_a_comparison_of_all_with_all(images):
     ]
     count = len(images)
     facts = {"row": range(count), "uri": [""] * count, "split": [""] * count}
+    facts |= {"source_width": [1] * count, "source_height": [1] * count}
     rows = pa.table({**facts, "label": pa.array(labels, KIND.column)})
     pairs = [
         (measure(*(box for box, _ in pair)), pair[0][1] == pair[1][1])
@@ -258,6 +267,10 @@ def test_the_objects_that_changed_are_told(tmp_path):
     assert find_rows(found, "objects_added") == [("empty", "cat")]
     assert find_rows(found, "objects_gone") == [("huge", "dog")]
     assert find_rows(found, "objects_moved") == [("plain", "cat")]
+    told = {each.check: format_finding_row(each.rows[0]) for each in found.findings}
+    assert told["objects_added"].endswith("(train, cat): object 1 from (10, 10) to (60, 60)")
+    assert told["objects_gone"].endswith("(train, dog): object 1 from (0, 0) to (200, 100)")
+    assert ": object 1 from (12, 10) to (62, 60): 0.923 of both" in told["objects_moved"]
     assert darkroom.diff(new, new).report.findings == ()
 
 
@@ -319,6 +332,8 @@ def test_the_report_draws_boxes_over_its_pictures(records, tmp_path):
     twin = [each for each in titles if each.get("height") == "51" and each["stroke"] == COLORS[0]]
     assert [(each["x"], each["y"], each["width"]) for each in twin] == [("10", "10", "50")]
     assert "10 objects written 1 objects rejected" in page.text
+    assert "object 1 from (5, 5) to (7, 50) 2 x 45 pixels" in page.text
+    assert "object 1 from (5, 5) to (7, 50)" in (tmp_path / "report.md").read_text("utf-8")
     lost, *_ = [each for each in titles if "stroke-dasharray" in each]
     assert [lost[name] for name in ("x", "y", "width", "height")] == ["150", "0", "50", "50"]
 

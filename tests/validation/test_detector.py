@@ -13,6 +13,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.kfp.execution import parse_parameters
 from darkroom.steps.validate import STEP
 from darkroom.validation.report.dataset_report import DatasetReport, format_scope
+from darkroom.validation.report.findings import format_finding_row
 
 from .test_boxes import CAT, DOG, HEIGHT, WIDTH, find_rows, write_dataset
 
@@ -85,6 +86,12 @@ def test_each_kind_of_doubt_is_a_finding_with_the_highest_scores_first(report):
     assert find_rows(report, "wrong_classes") == [("class", "dog")]
     assert find_rows(report, "shifted_boxes") == [("shifted", "dog")]
     assert find_rows(report, "false_boxes") == [("false", "dog")]
+    told = {name: format_finding_row(get_finding(report, name).rows[0]) for name in CHECKS}
+    assert ": a result from (100, 20) to (140, 90): score 0.70" in told["missing_boxes"]
+    assert ": object 1 from (10, 10) to (60, 60): score 0.70" in told["wrong_classes"]
+    # That of the list, not of the result.
+    assert ": object 1 from (130, 20) to (170, 90): score 0.50" in told["shifted_boxes"]
+    assert ": object 2 from (100, 20) to (140, 90): 80% of" in told["false_boxes"]
     [row] = get_finding(report, "wrong_classes").rows
     assert (row["suggested"], row["detail"]) == ("cat", "score 0.70, 1.00 of both in common")
     assert row["box"] == [10 / WIDTH, 10 / HEIGHT, 60 / WIDTH, 60 / HEIGHT]
@@ -117,6 +124,7 @@ def test_report_and_gallery_draw_both_boxes(records, results, tmp_path, capsys):
     assert "<title>dog (no result)</title>" in page
     gallery = (tmp_path / "report/gallery.html").read_text()
     assert '["cat (result)",0.05,0.1,0.3,0.6,null]' in gallery
+    assert '"object":"object 1 from (130, 20) to (170, 90)"' in gallery
 
 
 def test_a_policy_of_these_checks_holds(records, results):

@@ -41,7 +41,8 @@ class TargetCheck(NamedTuple):
         hint: What to do.
         ask: Gives the rows of the faults where SQL alone does not. Else None.
         find: Finds the faults in rows of the index where SQL would compare too much; it gets the
-            columns `row`, `uri`, `split` and `label`, some rows at a time. Else None.
+            columns `row`, `uri`, `split`, `label`, `source_width` and `source_height`, some rows at
+            a time. Else None.
         by_results: Whether results of a detector say it, without which it is off.
     """
 

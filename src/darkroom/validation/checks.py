@@ -320,7 +320,7 @@ COMMON_CHECKS = {
     "anomalies": DatasetCheck(check_anomalies),
 }
 
-_SEARCHED = ("row", "uri", "split", "label")
+_SEARCHED = ("row", "uri", "split", "label", "source_width", "source_height")
 # Each row of the manifest must be written or rejected, once. Rows that were rejected while the
 # manifest was written are not in the manifest.
 _ROWS = """(

@@ -40,7 +40,8 @@ from darkroom.validation.validate import ValidationResult
 # Each index has thousands of files, so they are opened once; hashes are shorter than texts.
 _COMPARED = """
 CREATE TABLE {name} AS
-SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'), height, width,
+SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'),
+    height, width, source_height, source_width,
     hash(said) AS said, hash(sha256) AS bytes, hash(coalesce(pixel_hash, sha256)) AS pixels,
     {others}
 FROM {name}_index
@@ -104,14 +105,17 @@ OBJECT_CHANGES = {
     "objects_moved": "Objects that are at another place in their image",
     "objects_marked": "Objects with other marks (crowd, difficult) at the same place",
 }
-_NO_CHANGES = "SELECT '' AS change, row, uri, split, label, '' AS detail FROM new WHERE false"
+_NO_CHANGES = """
+SELECT '' AS change, row, uri, split, label, NULL AS object, '' AS detail FROM new WHERE false
+"""
 _COUNT_OBJECTS = """
 SELECT label AS name, count(*) AS number FROM changes WHERE change = ? GROUP BY label
 ORDER BY number DESC, name
 """
 _COUNT_THEIR_IMAGES = "SELECT count(DISTINCT row) FROM changes WHERE change = ?"
 _FIRST_OBJECTS = """
-SELECT row, uri, split, label, detail FROM changes WHERE change = ? ORDER BY row, label LIMIT ?
+SELECT row, uri, split, label, object, detail FROM changes WHERE change = ?
+ORDER BY row, label, object LIMIT ?
 """
 _COUNT_SPLITS = """
 SELECT {prefix}split AS name, count(*) AS number FROM pairs WHERE {change} GROUP BY name

@@ -23,11 +23,11 @@ EMPTY_SHARE = 0.5
 
 _SIZE = "printf('%.0f x %.0f pixels', across, down)"
 _TINY = f"""{OBJECTS}
-SELECT row, uri, split, label, {_SIZE} AS detail FROM objects
+SELECT row, uri, split, label, object, {_SIZE} AS detail FROM objects
 WHERE least(across, down) < {TINY_PIXELS} ORDER BY least(across, down), row, number
 """
 _HUGE = f"""{OBJECTS}
-SELECT row, uri, split, label, {_SIZE} AS detail FROM objects
+SELECT row, uri, split, label, object, {_SIZE} AS detail FROM objects
 WHERE (xmax - xmin) * (ymax - ymin) >= {HUGE_SHARE} AND NOT is_crowd ORDER BY row, number
 """
 # Objects that were lost as outside, as the list says them.

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from darkroom.runtime.arrays import Array
+from darkroom.targets.boxes.located import locate_object
 from darkroom.targets.boxes.matching import Truth
 from darkroom.targets.boxes.precision import compare_results, match_sizes
 from darkroom.targets.boxes.results import Results
@@ -34,7 +36,8 @@ def find_doubts(
     """Returns the rows of a finding of each kind of doubt, the likeliest fault first.
 
     Kinds are never mixed: a detector has errors of its own, of some kinds more than of others. A
-    row has the class and the box of the result; of a box without a result, those of the list.
+    row has the class and the box of the result; of a box without a result, those of the list. Its
+    `object` is that of the list, or the result where the list has none.
 
     Args:
         path: A file or a folder of results; see `read_detections`.
@@ -69,8 +72,8 @@ def _list_results(
     """Yields the results with a verdict, the highest score first."""
     chosen = np.flatnonzero(verdicts.kind == kind)
     chosen = chosen[np.argsort(-found.score[chosen], kind="stable")]
-    rows = index.select(["row", "uri", "split"]).take(pa.array(found.image[chosen])).to_pylist()
-    for row, number in zip(rows, chosen.tolist(), strict=True):
+    rows = _list_images(index, found.image[chosen])
+    for (row, size), number in zip(rows, chosen.tolist(), strict=True):
         said, about = labels[found.label[number]], verdicts.object[number]
         detail = f"score {found.score[number]:.2f}"
         if kind != FALSE:
@@ -78,6 +81,9 @@ def _list_results(
         yield {
             **row,
             "label": said if kind == FALSE else labels[truth.label[about]],
+            "object": locate_object(None, found.boxes[:, number], *size)
+            if kind == FALSE
+            else _locate(truth, about, size),
             **({"suggested": said} if kind == CONFUSED else {}),
             "detail": detail,
             "box": np.clip(found.boxes[:, number], 0, 1).round(5).tolist(),
@@ -96,12 +102,26 @@ def _list_alone(
     rate = 1 - alone / np.maximum(objects, 1)
     chosen = np.flatnonzero(is_said & verdicts.is_missing)
     chosen = chosen[np.lexsort((-truth.area[chosen], -rate[truth.label[chosen]]))]
-    rows = index.select(["row", "uri", "split"]).take(pa.array(truth.image[chosen])).to_pylist()
-    for row, number in zip(rows, chosen.tolist(), strict=True):
+    rows = _list_images(index, truth.image[chosen])
+    for (row, size), number in zip(rows, chosen.tolist(), strict=True):
         label = truth.label[number]
         yield {
             **row,
             "label": labels[label],
+            "object": _locate(truth, number, size),
             "detail": f"{rate[label]:.0%} of the objects of this class have a result",
             "box": truth.boxes[:, number].round(5).tolist(),
         }
+
+
+def _list_images(index: pa.Table, images: Array) -> Iterator[tuple[_Row, tuple[int, int]]]:
+    """Yields what findings say of images, and their width and height in pixels."""
+    names = ["row", "uri", "split", "source_width", "source_height"]
+    for row in index.select(names).take(pa.array(images)).to_pylist():
+        yield row, (row.pop("source_width"), row.pop("source_height"))
+
+
+def _locate(truth: Truth, number: int, size: tuple[int, int]) -> _Row:
+    """Returns where an object of the list is."""
+    first = int(np.searchsorted(truth.image, truth.image[number]))
+    return locate_object(int(number) - first, truth.boxes[:, number], *size)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.targets.boxes.located import locate_object
 from darkroom.targets.checks import Found
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -20,7 +21,8 @@ def find_overlaps(rows: pa.Table, least: float, most_compared: int, *, same_clas
     """Finds pairs of boxes that have most of both in common; those of crowds are left out.
 
     Args:
-        rows: The columns `row`, `uri`, `split` and `label` of an index.
+        rows: The columns `row`, `uri`, `split`, `label`, `source_width` and `source_height` of an
+            index.
         least: Their intersection over union is more.
         most_compared: With how many a box is compared, whose left sides are next to its own.
         same_class: Whether the pairs are of one class; else of two.
@@ -32,6 +34,7 @@ def find_overlaps(rows: pa.Table, least: float, most_compared: int, *, same_clas
     image = pc.list_parent_indices(labels).to_numpy()
     order = np.lexsort((corners[0], image))
     order = order[~_view(objects.field("is_crowd"))[order]]
+    number = order - np.searchsorted(image, image[order])
     sides, image, name = corners[:, order], image[order], _view(names.indices)[order]
     # A box that begins further to the right has less in common with the one on the left.
     ends = sides[0] + (1 - least) * (sides[2] - sides[0])
@@ -48,7 +51,7 @@ def find_overlaps(rows: pa.Table, least: float, most_compared: int, *, same_clas
         best = np.concatenate([best, found], 1)
         best = best[:, np.argsort(-best[0], kind="stable")[:MAX_LISTED_ROWS]]
     texts = names.dictionary.take(pa.array(name)).to_pylist() if count else []
-    return Found(count, [*_list_rows(rows, best, image, texts)])
+    return Found(count, [*_list_rows(rows, best, image, texts, number, sides)])
 
 
 def _view(values: pa.Array) -> Array:
@@ -66,10 +69,16 @@ def compare_boxes(one: Array, other: Array) -> Array:
 
 
 def _list_rows(
-    rows: pa.Table, best: Array, image: Array, names: list[str]
+    rows: pa.Table, best: Array, image: Array, names: list[str], number: Array, sides: Array
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yields the share of each pair, and its row of a finding."""
     for share, one, other in zip(best[0], *best[1:].astype(np.int64), strict=True):
-        facts = rows.select(["row", "uri", "split"]).slice(image[one], 1).to_pylist()[0]
-        detail = f"{share:.3f} of both in common with {names[other]}"
-        yield float(share), {**facts, "label": names[one], "detail": detail}
+        facts = rows.drop(["label"]).slice(image[one], 1).to_pylist()[0]
+        size = facts.pop("source_width"), facts.pop("source_height")
+        said = {
+            "label": names[one],
+            "object": locate_object(int(number[one]), sides[:, one], *size),
+            "detail": f"{share:.3f} of both in common with object {number[other] + 1}, "
+            f"{names[other]}",
+        }
+        yield float(share), {**facts, **said}

@@ -1,17 +1,19 @@
 """SQL over the views of an index: what it says of objects."""
 
+from darkroom.targets.boxes.located import LOCATED
 from darkroom.targets.boxes.object_type import FIELDS, FLAGS, SIDES
 
 # A row for each object, with its size in pixels of the stored image.
-OBJECTS = """
+OBJECTS = f"""
 WITH found AS (
-    SELECT row, uri, split, width, height, unnest(label_list) AS each,
-        unnest(range(len(label_list))) AS number
+    SELECT row, uri, split, width, height, source_width, source_height,
+        unnest(label_list) AS each, unnest(range(len(label_list))) AS number
     FROM records WHERE len(label_list) > 0
 ), objects AS (
     SELECT row, uri, split, number, each.label AS label, each.is_crowd AS is_crowd,
         each.xmin AS xmin, each.ymin AS ymin, each.xmax AS xmax, each.ymax AS ymax,
-        (each.xmax - each.xmin) * width AS across, (each.ymax - each.ymin) * height AS down
+        (each.xmax - each.xmin) * width AS across, (each.ymax - each.ymin) * height AS down,
+        {LOCATED} AS object
     FROM found
 )
 """
@@ -58,18 +60,19 @@ _MOVED_IOU, _SAME_IOU = 0.5, 0.999
 CHANGES = f"""
 WITH images AS (
     SELECT new.row AS row, new.uri AS uri, new.split AS split,
+        new.source_width AS source_width, new.source_height AS source_height,
         old.label_list AS before, new.label_list AS after
     FROM pairs JOIN new ON new.row = pairs.row JOIN old ON old.row = pairs.other_row
     WHERE relabelled
 ), sides AS (
-    SELECT row, uri, split, TRUE AS is_new, unnest(after) AS each,
-        unnest(range(len(after))) AS number FROM images
-    UNION ALL SELECT row, uri, split, FALSE, unnest(before), unnest(range(len(before))) FROM images
+    SELECT *, TRUE AS is_new, unnest(after) AS each, unnest(range(len(after))) AS number FROM images
+    UNION ALL SELECT *, FALSE, unnest(before), unnest(range(len(before))) FROM images
 ), objects AS (
     SELECT row, uri, split, is_new, number, each.label AS label,
         each.xmin::DOUBLE AS xmin, each.ymin::DOUBLE AS ymin,
         each.xmax::DOUBLE AS xmax, each.ymax::DOUBLE AS ymax, (xmax - xmin) * (ymax - ymin) AS area,
-        concat_ws(' ', {_MARKS}) AS marks, hash({_SAYS}) AS place
+        {LOCATED} AS object, concat_ws(' ', {_MARKS}) AS marks,
+        hash({_SAYS}) AS place
     FROM sides
 ), numbered AS (
     SELECT *, row_number() OVER (PARTITION BY row, is_new, place) AS copy FROM objects
@@ -90,7 +93,7 @@ matched AS (
 )
 SELECT CASE WHEN iou < {_SAME_IOU} THEN 'objects_moved' WHEN iou IS NOT NULL THEN 'objects_marked'
         WHEN is_new THEN 'objects_added' ELSE 'objects_gone' END AS change,
-    row, uri, split, label, nullif(concat_ws(', ',
+    row, uri, split, label, object, nullif(concat_ws(', ',
         CASE WHEN iou < {_SAME_IOU} THEN printf('%.3f of both in common', iou) END,
         CASE WHEN marks <> other_marks THEN printf('was %s, is %s',
             coalesce(nullif(other_marks, ''), 'plain'), coalesce(nullif(marks, ''), 'plain')) END

@@ -59,6 +59,8 @@ FindingRow = Mapping[str, Any]
 _RECORD = ("row", "uri", "split", "label", "other_row", "other_uri", "other_split", "other_label")
 # What is drawn over the picture of a record: left, top, right and bottom, in shares of the image.
 BOX = "box"
+# Which object of a record: its `number`, from 1, or None for a result of a detector, and its `box`.
+OBJECT = "object"
 # What splits are compared by.
 MEASURES = ("size", "aspect", "brightness", "features")
 # What people read for values that their names alone do not explain.
@@ -103,8 +105,10 @@ class Finding:
         hint: What to do about it.
         rows: The first ten, or of pairs and of what is ranked the first thousand, as dicts for
             JSON. A record has `row`, `uri`, `split` and `label`; the other record of a pair has the
-            same names with the prefix `other_`; of copies with other objects, `objects` says which
-            differ. Pairs that look alike have their `difference`, in
+            same names with the prefix `other_`. An object has `object`: its `number` in the image,
+            from 1, and its `box`, left, top, right and bottom in pixels of the image as it is
+            shown; a result of a detector without an object has no number. Of copies with other
+            objects, `objects` says which differ. Pairs that look alike have their `difference`, in
             bits of 256, and begin with the least. A label that is probably wrong has `suggested`,
             and its `probability`, or for numbers `z`, the distance in standard deviations.
         measured: Of a difference, how much was `found` and `allowed`, by what was measured.
@@ -160,7 +164,8 @@ def format_finding_row(row: FindingRow) -> str:
         text += f"  ({row['objects']})" if row.get("objects") else ""
         return text + (f"  ({row['records']:,} records)" if row.get("records", 2) > 2 else "")
     if "uri" in row:
-        extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
+        extra = [format_object(row[OBJECT])] if row.get(OBJECT) else []
+        extra += [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
         extra += [f"probably {row['suggested']}"] if "suggested" in row else []
         extra += [f"{name} {row[name]}" for name in MEASURES if name in row]
         return ": ".join([format_record(row), *(make_visible(str(each)) for each in extra)])
@@ -184,7 +189,16 @@ def list_record_facts(row: FindingRow) -> dict[str, Any]:
         for name, value in row.items()
         if value is not None and (name, value) != ("records", 2)
     }
+    if OBJECT in known:
+        known[OBJECT] = format_object(known[OBJECT])
     return {name_value(name): value for name, value in known.items() if name not in (*_RECORD, BOX)}
+
+
+def format_object(each: Mapping[str, Any]) -> str:
+    """Returns an object of a row as text: its number, and its corners in pixels."""
+    left, top, right, bottom = (f"{side:g}" for side in each["box"])
+    name = f"object {each['number']:,}" if each["number"] else "a result"
+    return f"{name} from ({left}, {top}) to ({right}, {bottom})"
 
 
 def format_record(record: FindingRow) -> str:

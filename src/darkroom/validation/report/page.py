@@ -35,9 +35,11 @@ from darkroom.validation.report.dataset_report import (
 from darkroom.validation.report.findings import (
     BOX,
     CHECK_TITLES,
+    OBJECT,
     Finding,
     FindingRow,
     format_more,
+    format_object,
     format_record,
     list_record_facts,
     list_sides,
@@ -194,6 +196,7 @@ def _make_picture(row: FindingRow, thumbnails: Thumbnails) -> Drawn:
 
 def _make_cell(name: str, value: Any) -> Cell:
     text = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    text = format_object(value) if value and name == OBJECT else text
     return Drawn(text, element("div", text, class_="long")) if name in _LONG_COLUMNS else text
 
 

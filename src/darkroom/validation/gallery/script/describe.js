@@ -32,7 +32,7 @@ export function describeRow(place) {
 export function describeFact([name, value]) {
   const isNumber = typeof value === "number", isFraction = isNumber && !Number.isInteger(value);
   const shown = isFraction ? value.toPrecision(3) : isNumber ? format(value) : value;
-  return h("span", { class: "fact" }, name === "detail" ? shown : isNumber ? `${name} ${shown}` : `${name}: ${shown}`);
+  return h("span", { class: "fact" }, ["detail", "object"].includes(name) ? shown : isNumber ? `${name} ${shown}` : `${name}: ${shown}`);
 }
 
 // Shows one or two images as large as the page allows, until the next click.
