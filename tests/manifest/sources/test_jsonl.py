@@ -1,11 +1,13 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
-from darkroom.manifest.sources.jsonl import JsonlSource
+from darkroom.manifest.sources.jsonl import JsonlSource, decode_json
 
 
 @pytest.fixture
@@ -142,3 +144,45 @@ def test_a_list_of_ours_has_the_targets_of_columns_whose_kinds_are_named(read, k
     names = [name for name, _ in source.schema.columns]
     found = dict(zip(names, row.values, strict=True))
     assert {name: found[name] for name in cells} == cells
+
+
+_TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(["a", ":", "a:", '"'])
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS
+
+
+def _write(pairs: list) -> str:
+    return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in pairs) + "}"
+
+
+# Texts of JSON in which keys are often there twice.
+_JSON = st.recursive(
+    st.builds(json.dumps, _SCALARS, ensure_ascii=st.booleans()),
+    lambda inner: st.lists(st.tuples(_TEXTS, inner), max_size=3).map(_write),
+    max_leaves=6,
+)
+
+
+@given(text=_JSON)
+def test_values_are_those_of_python_and_no_key_is_there_twice(text):
+    is_twice = []
+
+    def keep(pairs):
+        is_twice.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
+
+    value = json.loads(text, object_pairs_hook=keep)
+    if any(is_twice):
+        with pytest.raises(ValueError, match="occurs twice"):
+            decode_json(text)
+    else:
+        assert repr(decode_json(text)) == repr(value)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1e999}', '{"a": NaN}', '{"a": "\\ud800"}', "9" * 300])
+def test_what_python_alone_reads_is_read(text):
+    assert repr(decode_json(text)) == repr(json.loads(text))
+
+
+def test_an_escaped_colon_hides_no_key_that_is_there_twice():
+    with pytest.raises(ValueError, match="the key 'b' occurs twice"):
+        decode_json(r'{"a\u003a": 1, "b": 1, "b": 2}')

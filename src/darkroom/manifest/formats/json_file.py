@@ -21,7 +21,7 @@ import msgspec
 from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import SourceState
-from darkroom.manifest.sources.jsonl import DECODER
+from darkroom.manifest.sources.jsonl import decode_json
 
 _BLOCK_ELEMENTS = 1024
 _COPIED_BYTES = 1 << 20
@@ -145,7 +145,7 @@ class JsonFile:
             )
         for number, part in enumerate(self.parts, start=1):
             try:
-                yield DECODER.decode(bytes(part).decode())
+                yield decode_json(bytes(part).decode())
             except (ValueError, RecursionError) as error:  # noqa: PERF203  which one it is
                 raise DataError(
                     f"{self._path}, value {number:,}: it cannot be read: {error!s:.200}.",

@@ -41,11 +41,9 @@ def infer_kind(values: Iterable[Any]) -> Kind:
     return Kind.FLOAT if types and types <= {int, bool, float} else Kind.STRING
 
 
-def check_type(value: Any, kind: Kind) -> str | None:
-    """Returns the problem with a value of a column of `kind`, or None."""
-    if value is None or isinstance(value, _TYPES.get(kind, _TEXT)):
-        return None
-    return f"expected {kind.value}, got {type(value).__name__} {value!r:.80}"
+def list_types(kind: Kind) -> tuple[type, ...]:
+    """Returns the types of the values that a column of `kind` may have."""
+    return (*_TYPES.get(kind, _TEXT), type(None))
 
 
 def find_label_fault(value: Any, kind: Kind) -> tuple[str, str] | None:
@@ -74,6 +72,8 @@ def as_value(value: Any, kind: Kind) -> Value:
     if kind is Kind.OBJECTS:
         objects: Value = as_objects(value)
         return objects
+    if value is None or isinstance(value, str):
+        return value
     if kind is Kind.LABELS and isinstance(value, list | tuple):
         # The others become text, or reject the row, when they are parsed.
         return [_as_whole(each) if isinstance(each, float) else each for each in value]
@@ -85,7 +85,7 @@ def as_value(value: Any, kind: Kind) -> Value:
         if value != value:
             return None  # pandas writes missing values as NaN
         return _as_whole(value) if kind in _WHOLE else value
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, int):
         return value
     if not isinstance(value, list | tuple | dict):
         return _as_text(value)

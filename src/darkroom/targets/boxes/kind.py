@@ -66,7 +66,7 @@ _LISTED_OBJECT = pa.struct(
 )
 # No image has so many pixels. Records have floats of 32 bits, which hold it.
 _LARGE = 1e18
-_FLOAT = {float}
+_FLOAT, _LISTS = {float}, (list, tuple)
 _MAX_ID_CHARACTERS = 200
 _IN_SHARES = "is within the first pixel: multiply shares by the width and the height of the image"
 _NO_AREA = "has no finite area as [xmin, ymin, xmax, ymax]"
@@ -137,10 +137,10 @@ class BoxesKind(TargetKind):
 
     def parse(self, columns: Sequence[Sequence[Any]], form: Form) -> Parsed:
         """Returns the objects of lists, of dicts with them, or of either as JSON."""
-        values, faults, lost = [], {}, {}
+        values, faults, lost, names = [], {}, {}, find_memory(self.name, form)
         for place, cell in enumerate(columns[0]):
             try:
-                value, some = self._parse_cell(cell, form)
+                value, some = self._parse_cell(cell, form, names)
                 values.append(value)
                 if some:
                     lost[place] = some
@@ -148,13 +148,15 @@ class BoxesKind(TargetKind):
                 faults[place] = error
         return Parsed(values, faults, lost)
 
-    def _parse_cell(self, cell: Any, form: Form) -> tuple[Any, Sequence[Lost]]:
+    def _parse_cell(
+        self, cell: Any, form: Form, names: dict[str, str]
+    ) -> tuple[Any, Sequence[Lost]]:
         """Returns the objects of a list, of a dict with them, or of either as JSON."""
         cell = cell if isinstance(cell, list | dict) else as_text(cell)
         said = _read(cell, form)
         if said is None:
             return None, ()
-        frame, names = _parse_frame(said, form), find_memory(self.name, form)
+        frame = _parse_frame(said, form)
         if said["objects"] is None:
             return {**frame, "objects": None}, ()
         is_in_pixels = frame["width"] != 1 or frame["height"] != 1
@@ -384,18 +386,20 @@ def _parse_frame(said: Mapping[str, Any], form: Form) -> dict[str, Any]:
     return frame if name is None else {**frame, "image_id": _parse_id(name)}
 
 
-def _parse_name(label: Any, text: str, form: Form, names: dict[str, str]) -> str:
-    """Returns the name of a class, of which `text` is the text.
+def _parse_name(label: Any, form: Form, names: dict[str, str]) -> str:
+    """Returns the name of a class, which is kept in `names` by its text.
 
     Raises:
         RejectError: It is not one; see `parse_label`.
     """
     if not isinstance(label, str | int | float | None):
         raise RejectError("bad_label", f"the label is {label!r:.80}, expected text")
-    name = parse_label(text, form)
-    if len(names) < MAX_KNOWN:
+    if (text := str(label)) not in names:
+        name = parse_label(text, form)
+        if len(names) >= MAX_KNOWN:
+            return name
         names[text] = name
-    return name
+    return names[text]
 
 
 def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any]:
@@ -411,20 +415,20 @@ def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any
     """
     if not isinstance(each, dict):
         raise RejectError("bad_value", f"expected an object with label and box, got {each!r:.80}")
-    if isinstance(fault := each.get("fault"), tuple):  # The reader of a format says so.
+    get = each.get
+    if isinstance(fault := get("fault"), tuple):  # The reader of a format says so.
         raise RejectError(*fault)
-    label, box, area, name = map(each.get, ("label", "box", "area", "id"))
+    label, box, area, name = get("label"), get("box"), get("area"), get("id")
     if label is None:
         raise RejectError("empty_label", f"it has no label; its keys are {[*each]!r:.80}")
     if box is None:
         raise RejectError("bad_box", f"it has no box; its keys are {[*each]!r:.80}")
-    text = str(label)
-    known = None if isinstance(label, list | dict) else names.get(text)
+    known = names.get(label) if type(label) is str else None
     return {
-        "label": known or _parse_name(label, text, form, names),
+        "label": known or _parse_name(label, form, names),
         "box": _parse_box(box),
-        "is_crowd": _parse_flag(each, "is_crowd"),
-        "difficult": _parse_flag(each, "difficult"),
+        "is_crowd": _parse_flag(each, "is_crowd") if "is_crowd" in each else False,
+        "difficult": _parse_flag(each, "difficult") if "difficult" in each else False,
         "area": None if area is None else _parse_number(area, "the area"),
         "id": None if name is None else _parse_id(name),
     }
@@ -444,10 +448,10 @@ def _parse_box(box: Any) -> list[float]:
     Raises:
         RejectError: They are not the corners of a box.
     """
-    if not isinstance(box, list | tuple) or len(box) != 4:
+    if not isinstance(box, _LISTS) or len(box) != 4:
         raise RejectError("bad_box", f"box is not [xmin, ymin, xmax, ymax]: {box!r:.80}")
-    are_numbers = {*map(type, box)} == _FLOAT
-    corners = [*box] if are_numbers else [_parse_number(each, "a corner") for each in box]
+    are_floats = {*map(type, box)} == _FLOAT
+    corners = [*box] if are_floats else [_parse_number(each, "a corner") for each in box]
     xmin, ymin, xmax, ymax = corners
     if not (-_LARGE < xmin < xmax < _LARGE and -_LARGE < ymin < ymax < _LARGE):
         looks = _IS_SIZED if 0 < xmax < xmin or 0 < ymax < ymin else ""
