@@ -86,10 +86,11 @@ def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> byt
     """Returns the map entry of a list; of an empty one, a feature without values."""
     if not values:
         return _wrap(1, _cached_name(name) + _wrap(2, b""))
-    if isinstance(values[0], bytes):
+    first = values[0]
+    if isinstance(first, bytes):
         kind, packed = 1, b"".join(map(_cached_text, values))
-    elif isinstance(values[0], float):
-        kind, packed = 2, struct.pack(f"<{len(values)}f", *values)
+    elif isinstance(first, float):
+        kind, packed = 2, _cached_floats(len(values)).pack(*values)
     else:
         kind, packed = 3, _pack_integers(values)  # type: ignore[arg-type]
     return _cached_list_head(name, kind, len(packed)) + packed
@@ -120,6 +121,7 @@ _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
 _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
 _cached_list_head = functools.lru_cache(maxsize=4096)(_list_head)
 _cached_text = functools.lru_cache(maxsize=4096)(lambda text: _wrap(1, text))
+_cached_floats = functools.lru_cache(maxsize=4096)(lambda count: struct.Struct(f"<{count}f"))
 _cached_name = functools.lru_cache(maxsize=4096)(lambda name: _wrap(1, name.encode()))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -232,17 +233,18 @@ class BoxesKind(TargetKind):
             return Placed({name: [] for name in FIELDS}, [], value)  # whichever way up the image is
         frame = find_frame(value["width"], value["height"], value["orientation"], image)
         boxes, reasons, cut = frame.place(objects["box"])
-        same = [*zip(boxes, numbers, *map(objects.get, FLAGS), strict=True)]
-        if reasons or len({*same}) < len(same):
+        lost = [_lose(value, place, reason, frame) for place, reason in reasons.items()]
+        merged = 0
+        if reasons or len({*boxes}) < len(boxes):
             # Those inside the image, and of equal ones the first.
+            same = zip(boxes, numbers, *map(objects.get, FLAGS), strict=True)
             first = {each: place for place, each in reversed([*enumerate(same)])}
             kept = sorted({*first.values()} - reasons.keys())
-            left = {name: _take(each, kept) for name, each in objects.items()}
-            found = self.place({**value, "objects": left}, _take(numbers, kept), image)
-            lost = [_lose(value, place, reason, frame) for place, reason in reasons.items()]
             merged = len(boxes) - len(kept) - len(lost)
-            return found._replace(lost=lost, merged=merged, cut=cut)
-        return Placed(_make_objects(objects, boxes, frame), numbers, value, cut=cut)
+            boxes, numbers = _take(boxes, kept), _take(numbers, kept)
+            objects = {name: _take(each, kept) for name, each in objects.items()}
+            value = {**value, "objects": objects}
+        return Placed(_make_objects(objects, boxes, frame), numbers, value, lost, merged, cut)
 
     def encode(self, value: Any, numbers: Any) -> dict[str, Any]:
         """Returns a list for each property of the objects, and whether they are known."""
@@ -320,8 +322,8 @@ def _make_objects(
         ((xmax - xmin) * (ymax - ymin) * units if area is None else area) * factor
         for area, (xmin, ymin, xmax, ymax) in zip(objects["area"], boxes, strict=True)
     ]
-    sides = zip(SIDES, map(list, zip(*boxes, strict=True)), strict=True)
-    return {**objects, **dict(sides), "area": areas}
+    sides = map(list, zip(*boxes, strict=True)) if boxes else repeat([])
+    return {**objects, **dict(zip(SIDES, sides, strict=False)), "area": areas}
 
 
 def _take(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
