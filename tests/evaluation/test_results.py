@@ -117,7 +117,8 @@ def test_numbers_of_classes_that_are_shifted_by_one_are_refused(records, write):
         {**make_result("b", "cat"), "category_id": 2},
     ]
     with pytest.raises(
-        DataError, match=r"seem to be shifted by one: .* 0.000 as they are, and 0.5"
+        DataError,
+        match=r"shifted by one: 0% of .* about an object of their class, and 100% .* before",
     ):
         darkroom.evaluate(None, records, "eval", results=write(*shifted))
 
@@ -126,6 +127,12 @@ def test_results_of_another_split_name_it(records, write):
     with pytest.raises(DataError, match="no result for the test split, but for eval") as caught:
         darkroom.evaluate(None, records, results=write(make_result("b", "cat")))
     assert caught.value.hint == "Name the split: --split eval."
+
+
+def test_results_of_other_images_are_said(records, write, caplog):
+    path = write(*[make_result("b", "cat", [190, 90, 5, 5], 0.1 * n) for n in range(1, 9)])
+    darkroom.evaluate(None, records, "eval", results=path)
+    assert "Only 0% of the results are about an object of their class." in caplog.text
 
 
 def test_wrong_usage_is_said(records, write, tmp_path, colors):

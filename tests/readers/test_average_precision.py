@@ -11,9 +11,13 @@ import pytest
 import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
-from darkroom.targets.boxes.matching import TRUTH_COLUMNS
-from darkroom.targets.boxes.precision import average_precision, compare_results, match_sizes
-from darkroom.targets.boxes.results import RESULT_COLUMNS
+from darkroom.targets.boxes.precision import (
+    COMPARED_COLUMNS,
+    average_precision,
+    compare_results,
+    match_sizes,
+)
+from darkroom.targets.boxes.results import DetectorFiles
 
 from ..environments import make_environment
 from ..pictures import encode, make_noise
@@ -70,9 +74,10 @@ def write_files(folder: Path, seed: int) -> None:
 def test_average_precision_is_that_of_pycocotools(tmp_path, seed):
     write_files(tmp_path, seed)
     darkroom.convert(tmp_path / "annotations.json", tmp_path / "records")
-    index = read_index(str(tmp_path / "records/index"), [*{*RESULT_COLUMNS, *TRUTH_COLUMNS}])
+    index = read_index(str(tmp_path / "records/index"), COMPARED_COLUMNS)
     labels = read_dataset(str(tmp_path / "records")).labels
-    found, truth = compare_results(str(tmp_path / "results.json"), index, labels)
+    files = DetectorFiles(str(tmp_path / "results.json"))
+    found, truth = compare_results(files, index, labels, None)
     programs = make_environment("coco", ["pycocotools", "numpy"])
     files = tmp_path / "annotations.json", tmp_path / "results.json"
     expected = run(programs / "python", "read_pycocotools.py", *files)

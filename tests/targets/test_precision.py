@@ -118,9 +118,7 @@ def test_average_precision_is_that_of_a_loop_over_results(seed):
 def judge(objects, results, least_score=0.0):
     truth, found = make_truth(objects), make_results(results)
     matched = match_sizes(found, truth)["all"]
-    verdicts = judge_results(
-        matched.found, truth, matched.taken[:, 0], matched.is_judged[:, 0], least_score
-    )
+    verdicts = judge_results(matched, truth, least_score)
     order = np.argsort(-matched.found.score)
     return verdicts.kind[order].tolist(), np.flatnonzero(verdicts.is_missing).tolist()
 

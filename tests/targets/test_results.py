@@ -11,8 +11,9 @@ import pytest
 import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
+from darkroom.dataset.read_as import read_read_as
 from darkroom.errors import DataError, UsageError
-from darkroom.targets.boxes.results import RESULT_COLUMNS, read_detections
+from darkroom.targets.boxes.results import RESULT_COLUMNS, DetectorFiles, read_detections
 
 from ..pictures import encode, make_noise
 
@@ -62,7 +63,8 @@ def read(records: Path, tmp_path: Path):
             annotations = str(tmp_path / "annotations.json")
         index = read_index(str(records / "index"), RESULT_COLUMNS)
         labels = read_dataset(str(records)).labels
-        found = read_detections(str(path), index, labels, annotations)
+        files = DetectorFiles(str(path), annotations)
+        found = read_detections(files, index, labels, read_read_as(str(records)))
         names = [Path(uri).name for uri in index["uri"].to_pylist()]
         return [
             (names[image], labels[label], np.round(box, 6).tolist(), score)
@@ -81,11 +83,31 @@ def make_result(image: int | str = 11, category: int = 1, box=(8, 4, 40, 20), sc
 HALF = [0.1, 0.1, 0.6, 0.6]
 
 
-def test_images_are_those_of_the_list_and_class_n_is_the_nth_label(read):
-    assert read([make_result(11), make_result(12, 2, (30, 0, 30, 15), 1)]) == [
-        ("a.png", "dog", HALF, 0.5),
-        ("b.png", "cat", [0.5, 0, 1, 0.25], 1.0),
-    ]
+EXPECTED = [("a.png", "dog", HALF, 0.5), ("b.png", "cat", [0.5, 0, 1, 0.25], 1.0)]
+
+
+@pytest.mark.parametrize("ids", [(3, 9), (1, 2)])
+def test_classes_have_the_ids_of_the_list_or_the_numbers_of_their_lines(read, ids):
+    dog, cat = ids
+    results = [make_result(11, dog), make_result(12, cat, (30, 0, 30, 15), 1)]
+    assert read(results) == EXPECTED
+
+
+def test_ids_of_the_list_count_where_lines_have_the_same_numbers(read, tmp_path):
+    write_images(tmp_path)
+    categories = [{"id": number, "name": name} for number, name in ((2, "cat"), (3, "dog"))]
+    # The label map has another order, and rows that are appended have no ids.
+    (tmp_path / "labels.txt").write_text("dog\ncat\n")
+    (tmp_path / "coco.json").write_text(json.dumps(make_annotations(categories=categories)))
+    records = tmp_path / "records"
+    darkroom.convert(tmp_path / "coco.json", records, label_map=tmp_path / "labels.txt")
+    assert read([make_result(11, 3)], records=records) == EXPECTED[:1]
+    assert read([make_result(11, 2)], records=records) == [("a.png", "cat", HALF, 0.5)]
+    (tmp_path / "c.png").write_bytes(encode(make_noise(9, 10, 10)))
+    row = {"image_uri": "c.png", "objects": [{"label": "dog", "box": [0, 0, 5, 5]}]}
+    (tmp_path / "more.jsonl").write_text(json.dumps(row))
+    darkroom.convert(tmp_path / "more.jsonl", records, update=True, append=True)
+    assert read([make_result(11, 2)], records=records) == [("a.png", "cat", HALF, 0.5)]
 
 
 @pytest.mark.parametrize("name", ["a", "a.png", "a.jpg", "images/a.png"])
@@ -121,8 +143,26 @@ def test_names_with_folders_tell_images_of_one_name_apart(read, tmp_path):
     result = make_result(5, 0, (1, 1, 5, 5))
     found = read([result], annotations, records=tmp_path / "records")
     assert found == [("1.png", "cat", HALF, 0.5)]
-    with pytest.raises(DataError, match="1 of 1 image could each be several of the dataset: 1"):
+    with pytest.raises(DataError, match="1 of 1 image could each be several: 1"):
         read([make_result("1")], records=tmp_path / "records")
+
+
+def test_an_id_that_means_two_images_is_refused(read, tmp_path):
+    images = {"1.png": (2, 20, 20), "2.png": (1, 20, 20)}
+    write_images(tmp_path, images)
+    (tmp_path / "coco.json").write_text(json.dumps(make_annotations(images)))
+    darkroom.convert(tmp_path / "coco.json", tmp_path / "records")
+    # The id of one image, and the name of the other.
+    with pytest.raises(DataError, match="1 of 1 image could each be several: 1"):
+        read([make_result(1)], records=tmp_path / "records")
+    twice = make_annotations({"a.png": (11, 80, 40), "b.png": (11, 60, 60)})
+    with pytest.raises(DataError, match="1 of 1 image could each be several: 11"):
+        read([make_result(11, 3)], twice)
+
+
+def test_annotations_of_other_images_are_refused(read):
+    with pytest.raises(DataError, match="1 of 1 image are not in the dataset: 11"):
+        read([make_result(11, 3)], make_annotations({"z.png": (11, 80, 40)}))
 
 
 def test_label_files_of_ultralytics(read, tmp_path):
@@ -139,7 +179,7 @@ def test_label_files_of_ultralytics(read, tmp_path):
         read(folder)
     (folder / "b.txt").unlink()
     (folder / "a.txt").write_text("2 0.35 0.35 0.5 0.5 0.5\n")
-    with pytest.raises(DataError, match="1 of 1 numbers of classes are not known: 2; the dataset "):
+    with pytest.raises(DataError, match=r"1 of 1 class number are not known: 2\. The dataset has "):
         read(folder)
 
 
@@ -158,7 +198,7 @@ def test_label_files_of_ultralytics(read, tmp_path):
             [make_result(), make_result(99), make_result("x")],
             "2 of 3 images are not in the dataset",
         ),
-        ([make_result(category=3), make_result(category=0)], "2 of 2 numbers of classes are not"),
+        ([make_result(category=4), make_result(category=0)], "2 of 2 class numbers are not"),
         # Corners instead of sizes.
         ([make_result(box=(40, 20, 80, 40))], "1 of 1 box reach beyond their images"),
     ],
@@ -171,7 +211,9 @@ def test_what_cannot_be_used_is_refused(read, results, problem):
 def test_images_and_classes_that_annotations_do_not_have_are_refused(read):
     with pytest.raises(DataError, match="1 of 2 images are not in the annotations: 5"):
         read([make_result(11, 3), make_result(5, 3)], make_annotations())
-    with pytest.raises(DataError, match="1 of 1 numbers of classes are not known: 1; the annot"):
+    with pytest.raises(
+        DataError, match=r"1 of 1 class number are not known: 1\. The dataset has dog, cat"
+    ):
         read([make_result(11, 1)], make_annotations())
     cow = make_annotations(categories=[{"id": 3, "name": "cow"}])
     with pytest.raises(DataError, match="not known: 3"):

@@ -18,6 +18,7 @@ from darkroom.dataset.layout import LABELS_FILE, REJECTS_LIST_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.splits import EVAL
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
@@ -41,7 +42,12 @@ from darkroom.sidecars.lists.yolo import YOLO
 from darkroom.storage import ledger
 from darkroom.storage.parquet import BATCH_ROWS
 from darkroom.storage.uris import relative_identity
-from darkroom.targets.boxes.results import RESULT_COLUMNS, read_detections
+from darkroom.targets.boxes.results import (
+    RESULT_COLUMNS,
+    DetectorFiles,
+    check_boxes,
+    read_detections,
+)
 
 FORMS = {"coco": COCO, "voc": VOC, "yolo": YOLO}
 
@@ -152,11 +158,8 @@ def write_annotations(
         # What people corrected there is theirs.
         ledger.check_alone(place, (), "Choose a folder without files: a list is never replaced.")
     dataset, form = open_dataset(source), FORMS[format]
-    if dataset.objects is None:
-        raise UsageError(
-            f"{source} is labelled with {dataset.target.kind}, and a list of {format} has boxes.",
-            "Write JSON Lines: leave out --format.",
-        )
+    hint = "Write JSON Lines: leave out --format."
+    check_boxes(dataset, source, f"A list of {format} has boxes", hint)
     if images is None and form.needs_images:
         raise UsageError(
             f"A list of {format} finds labels by the places of images.",
@@ -166,10 +169,10 @@ def write_annotations(
     unsaid, counts = Counter[str](), Counter[str]()
     index = read_index(Folders.of_dataset(source).index, _COLUMNS)
     if results is None:
-        unsaid[_REJECTED] = dataset.objects.rejected
+        unsaid[_REJECTED] = dataset.objects.rejected if dataset.objects else 0
     else:
-        known = None if annotations is None else storage.absolute(annotations)
-        found = read_detections(storage.absolute(results), index, dataset.labels, known)
+        files = DetectorFiles.of(results, annotations)
+        found = read_detections(files, index, dataset.labels, read_read_as(source))
         labels = make_labels(found.take(found.score >= min_score), index, dataset.labels)
         index = index.drop(["label", "listed"]).append_column("label", labels)
     with progress.step("Writing the list"):

@@ -73,6 +73,7 @@ class ReadAs:
         unassigned: How many rows do not name a split, and have that of the hash.
         ratios: The shares of train, eval and test among these.
         labels: What numbers the labels; empty without labels.
+        class_ids: The classes of annotations of COCO by their ids.
         left_out: How many files, and how many folders as a whole, were left out, by reason.
         empty_classes: Folders of classes that have no image left.
         doubts: What may not be meant.
@@ -92,6 +93,7 @@ class ReadAs:
     unassigned: int = 0
     ratios: str = ""
     labels: str = ""
+    class_ids: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     empty_classes: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()

@@ -69,8 +69,8 @@ def evaluate(
         results: What a detector says of the images of one dataset of boxes: a file of JSON as COCO
             has it, or a folder of label files of ultralytics with scores.
         annotations: The file of COCO that the detector had, by whose ids the results name images
-            and classes. None: images have the ids of the list, or else the names of their files,
-            and class n is the nth label.
+            and classes. None: they are the ids of the list that was converted, or else images have
+            the names of their files, and class n is the nth label.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.
@@ -144,10 +144,10 @@ def _evaluate_results(
             "Give the output folder of darkroom convert.",
         )
     from darkroom.evaluation.results import evaluate_results
+    from darkroom.targets.boxes.results import DetectorFiles
 
     named = open_data(given, roots=roots).find_split(split)
-    path = None if annotations is None else storage.absolute(annotations)
-    return evaluate_results(storage.absolute(results), roots[0], named, path)
+    return evaluate_results(DetectorFiles.of(results, annotations), roots[0], named)
 
 
 def _evaluate_model(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -18,42 +16,47 @@ from darkroom.data.splits import ALL_SPLITS, Split
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import read_index, read_index_schema
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.errors import DataError, UsageError
+from darkroom.dataset.read_as import read_read_as
+from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import Facts, describe_code
 from darkroom.evaluation.report.pictures import PagePictures
 from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.images.records import find_records, read_record_images
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime import progress
-from darkroom.targets.boxes.matching import TRUTH_COLUMNS, Truth
+from darkroom.targets.boxes.matching import Truth
 from darkroom.targets.boxes.metrics import measure_results
 from darkroom.targets.boxes.precision import (
+    COMPARED_COLUMNS,
     Matched,
     average_precision,
     compare_results,
     match_sizes,
 )
-from darkroom.targets.boxes.results import RESULT_COLUMNS, Results
+from darkroom.targets.boxes.results import (
+    OF_DETECTOR,
+    DetectorFiles,
+    Results,
+    check_boxes,
+)
 from darkroom.targets.boxes.scoring import SCORING
 from darkroom.targets.description import View
 from darkroom.targets.learned import Learned
 
-_COLUMNS = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
 _GROUP, _SPLIT = "group", "split"
 _PICTURE_PIXELS = 256
 _MOST_GROUPS = 50
 
 
 def evaluate_results(
-    path: str, root: str, named: Split, annotations: str | None
+    files: DetectorFiles, root: str, named: Split
 ) -> tuple[Evaluation, Callable[[], PagePictures], Facts]:
     """Scores results for the images of a split; returns also what makes the pictures of a page.
 
     Args:
-        path: The file or the folder of the results.
+        files: What the detector wrote and had.
         root: The dataset.
         named: The split.
-        annotations: The file of COCO that the detector had; None for none.
 
     Raises:
         DataError: They are not results of these images, or of none of this split.
@@ -61,68 +64,50 @@ def evaluate_results(
         OSError: Something cannot be read.
     """
     folder, dataset = read_output(root)
-    if dataset.objects is None:
-        raise UsageError(
-            f"Results are those of a detector, and the images in {root} are labelled with "
-            f"{dataset.target.kind}.",
-            "Give a dataset of boxes; or a model instead of results.",
-        )
+    check_boxes(dataset, root, OF_DETECTOR, "Give a dataset of boxes; or a model instead.")
     index_dir = storage.join(folder, INDEX_FOLDER)
     has_groups = read_index_schema(index_dir).get_field_index(_GROUP) >= 0
     with progress.step("Results"):
-        index = read_index(index_dir, [*_COLUMNS, *([_GROUP] if has_groups else [])])
-        index, found, truth = _read(path, index, dataset.labels, annotations, named.name)
+        index = read_index(index_dir, [*COMPARED_COLUMNS, *([_GROUP] if has_groups else [])])
+        found, truth = compare_results(files, index, dataset.labels, read_read_as(folder))
+        if named.name != ALL_SPLITS:
+            index, found, truth = _take_split(files, index, found, truth, named.name)
         sizes = match_sizes(found, truth)
         metrics, verdicts = measure_results(sizes, truth, dataset.labels)
         slices = [*_list_slices(index, sizes["all"], truth, len(dataset.labels), named.name)]
-    left_out = f"Results of images that are not in the dataset: {found.left_out:,}."
     evaluation = Evaluation(
-        model_dir=path,
-        model_sha256=_identify(path),
+        model_dir=files.results,
+        model_sha256=storage.hash_folder(files.results),
         split=named.name,
         metrics=metrics,
         slices=tuple(slices),
         kind=dataset.target.kind,
     )
-    notes = (*evaluation.summarize().notes, *([left_out] if found.left_out else []))
-    evaluation = replace(evaluation, notes=notes)
+    evaluation = replace(evaluation, notes=tuple(evaluation.summarize().notes))
     learned = Learned(evaluation.kind, tuple(dataset.labels))
     answers = sizes["all"].found, verdicts
     draw = partial(_make_pictures, folder, index, partial(SCORING.show, answers, truth, learned))
     return evaluation, draw, Facts(data={named.name: named.data}, code=describe_code(""))
 
 
-def _read(
-    path: str, index: pa.Table, labels: Sequence[str], annotations: str | None, split: str
+def _take_split(
+    files: DetectorFiles, index: pa.Table, found: Results, truth: Truth, split: str
 ) -> tuple[pa.Table, Results, Truth]:
     """Returns the rows of a split, the results for them, and their objects.
 
     Raises:
         DataError: No result is about any of them.
     """
-    found, truth = compare_results(path, index, labels, annotations)
-    if split == ALL_SPLITS:
-        return index, found, truth
     is_ours = pc.equal(index[_SPLIT], split).to_numpy()
     ours = found.take(is_ours[found.image])
     if not len(ours.image):
         there = pc.unique(index[_SPLIT].take(pa.array(np.unique(found.image)))).to_pylist()
         raise DataError(
-            f"{path} has no result for the {split} split, but for {', '.join(there)}.",
+            f"{files.results} has no result for the {split} split, but for {', '.join(there)}.",
             f"Name the split: --split {there[0] if len(there) == 1 else ALL_SPLITS}.",
         )
     ours = ours._replace(image=(np.cumsum(is_ours) - 1)[ours.image])
     return index.filter(pa.array(is_ours)), ours, truth.take(is_ours)
-
-
-def _identify(path: str) -> str:
-    """Returns a hash of results, 64 hexadecimal digits."""
-    if not storage.is_folder(path):
-        return storage.hash_file(path)
-    sums = {
-        name: storage.hash_file(storage.join(path, name)) for name in storage.list_everything(path)
-    }
-    return hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()
 
 
 def _list_slices(

@@ -25,7 +25,7 @@ from darkroom.dataset.manifest import (
     write_manifest_info,
 )
 from darkroom.dataset.objects import ObjectCounts
-from darkroom.dataset.read_as import format_doubts
+from darkroom.dataset.read_as import format_doubts, read_read_as
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
@@ -238,7 +238,10 @@ def _add_planned(
     if not (base and base.planned):
         return given
     columns = replace(options.columns, schema=given[0].schema)
-    return [JsonlSource(base.planned, columns), *given]
+    planned = JsonlSource(base.planned, columns)
+    if old := read_read_as(base.folders.examples):
+        planned.read_as = replace(planned.read_as, class_ids=old.class_ids)
+    return [planned, *given]
 
 
 class _Rows:

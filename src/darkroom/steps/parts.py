@@ -22,8 +22,8 @@ DETECTOR_ANNOTATIONS = Artifact(
     "annotations",
     "Artifact",
     "The JSON of COCO that the detector had, by whose ids the results name images and classes. "
-    "Without it, images have the ids of the list, or else the names of their files, and class n is "
-    "the nth label.",
+    "Without it, they are the ids of the list that was converted, or else images have the names of "
+    "their files, and class n is the nth label.",
     optional=True,
 )
 FAIL_PARAMETER = Parameter(
@@ -57,7 +57,7 @@ ANNOTATIONS_FLAG = flag(
     group="data",
     metavar="FILE",
     help="The JSON of COCO that the detector had, whose ids of images and classes the results "
-    "have (default: images are those of the list, or file names; class n is the nth label)",
+    "have (default: ids of the list that was converted, or names of files and the nth label)",
 )
 OVERWRITE_FLAG = flag(
     "--overwrite", action="store_true", default=False, help="Replace a file that exists"

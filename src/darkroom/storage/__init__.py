@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 import posixpath
 import re
@@ -352,6 +353,23 @@ def hash_file(path: str) -> str:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+def hash_folder(path: str, starts: tuple[str, ...] = ("",)) -> str:
+    """Returns a SHA-256 of the names and the bytes of files below a folder, or that of a file.
+
+    Args:
+        path: The folder, or the file.
+        starts: With what the names of the files begin.
+    """
+    if not is_folder(path):
+        return hash_file(path)
+    sums = {
+        name: hash_file(join(path, name))
+        for name, size in list_everything(path).items()
+        if size != NOT_REGULAR and name.startswith(starts)
+    }
+    return hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()
 
 
 def has_hash(path: str, sha256: str) -> bool:

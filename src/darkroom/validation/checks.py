@@ -241,8 +241,9 @@ def check_anomalies(context: Context) -> Iterator[Finding]:
 
 def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
     """Finds what a check of the kind of target looks for."""
+    rows: tuple[FindingRow, ...]
     if check.by_results:
-        found = context.doubts[check.name]
+        found = context.doubts.rows[check.name]
         count, rows = len(found), tuple(found[:MAX_RANKED_ROWS])
     elif check.ask:
         rows = tuple(check.ask(context.connection))

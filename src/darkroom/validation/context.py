@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -21,24 +20,15 @@ from darkroom.images.near_records import Compared, create_near_pairs
 from darkroom.options.validation import POLICIES, ValidationOptions
 from darkroom.runtime.arrays import Array
 from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.targets.boxes.doubts import BoxDoubts, find_doubts
+from darkroom.targets.boxes.precision import COMPARED_COLUMNS
+from darkroom.targets.boxes.results import DetectorFiles
 from darkroom.targets.kind import TargetKind
 from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
 from darkroom.validation.report.findings import Anomaly
 from darkroom.validation.report.pictures import RecordFolders
-
-
-class DetectorFiles(NamedTuple):
-    """What a detector wrote and had.
-
-    Attributes:
-        results: A file or a folder of results.
-        annotations: The file of COCO that it had; None for none.
-    """
-
-    results: str
-    annotations: str | None = None
 
 
 class Seen(NamedTuple):
@@ -111,22 +101,18 @@ class Context:
         return open_features(self.index_dir, uses_cache=self.uses_cache)
 
     @cached_property
-    def doubts(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """The rows that results of a detector speak against, by checks, found once.
+    def doubts(self) -> BoxDoubts:
+        """The rows that results of a detector speak against, found once.
 
         Raises:
             DataError: They are not results of these images.
             OSError: They cannot be read.
         """
-        # Whoever has no results needs none of it.
-        from darkroom.targets.boxes.doubts import find_doubts
-        from darkroom.targets.boxes.matching import TRUTH_COLUMNS
-        from darkroom.targets.boxes.results import RESULT_COLUMNS
-
-        columns = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
-        path, annotations = self.results or ("", None)
-        index = read_index(self.index_dir, columns)
-        return find_doubts(path, index, self.counts.labels, annotations)
+        files, index = (
+            self.results or DetectorFiles(""),
+            read_index(self.index_dir, COMPARED_COLUMNS),
+        )
+        return find_doubts(files, index, self.counts.labels, self.read_as)
 
     @cached_property
     def seen(self) -> Seen | None:

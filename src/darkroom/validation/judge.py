@@ -25,6 +25,7 @@ from darkroom.dataset.read_as import ReadAs, read_read_as
 from darkroom.dataset.rejects import OBJECT_STAGE
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, name_damage, open_database
+from darkroom.targets.boxes.results import DetectorFiles
 from darkroom.targets.checks import list_result_checks
 from darkroom.targets.kind import TargetKind, find_kind
 from darkroom.validation.checks import (
@@ -32,7 +33,7 @@ from darkroom.validation.checks import (
     check_object_accounting,
     list_dataset_checks,
 )
-from darkroom.validation.context import Context, DetectorFiles
+from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
     count_header_only,

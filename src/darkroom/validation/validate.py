@@ -20,8 +20,8 @@ from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.result import Fact, Outcome, Result, format_rows, list_facts
 from darkroom.storage import ledger
+from darkroom.targets.boxes.results import OF_DETECTOR, DetectorFiles, check_boxes
 from darkroom.targets.checks import list_result_checks
-from darkroom.validation.context import DetectorFiles
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.dataset_report import (
@@ -221,19 +221,8 @@ def validate(
             raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
         options = replace(options, policies={**options.policies, "anomalies": OFF})
     detector = _check_results(results, annotations, policies or {})
-    if gallery and report_dir is None:
-        raise UsageError(
-            "The gallery is written beside the report.",
-            "Name its folder: report_dir (--report). Or write it alone with darkroom gallery.",
-        )
     root = find_data(find_named(directory))
-    folder = None if report_dir is None else storage.absolute(report_dir)
-    if folder is not None:
-        # Before anything is computed.
-        check_outside(root, folder, "The report")
-        files = (*REPORT_FILES, GALLERY_FILE)
-        ledger.check_alone(folder, files, "Choose a new folder for the report.")
-        ledger.check_owned_files(folder, files)
+    folder = _find_report_folder(report_dir, root, gallery=gallery)
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
@@ -247,6 +236,30 @@ def validate(
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML), page)
 
 
+def _find_report_folder(
+    report_dir: str | os.PathLike[str] | None, root: str, *, gallery: bool
+) -> str | None:
+    """Returns the folder of the report, if there is one, before anything is computed.
+
+    Raises:
+        UsageError: There is none, and the gallery needs it.
+        OutputError: It is the dataset, or has files that are not a report.
+    """
+    if report_dir is None:
+        if gallery:
+            raise UsageError(
+                "The gallery is written beside the report.",
+                "Name its folder: report_dir (--report). Or write it alone with darkroom gallery.",
+            )
+        return None
+    folder = storage.absolute(report_dir)
+    check_outside(root, folder, "The report")
+    files = (*REPORT_FILES, GALLERY_FILE)
+    ledger.check_alone(folder, files, "Choose a new folder for the report.")
+    ledger.check_owned_files(folder, files)
+    return folder
+
+
 def _check_results(
     results: str | os.PathLike[str] | None,
     annotations: str | os.PathLike[str] | None,
@@ -258,8 +271,7 @@ def _check_results(
         UsageError: Annotations or policies are given that need results.
     """
     if results is not None:
-        had = None if annotations is None else storage.absolute(annotations)
-        return DetectorFiles(storage.absolute(results), had)
+        return DetectorFiles.of(results, annotations)
     wanted = [name for name in list_result_checks() if policies.get(name, OFF) != OFF]
     if annotations is not None or wanted:
         what = f"The check {wanted[0]} needs" if wanted else "annotations need"
@@ -298,12 +310,8 @@ def _judge(
         uses_cache=True,
         results=results,
     )
-    if results is not None and dataset.objects is None:
-        raise UsageError(
-            f"Results are those of a detector, and the images in {root} are labelled with "
-            f"{dataset.target.kind}.",
-            "Validate them without results.",
-        )
+    if results is not None:
+        check_boxes(dataset, root, OF_DETECTOR, "Validate them without results.")
     if schema is not None:
         with progress.step("Comparing with the schema"):
             # It loads Beam, which takes longer than all the checks of a small dataset.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -212,9 +211,4 @@ def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
 
 def identify_model(folder: str) -> str:
     """Returns a hash of the files of a SavedModel, 64 hexadecimal digits."""
-    sums = {
-        name: storage.hash_file(storage.join(folder, name))
-        for name, size in storage.list_everything(folder).items()
-        if size != storage.NOT_REGULAR and name.startswith(_PARTS)
-    }
-    return hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()
+    return storage.hash_folder(folder, _PARTS)

@@ -109,6 +109,11 @@ def rank_results(found: Results, truth: Truth) -> tuple[Results, Array]:
     return found.take(is_kept), rank[is_kept]
 
 
+def count_silent(found: Results, truth: Truth) -> int:
+    """Returns how many annotated images have none of the results of annotated images."""
+    return int(truth.is_annotated.sum()) - len(np.unique(found.image))
+
+
 def pair_boxes(found: Results, truth: Truth, least: float, *, same_class: bool) -> Pairs:
     """Returns the pairs of an image that have at least a share in common."""
     blocks = [*_pair_blocks(found, truth, least, same_class=same_class)]

@@ -9,16 +9,15 @@ import numpy as np
 
 from darkroom.errors import DataError
 from darkroom.runtime.arrays import Array
-from darkroom.targets.boxes.matching import Truth
+from darkroom.targets.boxes.matching import Truth, count_silent
 from darkroom.targets.boxes.precision import Matched, average_precision
 from darkroom.targets.boxes.results import Results
 from darkroom.targets.boxes.verdicts import (
-    ERRORS,
-    FALSE,
     FOUND,
     NOT_JUDGED,
     Verdicts,
     judge_results,
+    list_errors,
 )
 
 __all__ = ["BoxesMetrics", "DetectedClass", "ScorePoint"]
@@ -134,23 +133,22 @@ def measure_results(
         return ScorePoint(score, right / said if said else None, right / needed, f1, said)
 
     best = measure_at(_find_best(found.score, is_judged, is_right, int(is_needed.sum())))
-    verdicts = judge_results(found, truth, matched.taken[:, 0], is_judged, best.score)
-    kinds = np.bincount(verdicts.kind, minlength=FALSE + 1)
+    verdicts = judge_results(matched, truth, best.score)
+    errors = list_errors(verdicts, found, truth)
     table = tables["all"]
     metrics = BoxesMetrics(
         records=int(truth.is_annotated.sum()),
         objects=int(is_needed.sum()),
         results=len(found.image),
-        silent=int(truth.is_annotated.sum() - len(np.unique(found.image))),
+        silent=count_silent(found, truth),
         average_precision=float(np.nanmean(table)),
         average_precision_50=float(np.nanmean(table[:, 0])),
         average_precision_75=float(np.nanmean(table[:, _AT_75])),
         sizes={name: _take_mean(each) for name, each in tables.items() if name != "all"},
         best=best,
         errors={
-            "found": int(kinds[FOUND]),
-            "missing": int(verdicts.is_missing.sum()),
-            **{name: int(kinds[number]) for number, name in ERRORS.items()},
+            "found": int((verdicts.kind == FOUND).sum()),
+            **{name: len(images) for name, images in errors.items()},
         },
         classes=_list_classes(table, verdicts, found, truth, is_needed, names),
         points=tuple(map(measure_at, _SCORES)),

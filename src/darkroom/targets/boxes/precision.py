@@ -8,16 +8,25 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
+from darkroom.runtime import progress
 from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.matching import (
+    TRUTH_COLUMNS,
     Truth,
     match_boxes,
     pair_boxes,
     rank_results,
     read_truth,
 )
-from darkroom.targets.boxes.results import GIVE_ANNOTATIONS, Results, read_detections
+from darkroom.targets.boxes.results import (
+    GIVE_ANNOTATIONS,
+    RESULT_COLUMNS,
+    DetectorFiles,
+    Results,
+    read_detections,
+)
 
 THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10))
 _RECALLS = np.linspace(0, 1, 101)
@@ -28,9 +37,12 @@ SIZES: Mapping[str, tuple[float, float]] = {
     "medium": (32**2, 96**2),
     "large": (96**2, 1e10),
 }
-# With so many images it is seen whether the numbers of classes are shifted, and by how much.
-_MAX_COMPARED = 1000
-_MOST_BETTER, _LEAST_PRECISION = 2, 0.05
+# Columns of an index that results are compared with.
+COMPARED_COLUMNS = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
+# So many results show whether their numbers of classes are shifted, and whether images are others.
+_MAX_COMPARED = 50_000
+# Of how many more, by their scores, the class may be the next one; and how many are right at least.
+_MOST_BETTER, _LEAST_SHARE = 2, 0.05
 
 
 class Matched(NamedTuple):
@@ -117,38 +129,37 @@ def average_precision(
 
 
 def compare_results(
-    path: str, index: pa.Table, labels: Sequence[str], annotations: str | None = None
+    files: DetectorFiles, index: pa.Table, labels: Sequence[str], read_as: ReadAs | None
 ) -> tuple[Results, Truth]:
     """Reads results and the objects of the index, and compares their classes.
 
     Args:
-        path: A file or a folder of results; see `read_detections`.
-        index: `RESULT_COLUMNS` and `TRUTH_COLUMNS` of the index.
+        files: What the detector wrote and had; see `read_detections`.
+        index: `COMPARED_COLUMNS` of the index.
         labels: The label map of the dataset.
-        annotations: The file of COCO that the detector had.
+        read_as: How the source of the dataset was read; None where nobody knows.
 
     Raises:
         DataError: They are not results of these images, or their classes are shifted by one.
         OSError: Something cannot be read.
     """
-    found, truth = read_detections(path, index, labels, annotations), read_truth(index, labels)
-    some = found.take(found.image <= np.unique(found.image)[:_MAX_COMPARED].max(initial=0))
-    own, *others = (_measure_shifted(some, truth, len(labels), by) for by in (0, -1, 1))
-    if max(others) > max(_MOST_BETTER * own, _LEAST_PRECISION):
-        by = "first" if others[0] > others[1] else "last"
+    found, truth = read_detections(files, index, labels, read_as), read_truth(index, labels)
+    judged = rank_results(found, truth)[0].take(slice(_MAX_COMPARED))
+    pairs = pair_boxes(judged, truth, THRESHOLDS[0], same_class=False)
+    away = truth.label[pairs.object] - judged.label[pairs.result]
+    weight = judged.score[pairs.result] / max(judged.score.sum(), np.finfo(float).tiny)
+    own, before, after = (min(float(weight[away == by].sum()), 1) for by in (0, -1, 1))
+    if (other := max(before, after)) > max(_MOST_BETTER * own, _LEAST_SHARE):
+        which = "before" if before > after else "after"
         raise DataError(
-            f"{path}: the numbers of all classes seem to be shifted by one: their average "
-            f"precision is {own:.3f} as they are, and {max(others):.3f} one towards the {by}.",
-            f"Class n is the nth line of labels.txt. {GIVE_ANNOTATIONS}",
+            f"{files.results}: the numbers of all classes seem to be shifted by one: {own:.0%} of "
+            f"the results are about an object of their class, and {other:.0%} about one of the "
+            f"class {which}.",
+            GIVE_ANNOTATIONS,
+        )
+    if own < _LEAST_SHARE:
+        progress.warn(
+            f"Only {own:.0%} of the results are about an object of their class. They may be of "
+            f"other images with the same ids or names. {GIVE_ANNOTATIONS}"
         )
     return found, truth
-
-
-def _measure_shifted(found: Results, truth: Truth, count: int, by: int) -> float:
-    """Returns the average precision at 0.5 of results with the numbers of other classes."""
-    label = found.label + by
-    is_class = (label >= 0) & (label < count)
-    matched = match_sizes(found._replace(label=label).take(is_class), truth, ["all"], [0.5])["all"]
-    images = np.isin(np.arange(len(truth.pixels)), found.image)
-    table = average_precision(matched, truth, count, images)
-    return 0.0 if np.isnan(table).all() else float(np.nanmean(table))

@@ -7,7 +7,7 @@ ultralytics' label files with scores, a file an image. Nothing is unpickled.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from darkroom import storage
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.labels import normalise_label
+from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError, UsageError
+from darkroom.runtime import progress
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import format_count, list_first
 from darkroom.targets.form import UPRIGHT
@@ -24,6 +28,8 @@ from darkroom.targets.form import UPRIGHT
 RESULT_COLUMNS = ["uri", "id", "listed", "source_height", "source_width"]
 _BLOCK_RESULTS = 8192
 _COLUMNS = 6
+# Instead of the place of an image.
+_UNKNOWN, _SEVERAL = -1, -2
 # Boxes are cut at the edge of images by some tools, and not by others.
 _BEYOND = 1.1
 _FORM = (
@@ -31,6 +37,7 @@ _FORM = (
     "score, as pycocotools takes them; or a folder of label files of ultralytics (save_txt=True, "
     "save_conf=True)."
 )
+OF_DETECTOR = "Results are those of a detector"
 GIVE_ANNOTATIONS = "Name the JSON that the detector had: --annotations (annotations= in Python)."
 
 
@@ -42,19 +49,36 @@ class Results(NamedTuple):
         label: The numbers of the classes in the label map, from 0, int64 [N].
         score: From 0 to 1, float64 [N].
         boxes: Left, top, right and bottom as shares of the image, float64 [4, N].
-        left_out: How many results are of images that the annotations have, and the dataset not.
     """
 
     image: Array
     label: Array
     score: Array
     boxes: Array
-    left_out: int = 0
 
-    def take(self, chosen: Array) -> Results:
-        """Returns some of them, by their numbers or a mask."""
+    def take(self, chosen: Array | slice) -> Results:
+        """Returns some of them, by their numbers, a mask or a slice."""
         image, label, score = (each[chosen] for each in self[:3])
-        return Results(image, label, score, self.boxes[:, chosen], self.left_out)
+        return Results(image, label, score, self.boxes[:, chosen])
+
+
+class DetectorFiles(NamedTuple):
+    """What a detector wrote and had.
+
+    Attributes:
+        results: A file of JSON, or a folder of text files.
+        annotations: The file of COCO that it had: ids of images and classes are those of that
+            file. None for none.
+    """
+
+    results: str
+    annotations: str | None = None
+
+    @classmethod
+    def of(cls, results: storage.UserPath, annotations: storage.UserPath | None) -> DetectorFiles:
+        """Returns those that a user named."""
+        had = None if annotations is None else storage.absolute(annotations)
+        return cls(storage.absolute(results), had)
 
 
 class _Result(msgspec.Struct, gc=False):
@@ -72,7 +96,7 @@ class _Image(msgspec.Struct, gc=False):
 
 
 class _Category(msgspec.Struct, gc=False):
-    id: int
+    id: int | str
     name: str
 
 
@@ -88,68 +112,78 @@ class _Said(NamedTuple):
         images: The id or the name of each image, text [N].
         classes: The numbers of the classes, int64 [N].
         values: Score, left, top, width and height, float64 [5, N].
-        first_class: The number of the first class.
-        in_shares: Whether places are shares of the image, and not pixels.
+        in_shares: Whether places are shares of the image, and not pixels, and classes are counted
+            from 0, as label files have both.
     """
 
     images: pa.Array
     classes: Array
     values: Array
-    first_class: int = 1
     in_shares: bool = False
 
 
-class _Places(NamedTuple):
-    """Images of the dataset for what results name.
+def check_boxes(dataset: Dataset, root: str, what: str, hint: str) -> None:
+    """Checks that a dataset has boxes.
 
-    Attributes:
-        rows: Places in the index, int64 [M]; -1 for those that the annotations alone have.
-        sizes: Widths and heights of what places are in, float64 [2, M].
+    Args:
+        dataset: The dataset.
+        root: Its folder.
+        what: What needs boxes, as the beginning of a sentence.
+        hint: What to do without.
+
+    Raises:
+        UsageError: It has none.
     """
-
-    rows: Array
-    sizes: Array
+    if dataset.objects is None:
+        kind = dataset.target.kind
+        raise UsageError(f"{what}, and the images in {root} are labelled with {kind}.", hint)
 
 
 def read_detections(
-    path: str, index: pa.Table, labels: Sequence[str], annotations: str | None = None
+    files: DetectorFiles,
+    index: pa.Table,
+    labels: Sequence[str],
+    read_as: ReadAs | None,
 ) -> Results:
     """Reads results.
 
     Args:
-        path: A file of JSON, or a folder of text files.
+        files: What the detector wrote and had. Without annotations, ids of images and classes are
+            those of the list, or names of files and lines of `labels.txt`: whichever knows most
+            of them.
         index: `RESULT_COLUMNS` of the index.
         labels: The label map of the dataset.
-        annotations: The file of COCO that the detector had: ids of images and classes are those of
-            that file. Without it, those of images are those of the list, or the names of files, and
-            class n is the nth of the labels.
+        read_as: How the source of the dataset was read; None where nobody knows.
 
     Raises:
         DataError: It is none, or images or classes are not those of the dataset.
         UsageError: Annotations are given for label files.
         OSError: Something cannot be read.
     """
+    path, known = files.results, None
     if storage.is_folder(path):
-        if annotations is not None:
+        if files.annotations is not None:
             raise UsageError("Annotations are for results as JSON: label files have no ids.")
-        said, known = _read_folder(path), None
+        said = _read_folder(path)
     else:
         said = _read_json(path)
-        known = None if annotations is None else _decode(annotations, _Annotations)
+        known = None if files.annotations is None else _decode(files.annotations, _Annotations)
     _check_values(path, said.values)
     images = said.images.dictionary_encode()
-    places = _find_images(path, images.dictionary.to_pylist(), index, known)
+    rows, sizes = _find_images(path, images.dictionary.to_pylist(), index, known, said.in_shares)
     numbers = images.indices.to_numpy()
-    label = _find_labels(path, said, labels, known)
+    label = _find_labels(path, said.classes, labels, _list_readings(said, labels, read_as, known))
     score, left, top, width, height = said.values
     boxes = np.stack([left, top, left + width, top + height])
     if not said.in_shares:
-        _check_turned(path, places, index)
-        boxes /= np.tile(places.sizes[:, numbers], (2, 1))
+        _check_turned(path, rows, sizes, index)
+        boxes /= np.tile(sizes[:, numbers], (2, 1))
     _check_boxes(path, boxes)
-    found = Results(places.rows[numbers], label, score, boxes)
+    found = Results(rows[numbers], label, score, boxes)
     is_there = found.image >= 0
-    return found.take(is_there)._replace(left_out=int((~is_there).sum()))
+    if not is_there.all():
+        progress.warn(f"Results of images that are not in the dataset: {(~is_there).sum():,}.")
+    return found.take(is_there)
 
 
 def _read_json(path: str) -> _Said:
@@ -196,7 +230,7 @@ def _read_folder(path: str) -> _Said:
     images = np.repeat([name.removesuffix(".txt") for name in names], [*map(len, found)])
     number, middle, center, width, height, score = np.concatenate(found).T
     values = np.stack([score, middle - width / 2, center - height / 2, width, height])
-    return _Said(pa.array(images, pa.string()), number.astype(np.int64), values, 0, in_shares=True)
+    return _Said(pa.array(images, pa.string()), number.astype(np.int64), values, in_shares=True)
 
 
 def _read_text(path: str) -> Array:
@@ -217,120 +251,144 @@ def _read_text(path: str) -> Array:
         ) from None
 
 
+def _refuse(path: str, is_wrong: Array, noun: str, what: str, hint: str) -> None:
+    """Raises an error if something is wrong, which says how much of it."""
+    if is_wrong.any():
+        count = format_count(len(is_wrong), noun)
+        raise DataError(f"{path}: {is_wrong.sum():,} of {count} {what}.", hint)
+
+
 def _check_values(path: str, values: Array) -> None:
     is_wrong = ~np.isfinite(values).all(0) | (values[3:] < 0).any(0)
     is_wrong |= (values[0] < 0) | (values[0] > 1)
-    if is_wrong.any():
-        first = np.flatnonzero(is_wrong)[0]
-        score, *box = values[:, first].tolist()
-        raise DataError(
-            f"{path}: {is_wrong.sum():,} of {format_count(len(is_wrong), 'result')} cannot be "
-            f"used, the first of them number {first + 1:,}, with score {score:g} and box {box}.",
-            "A score is from 0 to 1, and a box is [x, y, width, height].",
-        )
+    first = is_wrong.argmax()
+    score, *box = values[:, first].tolist()
+    what = f"cannot be used, the first of them number {first + 1:,}, with score {score:g} and box "
+    hint = "A score is from 0 to 1, and a box is [x, y, width, height]."
+    _refuse(path, is_wrong, "result", f"{what}{box}", hint)
 
 
-def _check_turned(path: str, places: _Places, index: pa.Table) -> None:
-    rows = places.rows
+def _check_turned(path: str, rows: Array, sizes: Array, index: pa.Table) -> None:
     sides = [index[f"source_{side}"].to_numpy()[rows] for side in ("height", "width")]
-    is_turned = (rows >= 0) & (places.sizes == sides).all(0) & (sides[0] != sides[1])
-    if is_turned.any():
-        raise DataError(
-            f"{path}: {is_turned.sum():,} of {format_count(len(rows), 'image')} are turned by "
-            "EXIF, and their annotations declare the size before that.",
-            "Take them out of the results. Or detect in images as they are shown, and give the "
-            "results as label files, with shares of the image.",
-        )
+    _refuse(
+        path,
+        (rows >= 0) & (sizes == sides).all(0) & (sides[0] != sides[1]),
+        "image",
+        "are turned by EXIF, and their annotations declare the size before that",
+        "Take them out of the results. Or detect in images as they are shown, and give the results "
+        "as label files, with shares of the image.",
+    )
 
 
 def _check_boxes(path: str, boxes: Array) -> None:
     is_beyond = (boxes[2:] > _BEYOND).any(0)
-    if is_beyond.mean() > 0.5:
-        raise DataError(
-            f"{path}: {is_beyond.sum():,} of {format_count(len(is_beyond), 'box')} reach beyond "
-            "their images.",
-            "A box is [x, y, width, height], in pixels of the image as it is shown, or of the size "
-            "that its annotations declare. These may be corners, or of the size of the network.",
-        )
+    _refuse(
+        path,
+        is_beyond & (is_beyond.mean() > 0.5),
+        "box",
+        "reach beyond their images",
+        "A box is [x, y, width, height], in pixels of the image as it is shown, or of the size "
+        "that its annotations declare. These may be corners, or of the size of the network.",
+    )
+
+
+def _list_readings(
+    said: _Said, labels: Sequence[str], read_as: ReadAs | None, known: _Annotations | None
+) -> list[Mapping[str, str]]:
+    """Returns the names of classes by their numbers, as results may mean these."""
+    if known is not None:
+        return [{f"{each.id}": each.name for each in known.categories}]
+    if said.in_shares:
+        return [{f"{number}": name for number, name in enumerate(labels)}]
+    lines = {f"{number}": name for number, name in enumerate(labels, 1)}
+    # A detector that learned from records numbers classes by lines, also where the list has ids.
+    return [read_as.class_ids if read_as else {}, lines]
 
 
 def _find_labels(
-    path: str, said: _Said, labels: Sequence[str], known: _Annotations | None
+    path: str, classes: Array, labels: Sequence[str], readings: Iterable[Mapping[str, str]]
 ) -> Array:
-    """Returns the numbers of the classes of results, from 0.
+    """Returns the numbers of classes in the label map, by the reading that knows most of them.
 
     Raises:
         DataError: The dataset does not have some of them.
     """
-    ids, inverse = np.unique(said.classes, return_inverse=True)
-    numbers = {number + said.first_class: number for number in range(len(labels))}
-    where = f"the dataset has {said.first_class} to {len(labels) - 1 + said.first_class}"
-    if known is not None:
-        by_name = {name: number for number, name in enumerate(labels)}
-        numbers = {each.id: by_name.get(each.name, -1) for each in known.categories}
-        where = "the annotations have no such class, or the dataset not its name"
-    found = np.array([numbers.get(each, -1) for each in ids.tolist()], np.int64)
-    if (found < 0).any():
-        strange = [*map(str, ids[found < 0].tolist())]
-        hint = GIVE_ANNOTATIONS if known is None else "Name the JSON of this dataset."
-        raise DataError(
-            f"{path}: {len(strange)} of {len(ids)} numbers of classes are not known: "
-            f"{list_first(strange)}; {where}.",
-            hint,
-        )
+    ids, inverse = np.unique(classes, return_inverse=True)
+    numbers = {name: number for number, name in enumerate(labels)}
+    found = max(
+        (
+            np.array([numbers.get(normalise_label(names.get(f"{each}", "")), -1) for each in ids])
+            for names in readings
+        ),
+        key=lambda each: (each >= 0).sum(),
+    )
+    strange = list_first([*map(str, ids[found < 0].tolist())])
+    what = f"are not known: {strange}. The dataset has {list_first(labels)}"
+    _refuse(path, found < 0, "class number", what, GIVE_ANNOTATIONS)
     return found[inverse]
 
 
 def _find_images(
-    path: str, named: Sequence[str], index: pa.Table, known: _Annotations | None
-) -> _Places:
+    path: str, named: Sequence[str], index: pa.Table, known: _Annotations | None, are_files: bool
+) -> tuple[Array, Array]:
     """Returns the images that results name, each once.
+
+    Returns:
+        Places in the index, int64 [M], with `_UNKNOWN` for those that the annotations alone have;
+        and widths and heights of what boxes are in, float64 [2, M].
 
     Raises:
         DataError: One is not known, or the name of several.
     """
-    sizes = _list_sizes(index)
-    by_id = {f"{each.id}": each for each in known.images} if known else {}
-    if by_id.keys() & {*named}:
-        _check_known(path, [name for name in named if name not in by_id], named, "annotations")
-        images = [by_id[name] for name in named]
-        rows = _find_names(path, [each.file_name for each in images], index)
+    sizes, said = _list_sizes(index), np.full((2, len(named)), np.nan)
+    images = known.images if known else []
+    places = _look_up(named, ((f"{each.id}", number) for number, each in enumerate(images)))
+    if (places == _UNKNOWN).all():
+        rows = _find_names(named, index) if are_files else _find_listed(named, index)
+        _check_found(path, named, rows, "dataset")
+    else:
+        _check_found(path, named, places, "annotations")
+        images = [images[place] for place in places]
+        rows = _find_names([each.file_name for each in images], index)
         said = np.array([(each.width or np.nan, each.height or np.nan) for each in images]).T
-        return _Places(rows, np.where(np.isnan(said), sizes[:, rows], said))
-    rows = _find_ids(path, named, index)
-    strange = [name for name, row in zip(named, rows.tolist(), strict=True) if row < 0]
-    _check_known(path, strange, named, "dataset")
-    return _Places(rows, sizes[:, rows])
+        # Some may be rejected, but not all.
+        is_left_out = rows == _UNKNOWN
+        _check_found(path, named, np.where(is_left_out & ~is_left_out.all(), 0, rows), "dataset")
+    return rows, np.where(np.isnan(said), sizes[:, rows], said)
 
 
-def _check_known(path: str, strange: Sequence[str], named: Sequence[str], where: str) -> None:
-    if strange:
-        raise DataError(
-            f"{path}: {len(strange):,} of {format_count(len(named), 'image')} are not in the "
-            f"{where}: {list_first(strange)}.",
-            f"Give results for the images of this dataset. {GIVE_ANNOTATIONS}",
-        )
+def _check_found(path: str, named: Sequence[str], places: Array, where: str) -> None:
+    hint = f"Give results for the images of this dataset. {GIVE_ANNOTATIONS}"
+    for wrong, what in ((_UNKNOWN, f"are not in the {where}"), (_SEVERAL, "could each be several")):
+        strange = list_first([named[number] for number in np.flatnonzero(places == wrong)])
+        _refuse(path, places == wrong, "image", f"{what}: {strange}", hint)
 
 
-def _find_ids(path: str, named: Sequence[str], index: pa.Table) -> Array:
-    """Returns the places of images by the ids of the list, else by their names; -1 for none."""
+def _find_listed(named: Sequence[str], index: pa.Table) -> Array:
+    """Returns the places of images by the ids of the list, or by names: whatever knows most.
+
+    What is the id of one image and the name of another one, as 7 of 0007.png, means several.
+    """
     ids = _take_listed(index, "image_id")
-    rows = _look_up(path, named, zip(ids, range(len(ids)), strict=False))
-    return rows if (rows >= 0).any() else _find_names(path, named, index)
+    by_id = _look_up(named, zip(ids, range(len(ids)), strict=True))
+    by_name = _find_names(named, index)
+    if (by_id >= 0).all() and (by_name >= 0).all():
+        return np.where(by_id == by_name, by_id, _SEVERAL)
+    return max(by_id, by_name, key=lambda rows: (rows != _UNKNOWN).sum())
 
 
-def _find_names(path: str, named: Sequence[str], index: pa.Table) -> Array:
-    """Returns the places of images by their names without endings; -1 for none.
+def _find_names(named: Sequence[str], index: pa.Table) -> Array:
+    """Returns the places of images by their names without endings.
 
     A name may have folders, as `val2017/1.jpg`, which then count if the images have them.
     """
     uris, ids = (index[name].to_pylist() for name in ("uri", "id"))
     paths = [uri or name for uri, name in zip(uris, ids, strict=True)]
-    rows = np.full(len(named), -1, np.int64)
+    rows = np.full(len(named), _UNKNOWN, np.int64)
     for depth in range(max(name.count("/") for name in named), -1, -1):
         known = ((_shorten(each, depth), row) for row, each in enumerate(paths))
-        left = np.flatnonzero(rows < 0)
-        rows[left] = _look_up(path, [_shorten(named[each], depth) for each in left], known)
+        left = np.flatnonzero(rows == _UNKNOWN)
+        rows[left] = _look_up([_shorten(named[each], depth) for each in left], known)
     return rows
 
 
@@ -341,21 +399,12 @@ def _shorten(path: str, depth: int) -> str:
     return "/".join([*folders, stem.lstrip("0") if stem.isdecimal() else stem])
 
 
-def _look_up(path: str, named: Sequence[str], known: Iterable[tuple[str | None, int]]) -> Array:
-    """Returns the numbers of texts; -1 for none.
-
-    Raises:
-        DataError: One has several numbers.
-    """
+def _look_up(named: Sequence[str], known: Iterable[tuple[str | None, int]]) -> Array:
+    """Returns the numbers of texts; `_UNKNOWN` for none, `_SEVERAL` for more than one."""
     numbers: dict[str | None, int] = {}
-    twice = {name for name, number in known if numbers.setdefault(name, number) != number}
-    if strange := [name for name in named if name in twice]:
-        raise DataError(
-            f"{path}: {len(strange):,} of {format_count(len(named), 'image')} could each be "
-            f"several of the dataset: {list_first(strange)}.",
-            GIVE_ANNOTATIONS,
-        )
-    return np.array([numbers.get(name, -1) for name in named], np.int64)
+    for name, number in known:
+        numbers[name] = number if numbers.get(name, number) == number else _SEVERAL
+    return np.array([numbers.get(name, _UNKNOWN) for name in named], np.int64)
 
 
 def _take_listed(index: pa.Table, name: str) -> list[Any]:

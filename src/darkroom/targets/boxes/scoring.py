@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,20 +14,21 @@ from darkroom.targets.boxes.metrics import BoxesMetrics
 from darkroom.targets.boxes.results import Results
 from darkroom.targets.boxes.verdicts import (
     CONFUSED,
-    ERRORS,
     FALSE,
     FOUND,
     NOT_JUDGED,
     Verdicts,
+    list_errors,
 )
 from darkroom.targets.description import Caption, Images, Shape, Summary, View
-from darkroom.targets.label.view import MAX_IN_CELL, choose_labels, leave_out, make_grid
+from darkroom.targets.label.metrics import count_confusions
+from darkroom.targets.label.view import choose_labels, fill_cells, leave_out, make_grid
 from darkroom.targets.learned import Learned
 from darkroom.targets.scoring import MAX_LISTED, Ints, Scores
 
 # The colors of the list and of results, and what a page says of them.
-TRUTH_TONE, RESULT_TONE = 4, 1
-COLORS_SAID = "Teal is the list, orange are results."
+_TRUTH_TONE, _RESULT_TONE = 4, 1
+_COLORS_SAID = "Teal is the list, orange are results."
 _NOTHING = "(nothing)"
 _OPENS = "A click on a cell opens its images, and another one closes them."
 # Images of the cells of the grid: these are larger than others.
@@ -51,8 +51,8 @@ class BoxesScoring(Scores):
         """Returns average precision, by size and class, and the errors."""
         first, half, strict = (getattr(metrics, name) for name in self.scalars)
         best, errors = metrics.best, metrics.errors
-        kinds = [name for name in ("missing", *ERRORS.values()) if errors[name]]
-        said = ", ".join(f"{name} {errors[name]:,}" for name in kinds) or "none"
+        kinds = [f"{name} {count:,}" for name, count in errors.items() if count and name != "found"]
+        said = ", ".join(kinds) or "none"
         sizes = ", ".join(
             f"{name} {'-' if each is None else f'{each:.4f}'}"
             for name, each in metrics.sizes.items()
@@ -91,18 +91,22 @@ class BoxesScoring(Scores):
     def show(self, answers: tuple[Results, Verdicts], truth: Truth, learned: Learned) -> View:
         """Returns the images with the most errors, and which class is taken for which."""
         found, verdicts = answers
-        errors = _count_errors(found, verdicts, truth)
-        order = np.argsort(-errors.sum(0), kind="stable")
-        worst = order[errors.sum(0)[order] > 0][:MAX_LISTED].tolist()
-        confusion, cells = _fill_cells(found, verdicts, truth, len(learned.names))
+        errors = {
+            name: np.bincount(images, minlength=len(truth.pixels))
+            for name, images in list_errors(verdicts, found, truth).items()
+        }
+        total = np.sum([*errors.values()], 0)
+        order = np.argsort(-total, kind="stable")
+        worst = order[total[order] > 0][:MAX_LISTED].tolist()
+        rows, columns, images = _list_pairs(found, verdicts, truth, len(learned.names))
+        confusion = count_confusions(rows, columns, len(learned.names) + 1)
         shown = choose_labels(confusion)
-        known = {place: each for place, each in cells.items() if {*place} <= {*shown}}
-        opened = leave_out(known, _MAX_PICTURES)
+        opened = leave_out(fill_cells(images, rows, columns, shown), _MAX_PICTURES)
         grid = make_grid(confusion, [*learned.names, _NOTHING], shown, opened)
         numbers = {n for group in (worst, *opened.values()) for n in group}
         return View(
-            {n: _make_caption(errors[:, n]) for n in numbers},
-            [Images("Worst images", f"Those with the most errors first. {COLORS_SAID}", worst)],
+            {n: _make_caption({name: each[n] for name, each in errors.items()}) for n in numbers},
+            [Images("Worst images", f"Those with the most errors first. {_COLORS_SAID}", worst)],
             grid._replace(what=f"Objects: rows are the list, columns results. {_OPENS}"),
             shapes=_list_shapes(found, verdicts, truth, learned.names, numbers),
         )
@@ -129,23 +133,15 @@ def _list_points(metrics: BoxesMetrics) -> Table:
     return Table("Precision and recall from a score on", header, rows)
 
 
-def _count_errors(found: Results, verdicts: Verdicts, truth: Truth) -> Ints:
-    """Returns how many objects of each image are missing, and results have each error, [E, N]."""
-    groups = [truth.image[verdicts.is_missing]]
-    groups += [found.image[verdicts.kind == number] for number in ERRORS]
-    return np.stack([np.bincount(each, minlength=len(truth.pixels)) for each in groups])
-
-
-def _make_caption(errors: Ints) -> Caption:
-    names = ("missing", *ERRORS.values())
-    said = [f"{count} {name}" for name, count in zip(names, errors.tolist(), strict=True) if count]
+def _make_caption(errors: Mapping[str, int]) -> Caption:
+    said = [f"{count} {name}" for name, count in errors.items() if count]
     return Caption(", ".join(said) or "all found", "", "", is_right=not said)
 
 
-def _fill_cells(
+def _list_pairs(
     found: Results, verdicts: Verdicts, truth: Truth, nothing: int
-) -> tuple[Ints, dict[tuple[int, int], list[int]]]:
-    """Returns how often a class is taken for another one, and some images of each such pair.
+) -> tuple[Ints, Ints, Ints]:
+    """Returns the classes of objects, those of results about them, and the places of their images.
 
     Args:
         found: The results.
@@ -159,15 +155,7 @@ def _fill_cells(
     missing = verdicts.is_missing
     rows = np.append(said, truth.label[missing])
     columns = np.append(found.label[own], np.full(missing.sum(), nothing))
-    images = np.append(found.image[own], truth.image[missing])
-    counts = np.zeros((nothing + 1, nothing + 1), np.int64)
-    np.add.at(counts, (rows, columns), 1)
-    cells: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for *place, image in zip(rows.tolist(), columns.tolist(), images.tolist(), strict=True):
-        cell = cells[place[0], place[1]]
-        if len(cell) < MAX_IN_CELL and image not in cell:
-            cell.append(image)
-    return counts, dict(cells)
+    return rows, columns, np.append(found.image[own], truth.image[missing])
 
 
 def _list_shapes(
@@ -175,24 +163,15 @@ def _list_shapes(
 ) -> dict[int, list[Shape]]:
     """Returns the objects of images and the results from the best score on."""
     shapes: dict[int, list[Shape]] = defaultdict(list)
-    wanted = [*images]
-    for number in np.flatnonzero(np.isin(truth.image, wanted)).tolist():
-        text = names[truth.label[number]]
-        shapes[int(truth.image[number])].append(
-            make_shape(text, truth.boxes[:, number], TRUTH_TONE)
-        )
-    is_said = (verdicts.kind != NOT_JUDGED) & np.isin(found.image, wanted)
-    for number in np.flatnonzero(is_said).tolist():
-        text = f"{names[found.label[number]]} {found.score[number]:.2f}"
-        box = found.boxes[:, number]
-        shapes[int(found.image[number])].append(make_shape(text, box, RESULT_TONE))
+    is_said = verdicts.kind != NOT_JUDGED
+    for each, is_drawn, tone in ((truth, True, _TRUTH_TONE), (found, is_said, _RESULT_TONE)):
+        for number in np.flatnonzero(np.isin(each.image, [*images]) & is_drawn).tolist():
+            text = names[each.label[number]]
+            text += f" {found.score[number]:.2f}" if each is found else ""
+            left, top, right, bottom = each.boxes[:, number].clip(0, 1).tolist()
+            shape = Shape(text, left, top, right, bottom, tone)
+            shapes[int(each.image[number])].append(shape)
     return dict(shapes)
-
-
-def make_shape(text: str, box: Any, tone: int) -> Shape:
-    """Returns a box that is drawn, as much of it as is in the image."""
-    left, top, right, bottom = np.clip(box, 0, 1).tolist()
-    return Shape(text, left, top, right, bottom, tone)
 
 
 SCORING = BoxesScoring()

@@ -8,12 +8,13 @@ import numpy as np
 
 from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.matching import Truth, pair_boxes
+from darkroom.targets.boxes.precision import Matched
 from darkroom.targets.boxes.results import Results
 
 # A result: about an object; about one that another result is about; with another class; at
 # another place; about nothing. What is not judged is none of these.
 NOT_JUDGED, FOUND, TWICE, CONFUSED, SHIFTED, FALSE = range(6)
-ERRORS = {TWICE: "doubled", CONFUSED: "confused", SHIFTED: "shifted", FALSE: "false"}
+_ERRORS = {TWICE: "doubled", CONFUSED: "confused", SHIFTED: "shifted", FALSE: "false"}
 # Intersection over union from which two boxes are one object, and may be one.
 SAME_IOU, NEAR_IOU = 0.5, 0.1
 
@@ -35,19 +36,22 @@ class Verdicts(NamedTuple):
     is_missing: Array
 
 
-def judge_results(
-    found: Results, truth: Truth, taken: Array, is_judged: Array, least_score: float
-) -> Verdicts:
-    """Judges results of a score or more, as they are matched with objects of all sizes.
+def list_errors(verdicts: Verdicts, found: Results, truth: Truth) -> dict[str, Array]:
+    """Returns the place of the image of each error, by what it is called."""
+    results = {name: found.image[verdicts.kind == kind] for kind, name in _ERRORS.items()}
+    return {"missing": truth.image[verdicts.is_missing], **results}
+
+
+def judge_results(matched: Matched, truth: Truth, least_score: float) -> Verdicts:
+    """Judges results of a score or more.
 
     Args:
-        found: The results.
+        matched: The results, as they are matched with objects of all sizes.
         truth: The objects.
-        taken: The object that each result takes, -1 for none.
-        is_judged: Which results count.
         least_score: Others are not judged.
     """
-    is_judged = is_judged & (found.score >= least_score)
+    found, taken = matched.found, matched.taken[:, 0]
+    is_judged = matched.is_judged[:, 0] & (found.score >= least_score)
     is_found = is_judged & (taken >= 0)
     is_open = ~truth.is_ignored
     is_open[taken[is_found]] = False

@@ -38,7 +38,8 @@ def make_view(scores: Floats, truth: Ints, labels: Sequence[str]) -> View:
     confusion = count_confusions(truth, predicted, len(labels))
     shown = choose_labels(confusion)
     # Wrong ones with the highest score first, and right ones with the lowest.
-    full = _fill_cells([*worst, *(n for n in order if is_right[n])], truth, predicted, shown)
+    first = np.array([*worst, *(n for n in order if is_right[n])], np.int64)
+    full = fill_cells(first, truth[first], predicted[first], shown)
     cells = leave_out(full, MAX_PICTURES - len(mistakes) - len(uncertain))
     numbers = {number for group in (mistakes, uncertain, *cells.values()) for number in group}
     captions = {
@@ -62,23 +63,23 @@ def choose_labels(confusion: Ints) -> list[int]:
     return sorted((-wrong).argsort(kind="stable")[:_MAX_LABELS].tolist())
 
 
-def _fill_cells(
-    images: Iterable[int], truth: Ints, predicted: Ints, labels: Iterable[int]
+def fill_cells(
+    images: Ints, truth: Ints, predicted: Ints, labels: Iterable[int]
 ) -> dict[tuple[int, int], list[int]]:
     """Returns the images of each cell, by (label, predicted label).
 
     Args:
-        images: Numbers of images. The first ones are taken, as many as a cell shows.
+        images: [N], numbers of images. The first ones are taken, as many as a cell shows.
         truth: [N], the numbers of their labels.
         predicted: [N], those of the predicted labels.
         labels: The labels that the matrix shows; images of others are left out.
     """
     known = frozenset(labels)
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for number in images:
-        place = int(truth[number]), int(predicted[number])
-        if known.issuperset(place) and len(cells[place]) < MAX_IN_CELL:
-            cells[place].append(number)
+    for number, *place in zip(*(each.tolist() for each in (images, truth, predicted)), strict=True):
+        cell = cells[place[0], place[1]] if known.issuperset(place) else [number]
+        if number not in cell and len(cell) < MAX_IN_CELL:
+            cell.append(number)
     return dict(cells)
 
 

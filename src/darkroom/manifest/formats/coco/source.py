@@ -123,7 +123,9 @@ class CocoSource(AnnotationSource):
         is_upright = self._json.find_text("info", "contributor") == _LABEL_STUDIO
         self._orientation = (options.box_orientation or UPRIGHT) if is_upright else None
         remarks = (_SHOWN,) if self._orientation == UPRIGHT else ()
-        super().__init__(path, self._place.folder, ReadAs("COCO", remarks=remarks))
+        ids = {f"{each}": name for each, name in self.classes.items()}
+        read_as = ReadAs("COCO", remarks=remarks, class_ids=ids)
+        super().__init__(path, self._place.folder, read_as)
 
     def images(self) -> Iterator[Annotated]:
         """Yields every image once.
