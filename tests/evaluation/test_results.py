@@ -129,6 +129,16 @@ def test_results_of_another_split_name_it(records, write):
     assert caught.value.hint == "Name the split: --split eval."
 
 
+def test_a_split_that_is_not_there_has_another_one_instead(tmp_path, write):
+    (tmp_path / "a.png").write_bytes(encode(make_noise(1, 100, 200)))
+    row = {"image_uri": "a.png", "split": "eval", "objects": [CAT]}
+    (tmp_path / "list.jsonl").write_text(json.dumps(row))
+    darkroom.convert(tmp_path / "list.jsonl", tmp_path / "records")
+    with pytest.raises(DataError, match="no record of the test split") as caught:
+        darkroom.evaluate(None, tmp_path / "records", results=write(make_result("a", "cat")))
+    assert caught.value.hint.startswith("Score another split: --split eval (split= in Python). If")
+
+
 def test_results_of_other_images_are_said(records, write, caplog):
     path = write(*[make_result("b", "cat", [190, 90, 5, 5], 0.1 * n) for n in range(1, 9)])
     darkroom.evaluate(None, records, "eval", results=path)

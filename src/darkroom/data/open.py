@@ -54,8 +54,12 @@ class OpenedData:
             for name, split in self.splits.items()
         }
 
-    def find_split(self, name: str) -> Split:
+    def find_split(self, name: str, instead: str = "") -> Split:
         """Returns a split by its name; all of them as one for `all`.
+
+        Args:
+            name: Its name.
+            instead: How a user names another one, with `{split}`.
 
         Raises:
             DataError: It has no record and no image.
@@ -67,13 +71,14 @@ class OpenedData:
         are_images = any(isinstance(each, ImageSplit) for each in self.splits.values())
         places = self.eval_places if name == EVAL and self.eval_places else self.places
         others = f" Its splits are {', '.join(self.splits)}." if self.splits else ""
+        advice = instead.format(split=[*self.splits][-1]) if self.splits else ""
         # Shares count only for rows that name no split.
         raise DataError(
             f"There is no {'image' if are_images else 'record'} of the {name} split in "
             f"{', '.join(map(str, places))}.{others}",
-            "If the source names splits, name this one there, too, or convert the folder below the "
-            "split's, as photos/train, with --split-ratios. If it names none, convert it with "
-            "--split-ratios.",
+            f"{advice} If the source names splits, name this one there, too, or convert the folder "
+            "below the split's, as photos/train, with --split-ratios. If it names none, convert it "
+            "with --split-ratios.".lstrip(),
         )
 
 

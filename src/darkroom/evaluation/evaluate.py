@@ -33,6 +33,8 @@ from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
+_INSTEAD = "Score another split: --split {split} (split= in Python)."
+
 
 @storage.report_failures
 @progress.shown
@@ -146,7 +148,7 @@ def _evaluate_results(
     from darkroom.evaluation.results import evaluate_results
     from darkroom.targets.boxes.results import DetectorFiles
 
-    named = open_data(given, roots=roots).find_split(split)
+    named = open_data(given, roots=roots).find_split(split, _INSTEAD)
     return evaluate_results(DetectorFiles.of(results, annotations), roots[0], named)
 
 
@@ -168,7 +170,7 @@ def _evaluate_model(
     load_tensorflow()
     # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
-    named = data.find_split(split)
+    named = data.find_split(split, _INSTEAD)
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
