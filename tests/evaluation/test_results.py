@@ -173,6 +173,15 @@ def test_the_command_takes_results_in_place_of_a_model(records, write, capsys, o
     assert json.loads(capsys.readouterr().out)["average_precision"] == 0.5
 
 
+@pytest.mark.parametrize("command", ["evaluate", "validate", "inspect"])
+def test_annotations_are_given_once(command, capsys):
+    files = ["--results", "r.json", "--annotations", "a.json", "--annotations", "b.json"]
+    assert main([command, "records", *files]) == 2
+    assert "--annotations is given twice. Give one file." in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
 def test_the_command_says_what_is_missing(records, write, capsys):
     path = str(write(make_result("b", "cat")))
     assert main(["evaluate", "--results", path, "model", str(records)]) == 2

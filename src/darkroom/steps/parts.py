@@ -56,6 +56,7 @@ ANNOTATIONS_FLAG = flag(
     "--annotations",
     group="data",
     metavar="FILE",
+    action="once",
     help="The JSON of COCO that the detector had, whose ids of images and classes the results "
     "have (default: ids of the list that was converted, or names of files and the nth label)",
 )

@@ -110,6 +110,7 @@ def add_command(
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
+    parser.register("action", "once", _Once)
     parser.add_argument(
         "--json", action="store_true", default=False, help="Print the result as one JSON object"
     )
@@ -174,6 +175,21 @@ def _describe_default(field: OptionField) -> str:
     elif not shown and isinstance(default, tuple):
         shown = ("x" if field.kind == "tuple[int, int]" else " ").join(map(str, default))
     return f"{repeated} (default: {shown})" if shown else repeated
+
+
+class _Once(argparse.Action):
+    """Takes a value that must not be given twice, where the last one would count silently."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest, None) is not None:
+            raise UsageError(f"{option_string} is given twice.", "Give one file.")
+        setattr(namespace, self.dest, values)
 
 
 class _Pairs(argparse.Action):
