@@ -312,7 +312,7 @@ def test_results_of_a_detector_are_a_list_to_correct(tmp_path, capsys):
     assert main([*command, "--results", f"{tmp_path}/results.json", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     # Those of train have no results: they are left out.
-    assert (said["images"], said["objects"], said["unsaid"]) == (2, 2, {"unknown": 1})
+    assert (said["images"], said["objects"], said["unsaid"]) == (2, 2, {"silent": 1})
     assert [path.name for path in (tmp_path / "out").glob("*.json")] == ["instances_val.json"]
     written = json.loads((tmp_path / "out/instances_val.json").read_text())
     names = {each["id"]: each["file_name"] for each in written["images"]}

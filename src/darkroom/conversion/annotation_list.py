@@ -51,7 +51,7 @@ from darkroom.targets.boxes.results import (
 
 FORMS = {"coco": COCO, "voc": VOC, "yolo": YOLO}
 
-_TURNED, _REJECTED = "turned", "rejected"
+_SILENT, _TURNED, _REJECTED = "silent", "turned", "rejected"
 _IMAGES, _OBJECTS = "images", "objects"
 # How many of what is not said, and what is said of them.
 _SAYS = {
@@ -59,6 +59,7 @@ _SAYS = {
         "image",
         "that nobody looked at left out: in this form, it would say that nothing is there",
     ),
+    _SILENT: ("image", "of splits that no result is about left out"),
     Unsaid.CROWDS: ("crowd", "left out: this form has no word for them"),
     Unsaid.DIFFICULT: ("difficult object", "written as others: this form has no word for them"),
     Unsaid.AREAS: ("area", "not written: readers take the areas of the boxes"),
@@ -89,7 +90,8 @@ class AnnotationList(Result):
         objects: Number of its objects.
         classes: Number of its classes.
         unsaid: How many of what it does not say there are: `unknown` (images that nobody looked
-            at), `crowds`, `difficult`, `areas`, `ids`, `turned` and `rejected`.
+            at), `silent` (of splits that no result is about), `crowds`, `difficult`, `areas`,
+            `ids`, `turned` and `rejected`.
     """
 
     directory: str
@@ -179,6 +181,8 @@ def write_annotations(
         spelled = _count(_spell(index, plan, unsaid), counts)
         for path, data in form.build(spelled, dataset.labels, unsaid):
             _write_file(storage.join(target, path), data)
+    if results is not None:
+        unsaid[_SILENT] = unsaid.pop(Unsaid.UNKNOWN, 0)
     said, classes = {name: unsaid[name] for name in _SAYS if unsaid[name]}, len(dataset.labels)
     return AnnotationList(target, format, counts[_IMAGES], counts[_OBJECTS], classes, said)
 
