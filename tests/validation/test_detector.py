@@ -26,6 +26,7 @@ LISTED = {
     "false": [CAT, DOG],
     "empty": [],
     "unknown": None,
+    "silent": [DOG],
 }
 # What is there, and with which score the detector finds it.
 RESULTS = [
@@ -111,6 +112,7 @@ def test_without_results_the_report_says_that_nothing_looks_into_boxes(records):
 def test_with_results_the_report_says_that_they_were_asked(report):
     assert {report.policies[name] for name in CHECKS} == {"warn"}
     assert "Not looked for without results" not in format_scope(report)
+    assert "The results of the detector say nothing of 1 annotated image." in format_scope(report)
 
 
 def test_report_and_gallery_draw_both_boxes(records, results, tmp_path, capsys):

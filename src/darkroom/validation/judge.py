@@ -142,6 +142,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             excluded=source.excluded if isinstance(source, Manifest) else 0,
             ignored=count_ignored(connection),
             has_features=features is not None,
+            num_silent=context.doubts.silent if files.results else 0,
             num_kept=len(features.rows) if features is not None and features.is_cached else 0,
             read_as=context.read_as,
         )

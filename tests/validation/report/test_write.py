@@ -95,7 +95,7 @@ def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
         "format_version blessed rows written deduplicated rejected labels splits classes numbers "
         "summary unannotated policies "
         "findings rejects num_header_only num_unlike histograms samples excluded ignored title "
-        "has_features num_kept read_as"
+        "has_features num_silent num_kept read_as"
     )
     assert DatasetReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
 

@@ -101,6 +101,7 @@ class DatasetReport(DatasetCounts):
         ignored: How many images and pairs are not shown, because people decided so.
         title: What the report is about.
         has_features: Whether near copies were looked for by features, too.
+        num_silent: Annotated images without a result of the detector, where that was asked.
         num_kept: Of how many images these are from the cache; 0 where the dataset has its own.
         read_as: How the source was read; None where nobody knows.
     """
@@ -116,6 +117,7 @@ class DatasetReport(DatasetCounts):
     ignored: int = 0
     title: str = "Validation"
     has_features: bool = False
+    num_silent: int = 0
     num_kept: int = 0
     read_as: ReadAs | None = None
 
@@ -226,7 +228,10 @@ def format_scope(report: DatasetReport) -> str:
 
 
 def _format_doubts(report: DatasetReport) -> str:
-    """Returns what was not looked for without a detector; empty where that says nothing."""
+    """Returns where a detector looked for nothing; empty where that says nothing."""
+    if report.num_silent:
+        images = format_count(report.num_silent, "annotated image")
+        return f"The results of the detector say nothing of {images}."
     if all(report.policies.get(name) != OFF for name in list_result_checks()):
         return ""
     return (
