@@ -126,7 +126,7 @@ def test_numbers_of_classes_that_are_shifted_by_one_are_refused(records, write):
 def test_results_of_another_split_name_it(records, write):
     with pytest.raises(DataError, match="no result for the test split, but for eval") as caught:
         darkroom.evaluate(None, records, results=write(make_result("b", "cat")))
-    assert caught.value.hint == "Name the split: --split eval."
+    assert caught.value.hint.startswith("Name the split: --split eval. Or, if ids mean other ima")
 
 
 def test_a_split_that_is_not_there_has_another_one_instead(tmp_path, write):

@@ -34,6 +34,7 @@ from darkroom.targets.boxes.precision import (
     match_sizes,
 )
 from darkroom.targets.boxes.results import (
+    GIVE_ANNOTATIONS,
     OF_DETECTOR,
     DetectorFiles,
     Results,
@@ -104,7 +105,8 @@ def _take_split(
         there = pc.unique(index[_SPLIT].take(pa.array(np.unique(found.image)))).to_pylist()
         raise DataError(
             f"{files.results} has no result for the {split} split, but for {', '.join(there)}.",
-            f"Name the split: --split {there[0] if len(there) == 1 else ALL_SPLITS}.",
+            f"Name the split: --split {there[0] if len(there) == 1 else ALL_SPLITS}. Or, if ids "
+            f"mean other images: {GIVE_ANNOTATIONS}",
         )
     ours = ours._replace(image=(np.cumsum(is_ours) - 1)[ours.image])
     return index.filter(pa.array(is_ours)), ours, truth.take(is_ours)
