@@ -51,3 +51,5 @@ def test_a_damaged_index_is_named(tmp_path: Path, data: bytes):
     path.write_bytes(data)
     with pytest.raises(DataError, match=f"{path} is damaged"):
         read_index(str(tmp_path), ["changes"])
+    with pytest.raises(DataError, match=f"{path} is damaged"):
+        count_classes(str(tmp_path), ["cat"], find_kind("label").list_names)

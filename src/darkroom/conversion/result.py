@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
@@ -220,7 +218,7 @@ def describe_dataset(
     classes: dict[str, dict[str, int]] = {}
     kind = find_kind(dataset.target.kind)
     # The dataset is complete; `darkroom verify` says what is wrong with its index.
-    with suppress(OSError, pa.ArrowInvalid):
+    with suppress(OSError, DataError):
         index = storage.join(output_dir, INDEX_FOLDER)
         classes = count_classes(index, dataset.labels, kind.list_names)
     return ConversionResult(

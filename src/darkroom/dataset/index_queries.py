@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from darkroom import storage
-from darkroom.dataset.index import INDEX_COLUMNS, NEVER_NULL, find_index_files, list_index_files
+from darkroom.dataset.index import (
+    INDEX_COLUMNS,
+    NEVER_NULL,
+    find_index_files,
+    list_index_files,
+    read_index_batches,
+)
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
+from darkroom.storage.parquet import BATCH_ROWS
 
 if TYPE_CHECKING:
     import duckdb
@@ -153,21 +158,20 @@ def count_classes(
         nothing. In it, the labels that have records, in the order of the label map.
 
     Raises:
+        DataError: A file is damaged, or not an index.
         OSError: A file cannot be read.
-        ArrowInvalid: A file is damaged.
     """
     # In the order of the splits.
     counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
     seen: set[str] = set()
     names = ["split", "label"]
     for path in list_index_files(index_dir):
-        with storage.open_read(path) as file:
-            rows = pq.read_table(file, columns=names)
-        seen.update(pc.unique(rows["split"]).to_pylist())
-        grouped = _name_labels(rows, list_names).group_by(names).aggregate([("split", "count")])
-        columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
-        for split, label, count in zip(*columns, strict=True):
-            counts.setdefault(split, Counter())[label or ""] += count
+        for rows in read_index_batches(path, names, BATCH_ROWS):
+            seen.update(pc.unique(rows["split"]).to_pylist())
+            grouped = _name_labels(rows, list_names).group_by(names).aggregate([("split", "count")])
+            columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
+            for split, label, count in zip(*columns, strict=True):
+                counts.setdefault(split, Counter())[label or ""] += count
     order = {label: number for number, label in enumerate(labels)}
     return {
         split: dict(sorted(found.items(), key=lambda item: (order.get(item[0], -1), item[0])))
