@@ -187,7 +187,7 @@ def test_a_path_outside_the_allowed_folders_is_rejected(write, tmp_path):
         (lambda text: text[:-40], "is not complete, or not JSON"),
         (lambda text: text + b"x", "is not complete, or not JSON"),
         (lambda text: text.replace(b'"bbox"', b"bbox"), "is not complete, or not JSON"),
-        (lambda text: text.replace(b'"images"', b'"im\xffages"'), "is not UTF-8"),
+        (lambda text: text.replace(b'"images"', b'"im\xffages"'), "is not complete, or not JSON"),
         (lambda text: text.decode().encode("utf-16"), "is UTF-16"),
         (lambda text: text.decode().encode("utf-16-le"), "is UTF-16"),
         (lambda text: text.decode().encode("utf-32"), "is UTF-16 or UTF-32"),

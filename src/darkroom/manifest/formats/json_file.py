@@ -95,10 +95,9 @@ class JsonFile:
                 return _split(self._text)
         except msgspec.ValidationError as error:
             problem = f"is not an object of JSON, or an array: {error}"
-        except msgspec.DecodeError as error:
+        # msgspec 0.22 and 0.23 raise different errors where a key is not UTF-8.
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             problem = f"is not complete, or not JSON: {error}"
-        except UnicodeDecodeError as error:
-            problem = f"is not UTF-8: {error}"
         except RecursionError:
             problem = "is nested too deeply"
         raise DataError(f"{self._path} {problem}.", "Write it again, or copy it again.")
@@ -126,7 +125,7 @@ class JsonFile:
     def find_text(self, key: str, name: str) -> str | None:
         """Returns a text in an object that the file's object has; None where there is none."""
         parts = self.parts if isinstance(self.parts, dict) else {}
-        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        with suppress(ValueError, RecursionError):
             found = msgspec.json.decode(parts.get(key, b"{}"))
             text = found.get(name) if isinstance(found, dict) else None
             return text if isinstance(text, str) else None
