@@ -15,7 +15,7 @@ from PIL import Image
 
 import darkroom
 from darkroom.cli.__main__ import main
-from darkroom.conversion.annotation_list import AnnotationList, write_annotations
+from darkroom.conversion.annotation_list import write_annotations
 from darkroom.dataset.index import read_index
 from darkroom.errors import OutputError, UsageError
 from darkroom.sidecars.lists.coco import COCO
@@ -140,7 +140,7 @@ def test_a_list_of_coco_keeps_ids_names_and_short_numbers(tmp_path):
         "format": "coco",
         "images": 2,
         "objects": 2,
-        "classes": 2,
+        "classes": {"ant": 1, "cat": 2},
         "unsaid": {},
     }
     found = json.loads((tmp_path / "out/instances_train.json").read_text())
@@ -199,11 +199,25 @@ def test_what_a_form_does_not_say_is_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "numbers"), [("coco", "numbers 1 to 2, "), ("voc", ""), ("yolo", "numbers 0 to 1, ")]
+    ("form", "numbers"), [("coco", {"cat": 17, "dog": 90}), ("yolo", {"cat": 0, "dog": 1})]
 )
-def test_a_list_says_how_its_classes_are_numbered(form, numbers):
-    said = AnnotationList("out", form, images=1, objects=1, classes=2).to_text()
-    assert f"2: {numbers}in the order of labels.txt" in said
+def test_classes_have_the_ids_of_their_source_where_the_form_has_ids(tmp_path, form, numbers):
+    save(tmp_path / "1.jpg", 1)
+    content = {
+        "images": [{"id": 5, "file_name": "1.jpg", "width": 80, "height": 60}],
+        "annotations": [{"id": 1, "image_id": 5, "category_id": 90, "bbox": [1, 2, 30, 40]}],
+        "categories": [{"id": 90, "name": "dog"}, {"id": 17, "name": "cat"}],
+    }
+    (tmp_path / "list.json").write_text(json.dumps(content))
+    first = darkroom.convert(tmp_path / "list.json", tmp_path / "records")
+    result = write_annotations(first.output_dir, tmp_path / "out", form, tmp_path / "out")
+    assert result.classes == numbers
+    assert ", ".join(f"{number} {name}" for name, number in numbers.items()) in result.to_text()
+    if form == "coco":
+        [path] = (tmp_path / "out").glob("instances_*.json")
+        found = json.loads(path.read_text())
+        assert {each["name"]: each["id"] for each in found["categories"]} == numbers
+        assert [each["category_id"] for each in found["annotations"]] == [90]
 
 
 def test_a_command_writes_a_list_and_never_replaces_one(tmp_path, capsys):
@@ -291,7 +305,9 @@ def test_objects_of_a_model_are_written_likewise():
             "label": pa.array([objects], KIND.column),
         }
     )
-    [(name, data)] = COCO.build(spell_images(table, COCO, Counter()), ["dog", "cat"], Counter())
+    [(name, data)] = COCO.build(
+        spell_images(table, COCO, Counter()), {"dog": 1, "cat": 2}, Counter()
+    )
     [found] = json.loads(data)["annotations"]
     assert name == "instances_val.json"
     assert (found["image_id"], found["category_id"]) == (5, 2)

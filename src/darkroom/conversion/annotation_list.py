@@ -14,7 +14,7 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
-from darkroom.dataset.layout import LABELS_FILE, REJECTS_LIST_FILE, Folders
+from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside, open_dataset
 from darkroom.dataset.pointer import find_data
@@ -27,7 +27,7 @@ from darkroom.images.pixels import encode_stored
 from darkroom.options.checks import check_known
 from darkroom.runtime import progress
 from darkroom.runtime.result import Fact, Outcome, Result
-from darkroom.runtime.text import format_count
+from darkroom.runtime.text import format_count, list_first
 from darkroom.sidecars.lists.coco import COCO
 from darkroom.sidecars.lists.detections import PLACE_COLUMNS, make_labels
 from darkroom.sidecars.lists.images import (
@@ -88,7 +88,7 @@ class AnnotationList(Result):
         format: Its form.
         images: Number of its images.
         objects: Number of its objects.
-        classes: Number of its classes.
+        classes: Its classes with their numbers.
         unsaid: How many of what it does not say there are: `unknown` (images that nobody looked
             at), `silent` (of splits that no result is about), `crowds`, `difficult`, `areas`,
             `ids`, `turned` and `rejected`.
@@ -98,7 +98,7 @@ class AnnotationList(Result):
     format: str
     images: int
     objects: int
-    classes: int
+    classes: dict[str, int]
     unsaid: dict[str, int] = field(default_factory=dict)
 
     def describe(self) -> Outcome:
@@ -106,10 +106,8 @@ class AnnotationList(Result):
         said = ((count, *_SAYS[name]) for name, count in self.unsaid.items())
         lines = [f"{format_count(count, noun)} {text}" for count, noun, text in said]
         facts = [Fact("Images", f"{self.images:,}"), Fact("Objects", f"{self.objects:,}")]
-        first = FORMS[self.format].first_class
-        numbers = "" if first is None else f"numbers {first} to {first + self.classes - 1}, "
-        # A dataset closes the gaps between the ids of its source, and does not keep them.
-        facts += [Fact("Classes", f"{self.classes:,}: {numbers}in the order of {LABELS_FILE}")]
+        classes = [f"{number} {label}" for label, number in self.classes.items()]
+        facts += [Fact("Classes", list_first(classes))]
         facts += [Fact("Not said", "\n".join(lines))] if lines else []
         return Outcome("List", [f"Wrote {self.directory}.", *facts])
 
@@ -169,21 +167,23 @@ def write_annotations(
         )
     plan = _Plan(source, dataset, form, target, images)
     unsaid, counts = Counter[str](), Counter[str]()
+    read_as = read_read_as(source)
     index = read_index(Folders.of_dataset(source).index, _COLUMNS)
     if results is None:
         unsaid[_REJECTED] = dataset.objects.rejected if dataset.objects else 0
     else:
         files = DetectorFiles.of(results, annotations)
-        found = read_detections(files, index, dataset.labels, read_read_as(source))
+        found = read_detections(files, index, dataset.labels, read_as)
         labels = make_labels(found.take(found.score >= min_score), index, dataset.labels)
         index = index.drop(["label", "listed"]).append_column("label", labels)
+    classes = form.number(dataset.labels, read_as.class_ids if read_as else {})
     with progress.step("Writing the list"):
         spelled = _count(_spell(index, plan, unsaid), counts)
-        for path, data in form.build(spelled, dataset.labels, unsaid):
+        for path, data in form.build(spelled, classes, unsaid):
             _write_file(storage.join(target, path), data)
     if results is not None:
         unsaid[_SILENT] = unsaid.pop(Unsaid.UNKNOWN, 0)
-    said, classes = {name: unsaid[name] for name in _SAYS if unsaid[name]}, len(dataset.labels)
+    said = {name: unsaid[name] for name in _SAYS if unsaid[name]}
     return AnnotationList(target, format, counts[_IMAGES], counts[_OBJECTS], classes, said)
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from darkroom.dataset.labels import normalise_label
 from darkroom.sidecars.lists.images import ListedImage, ListedObject, ListForm, Unsaid
 
 _encode = msgspec.json.encode
-# The id of the first class: 0 is the background.
-_FIRST = 1
 
 
 class _Split:
@@ -38,10 +37,17 @@ class _Split:
         return b'{"info":{},"categories":%s,\n%s}\n' % (categories, b",\n".join(parts))
 
 
+def _number(labels: Sequence[str], ids: Mapping[str, str]) -> dict[str, int]:
+    known = {normalise_label(name): int(each) for each, name in ids.items() if each.isdecimal()}
+    if all(label in known for label in labels):
+        return {label: known[label] for label in labels}
+    # 0 is the background.
+    return {label: number for number, label in enumerate(labels, 1)}
+
+
 def _build(
-    images: Iterable[ListedImage], labels: Sequence[str], unsaid: Counter[str]
+    images: Iterable[ListedImage], numbers: Mapping[str, int], unsaid: Counter[str]
 ) -> Iterator[tuple[str, bytes]]:
-    numbers = {label: number for number, label in enumerate(labels, _FIRST)}
     categories = [{"id": number, "name": label} for label, number in numbers.items()]
     splits: defaultdict[str, _Split] = defaultdict(_Split)
     for image in images:
@@ -82,5 +88,5 @@ def _read(boxes: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarra
 
 
 COCO = ListForm(
-    "images/{split}", False, _FIRST, _spell, _read, frozenset((Unsaid.UNKNOWN,)), _build
+    "images/{split}", False, _number, _spell, _read, frozenset((Unsaid.UNKNOWN,)), _build
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -82,24 +82,25 @@ class ListForm(NamedTuple):
     Attributes:
         images: Where images are that are written with the list; `{split}` is their split.
         needs_images: Whether a list has no place for images elsewhere.
-        first_class: The number of its first class; None if it has names alone.
+        number: Returns the numbers of its classes, of the label map and of the ids that classes
+            have in a source of COCO, by these.
         spell: Returns boxes of the form of corners in shares of their images; the other argument
             has width, height, width and height of the image of each in pixels.
         read: Returns the corners again.
         unsaid: What it has no word for. Crowds, and images where nobody looked, are left out
             where it has none for them.
-        build: Returns the files of a list, their paths and their bytes, of images and the names of
-            all classes; it adds to the counts of what it does not say.
+        build: Returns the files of a list, their paths and their bytes, of images and the numbers
+            of all classes; it adds to the counts of what it does not say.
     """
 
     images: str
     needs_images: bool
-    first_class: int | None
+    number: Callable[[Sequence[str], Mapping[str, str]], dict[str, int]]
     spell: _Read
     read: _Read
     unsaid: frozenset[str]
     build: Callable[
-        [Iterable[ListedImage], Sequence[str], Counter[str]], Iterator[tuple[str, bytes]]
+        [Iterable[ListedImage], Mapping[str, int], Counter[str]], Iterator[tuple[str, bytes]]
     ]
 
 
@@ -178,6 +179,11 @@ def spell_shortly(values: _Numbers, read: _Read, wanted: _Numbers, of: _Numbers)
         found[left[is_same]] = rounded[is_same]
         left = left[~is_same]
     return found
+
+
+def number_lines(labels: Sequence[str], ids: Mapping[str, str]) -> dict[str, int]:
+    """Returns the numbers of classes as lines of the label map, from 0."""
+    return {label: number for number, label in enumerate(labels)}
 
 
 def name_uniquely(folders: Sequence[str], paths: Sequence[str], keys: Sequence[str]) -> list[str]:

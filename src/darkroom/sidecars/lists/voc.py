@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from xml.sax.saxutils import escape
 
-from darkroom.sidecars.lists.images import ListedImage, ListedObject, ListForm, Unsaid
+from darkroom.sidecars.lists.images import ListedImage, ListedObject, ListForm, Unsaid, number_lines
 
 _IMAGE = """<annotation>
   <filename>{filename}</filename>
@@ -24,7 +24,7 @@ _OBJECT = """  <object>
 
 
 def _build(
-    images: Iterable[ListedImage], labels: Sequence[str], _: Counter[str]
+    images: Iterable[ListedImage], numbers: Mapping[str, int], _: Counter[str]
 ) -> Iterator[tuple[str, bytes]]:
     splits = defaultdict(list)
     for image in images:
@@ -42,7 +42,7 @@ def _build(
     for split, names in splits.items():
         yield f"ImageSets/Main/{split}.txt", "".join(f"{name}\n" for name in names).encode()
     # Else classes are in the order of their names.
-    yield "labels.txt", "".join(f"{label}\n" for label in labels).encode()
+    yield "labels.txt", "".join(f"{label}\n" for label in numbers).encode()
 
 
 def _format_object(each: ListedObject) -> str:
@@ -54,7 +54,7 @@ def _format_object(each: ListedObject) -> str:
 VOC = ListForm(
     "JPEGImages",
     False,
-    None,
+    number_lines,
     lambda corners, sides: corners * sides,
     lambda boxes, sides: boxes / sides,
     frozenset((Unsaid.CROWDS, Unsaid.AREAS, Unsaid.IDS)),

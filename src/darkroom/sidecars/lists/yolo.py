@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,15 @@ from darkroom.sidecars.lists.images import (
     ListedImage,
     ListForm,
     Unsaid,
+    number_lines,
 )
 
 _IMAGES, _LABELS = "/images/", "/labels/"
 
 
 def _build(
-    images: Iterable[ListedImage], labels: Sequence[str], _: Counter[str]
+    images: Iterable[ListedImage], numbers: Mapping[str, int], _: Counter[str]
 ) -> Iterator[tuple[str, bytes]]:
-    numbers = {label: number for number, label in enumerate(labels)}
     folders: dict[str, str] = {}
     for image in images:
         path = posixpath.splitext(image.path)[0]
@@ -55,7 +55,7 @@ def _read(boxes: np.ndarray[Any, Any], sides: np.ndarray[Any, Any]) -> np.ndarra
 YOLO = ListForm(
     "images/{split}",
     True,
-    0,
+    number_lines,
     _spell,
     _read,
     frozenset((Unsaid.CROWDS, Unsaid.DIFFICULT, Unsaid.AREAS, Unsaid.IDS, Unsaid.UNKNOWN)),
