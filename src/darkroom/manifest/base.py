@@ -1,6 +1,7 @@
 """The dataset that an update starts from: which of its images are those of the new list.
 
-An image is unchanged when its file has the size and the version that the index names.
+An image is unchanged when its file has the size and the version that the index names. It stays in
+its split, unless the list says another one.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
 from darkroom.manifest.identities import keep_known
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
 from darkroom.targets.kind import TargetKind
 
 # An update that removes more than this share of a dataset is probably not meant.
 _MOST_REMOVED = 0.1
 
+_SPLIT = f"split::ENUM({str(SPLITS)[1:-1]})"
 # Rows that were rejected keep their span, and are tried again. Numbers and hashes need a third of
 # the memory of the columns, so that they are joined in memory.
 _BASE = f"""
 CREATE TEMP VIEW base AS
-SELECT id, span, split::ENUM({str(SPLITS)[1:-1]}) AS old_split, shard::INTEGER AS shard,
+SELECT id, span, {_SPLIT} AS old_split, shard::INTEGER AS shard,
     position::INTEGER AS position, "offset", length::INTEGER AS length,
     CASE WHEN source_size IS NOT NULL AND source_version IS NOT NULL
         THEN hash(source_size, source_version) END AS state, {{says}} AS said{{more}}
@@ -37,16 +41,26 @@ FROM base_index
 UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAGE}'
 """
 # A row for each one of the list, and one without `row` for each of the base that is not in it.
-_TAKEN = """
+_TAKEN = f"""
 CREATE OR REPLACE TEMP TABLE taken AS SELECT listed.row, "order", base.* EXCLUDE (id, shard, state),
-    CASE WHEN base.state = listed.state THEN shard END AS shard FROM base
-FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state FROM parsed) AS listed USING (id)
+    CASE WHEN base.state = listed.state THEN shard END AS shard,
+    old_split <> hashed AS keeps_split FROM base
+FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state,
+    CASE WHEN declared = '' THEN {_SPLIT} END AS hashed FROM parsed) AS listed USING (id)
 """
 _COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
 # With the order as a condition, whoever asks for a range of it joins the rows of that range alone.
 _LISTED = """
-CREATE TEMP VIEW listed AS SELECT parsed.* REPLACE ({span} AS span),
+CREATE TEMP VIEW listed AS SELECT
+    parsed.* REPLACE ({span} AS span, if(keeps_split, old_split::VARCHAR, split) AS split),
     taken.* EXCLUDE (row, "order", span) FROM parsed JOIN taken USING (row, "order")
+"""
+# Rows of which the list alone would say another id or split; mostly there are none.
+_KEEPS = "SELECT EXISTS (FROM known_rows) OR EXISTS (FROM taken WHERE keeps_split)"
+_KEPT = """
+SELECT bit_xor(md5_number(concat_ws(chr(31), row, key, split))), count_if(is_kept) FROM (
+    SELECT *, {has_splits} AND keeps_split AND declared = '' AS is_kept FROM placed
+) WHERE is_kept OR row IN (FROM known_rows)
 """
 # A record is the same when it also has the same label and input columns.
 _OLD = """CASE WHEN shard IS NOT NULL THEN {{
@@ -149,6 +163,7 @@ class Base:
         if self._has_kind(kind):
             number = "source_id" if "source_id" in self.columns.names else None
             says = _hash_content(kind, column, self.has_inputs, number)
+        connection.execute("CREATE TEMP TABLE known_rows (row BIGINT)")
         connection.execute(_BASE.format(says=says, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
@@ -168,6 +183,29 @@ class Base:
         span = "0" if self.merges_spans else span
         connection.execute(_LISTED.format(span=span))
         return int(removed)
+
+    def fingerprint_kept(
+        self, connection: duckdb.DuckDBPyConnection, fingerprint: str, options: ManifestOptions
+    ) -> str:
+        """Returns the fingerprint of a list with what its rows have of the dataset, if any has.
+
+        Args:
+            connection: Has the view `placed` of the rows that are planned, and what `match` makes.
+            fingerprint: That of the list.
+            options: How rows became entries.
+        """
+        if not connection.execute(_KEEPS).fetchall()[0][0]:
+            return fingerprint
+        # Where rows are placed together, a conversion from nothing may give the same splits.
+        has_splits = not (self.has_groups or options.places_rows)
+        kept = connection.execute(_KEPT.format(has_splits=has_splits))
+        [(number, images)] = kept.fetchall()
+        if images:
+            progress.note(
+                f"The list says no split of {format_count(images, 'image')}: each stays in that "
+                f"of {self.folders.examples}."
+            )
+        return fingerprint if number is None else f"{fingerprint}-{number % (1 << 128):032x}"
 
     def select_old(
         self, kind: TargetKind, labels: list[str], source_id: str | None, *, has_inputs: bool

@@ -1,8 +1,9 @@
 """Which file an image is, where its path below the folder of its list does not tell.
 
 Lists of several folders may have images of the same relative path: they are different images. And
-an update may find the images of its dataset by other paths than the list that it was made from. So
-that a list which works keeps its keys, only the rows in question get other ids.
+an update may find the images of its dataset by other paths than the list that it was made from, or
+copies of them, as they were written for other tools. So that a list which works keeps its keys,
+only the rows in question get other ids.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom.dataset import keys, splits
+from darkroom.dataset.manifest import MAX_ROW_GROUP_ROWS
+from darkroom.dataset.same_images import pair_others
+from darkroom.decisions.files import hash_files
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage import uris
@@ -40,6 +44,19 @@ _MOVED = """
 SELECT parsed.row, any_value(base_index.id), any_value(parsed.declared)
 FROM parsed JOIN base_index USING (uri)
 WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM parsed) GROUP BY ALL
+"""
+# Images of the dataset whose ids the list lacks, and new files of the size of one of them.
+_LACKING = """
+CREATE TEMP TABLE lacking AS SELECT id, uri, sha256, size_bytes AS size FROM base_index
+WHERE hash(id) NOT IN (SELECT hash(id) FROM parsed)
+"""
+_LIKE_LACKING = """
+SELECT DISTINCT id, uri FROM parsed WHERE uri <> '' AND size IN (SELECT size FROM lacking)
+    AND hash(id) NOT IN (SELECT hash(id) FROM base_index)
+"""
+_COPIED = f"""
+SELECT row, old_id, declared FROM parsed
+JOIN ({pair_others("lacking", "hashed", "id", "sha256")}) USING (id)
 """
 _RENAMED = """
 CREATE TEMP VIEW parsed AS SELECT before.* REPLACE (
@@ -96,18 +113,47 @@ def tell_shared_apart(
 def keep_known(
     connection: duckdb.DuckDBPyConnection, options: ManifestOptions, scratch: str
 ) -> bool:
-    """Gives files of the updated dataset their ids there; returns whether any has another one.
+    """Gives files of the updated dataset, and copies, their ids there; returns whether any has one.
 
     Args:
         connection: Has the rows of the list, as the view `parsed`, which is replaced; and
-            `base_index`.
+            `base_index`; and the table `known_rows`, which gets the numbers of these rows.
         options: How rows become entries.
         scratch: A local folder.
     """
-    moved = connection.execute(_MOVED).fetchall()
-    if moved:
-        _rename(connection, "moved", moved, options, scratch)
-    return bool(moved)
+    is_any = False
+    for which, find in (("moved", _find_moved), ("copied", _find_copied)):
+        if found := find(connection, scratch):
+            _rename(connection, which, found, options, scratch)
+            connection.execute(f"INSERT INTO known_rows SELECT row FROM renamed_{which}")
+            is_any = True
+    return is_any
+
+
+def _find_moved(connection: duckdb.DuckDBPyConnection, _: str) -> list[tuple[int, str, str]]:
+    """Returns row, id in the dataset and declared split of its files."""
+    found: list[tuple[int, str, str]] = connection.execute(_MOVED).fetchall()
+    return found
+
+
+def _find_copied(connection: duckdb.DuckDBPyConnection, scratch: str) -> list[tuple[int, str, str]]:
+    """Returns the same of files that have the bytes of a record.
+
+    Only files of the size of an image that the list lacks are read.
+    """
+    connection.execute(_LACKING)
+    alike = connection.sql(_LIKE_LACKING).to_arrow_table()
+    if not len(alike):
+        return []
+    path = os.path.join(scratch, "hashed.parquet")
+    with pq.ParquetWriter(path, alike.schema.append(pa.field("sha256", pa.string()))) as writer:
+        for first in range(0, len(alike), MAX_ROW_GROUP_ROWS):
+            part = alike.slice(first, MAX_ROW_GROUP_ROWS)
+            hashes = hash_files([(uri, None) for uri in part["uri"].to_pylist()])
+            writer.write_table(part.append_column("sha256", [hashes]))
+    create_view(connection, "hashed", [path], scratch)
+    found: list[tuple[int, str, str]] = connection.execute(_COPIED).fetchall()
+    return found
 
 
 def _rename(
@@ -122,13 +168,15 @@ def _rename(
     `renamed` has number, new id and declared split of each.
     """
     hash_order, ratios = keys.make_order_hash(options.seed), options.ratios
-    rows = []
-    for row, new, declared in renamed:
-        key = keys.make_key(new)
-        split = declared or splits.assign_split(key, options.seed, ratios)
-        rows.append({"row": row, "id": new, "key": key, "split": split, "order": hash_order(key)})
+    numbers, ids, declared = zip(*renamed, strict=True)
+    made = [*map(keys.make_key, ids)]
+    split = [
+        each or splits.assign_split(key, options.seed, ratios)
+        for each, key in zip(declared, made, strict=True)
+    ]
+    rows = {"row": numbers, "id": ids, "key": made, "split": split}
     path = os.path.join(scratch, f"renamed-{which}.parquet")
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    pq.write_table(pa.table({**rows, "order": [*map(hash_order, made)]}), path)
     create_view(connection, f"renamed_{which}", [path], scratch)
     connection.execute(f"ALTER VIEW parsed RENAME TO before_{which}")
     connection.execute(_RENAMED.format(which=which))

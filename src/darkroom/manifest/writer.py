@@ -201,8 +201,8 @@ def write_manifest(
     options, named = resolve(options or ManifestOptions()), None
     if base and base.has_decisions and not base.planned and options.decisions is None:
         progress.warn(
-            "The dataset was made with decisions, and this run has none: what they changed is "
-            "again as in the source. Give their file in every run (--decisions)."
+            "The dataset was made with decisions, and this run has none: what they changed, but "
+            "for splits, is again as in the source. Give their file in every run (--decisions)."
         )
     given = open_sources(source, options)
     storage.make_folder(folder)
@@ -219,7 +219,7 @@ def write_manifest(
         explain_shortage(schema, scratch),
     ):
         staged = stage_rows(sources, options, scratch, count if schema.image else None)
-        if known and staged.fingerprint == known.fingerprint:
+        if known and staged.fingerprint == known.fingerprint.partition("-")[0]:
             return known
         with open_database(scratch) as connection:
             rows = _Rows(connection, scratch, given, options, base)
@@ -294,6 +294,8 @@ class _Rows:
         rejects = [staged.rejects, conflicts]
         if base and base.planned:
             fingerprint = fingerprint_appended(connection, rejects, kind, options, scratch)
+        elif base:
+            fingerprint = base.fingerprint_kept(connection, fingerprint, options)
         lines, _ = write_rejects(rejects_folder, rejects, has_objects=has_objects)
         objects = self._count_objects(staged, conflicts, planned)
         rejected = lines - (objects.alone if objects else 0)

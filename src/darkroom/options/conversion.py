@@ -114,7 +114,8 @@ class UpdateFields:
         "Replace the dataset in the output, and read only images that are new or changed.",
         group="conversion",
         more="The list is the whole list: images that are not in it leave the dataset. An image is "
-        "unchanged when its file has the same size and time (etag in a store).",
+        "unchanged when its file has the same size and time (etag in a store). It stays in its "
+        "split, unless the list says another one.",
     )
     base: str | None = option(
         None,

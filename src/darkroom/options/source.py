@@ -68,7 +68,8 @@ class ParsedFields:
         group="data",
         metavar="TRAIN/EVAL/TEST",
         shown=DEFAULT_SPLIT_RATIOS,
-        more="Where it is given, the names of lists, as train.csv, do not say the splits.",
+        more="Where it is given, the names of lists, as train.csv, do not say the splits. Images "
+        "of the dataset that is updated stay in theirs.",
         runtime=True,
     )
 

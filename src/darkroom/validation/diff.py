@@ -21,6 +21,7 @@ from darkroom.dataset.manifest import Manifest
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_outside
 from darkroom.dataset.pointer import find_data
+from darkroom.dataset.same_images import pair_others
 from darkroom.options.diff import DiffOptions
 from darkroom.options.fields import merge_options
 from darkroom.options.validation import INFO, OFF
@@ -46,6 +47,8 @@ SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'),
     {others}
 FROM {name}_index
 """
+# The images of both that have other ids get the key of the older one.
+_SAME = "UPDATE new SET key = pairs.old_key FROM ({pairs}) AS pairs WHERE new.key = pairs.key"
 # What is not compared: where an image was found and when it was written, where its record is, and
 # how the list says places. All other columns are, also those that are added one day.
 LEFT_OUT = frozenset(
@@ -55,11 +58,9 @@ LEFT_OUT = frozenset(
 _FIRST = {
     "label": "old.label IS NOT DISTINCT FROM new.label "
     "AND new.row NOT IN (SELECT row FROM changes)",
-    **dict.fromkeys(
-        (*IMAGE_COLUMNS, "source_size"), "old.bytes = new.bytes AND old.pixels = new.pixels"
-    ),
+    **dict.fromkeys((*IMAGE_COLUMNS, "source_size"), "old.bytes = new.bytes"),
 }
-_NAMED = frozenset({"key", "split", "sha256", "pixel_hash"})
+_NAMED = frozenset({"key", "split", "sha256"})
 _OTHERS = """
 CREATE TABLE others AS FROM (SELECT new.row AS row, new.uri AS uri, new.split AS split,
     new.label AS label, [each FOR each IN [{differing}] IF each IS NOT NULL] AS detail
@@ -80,8 +81,8 @@ CREATE TABLE pairs AS FROM (SELECT
     old.key IS NOT NULL AND new.key IS NOT NULL AND old.said <> new.said
         AS relabelled,
     relabelled AND old.label IS DISTINCT FROM new.label AS retold,
-    old.pixels <> new.pixels AS redrawn,
-    old.pixels = new.pixels AND old.bytes <> new.bytes AS encoded
+    old.bytes <> new.bytes AND old.pixels <> new.pixels AS redrawn,
+    old.bytes <> new.bytes AND old.pixels = new.pixels AS encoded
 FROM old FULL JOIN new USING (key)
 ) WHERE added OR removed OR moved OR relabelled OR redrawn OR encoded
 """
@@ -177,7 +178,8 @@ def diff(
     Args:
         old: The older dataset; of it and the newer one, no shards are needed. None: there is none
             yet.
-        new: The newer one. An image of both has the same key: the same path in its folder, or id.
+        new: The newer one. An image of both has the same id, else the same path, else the same
+            bytes in its record.
         policies: Effect of a finding on the run: fail, warn or off; see
             `darkroom.options.diff.DIFF_POLICIES`.
         max_class_loss: Share of its images that a class may lose. 0.1 if None.
@@ -244,6 +246,8 @@ def compare_datasets(
             findings = [Finding("first", INFO, counts.written, _NOTHING)]
         else:
             old_hashes = _open_index(connection, "old", before, scratch)
+            for by in ("uri", "bytes"):
+                connection.execute(_SAME.format(pairs=pair_others("old", "new", "key", by)))
             connection.execute(_PAIRS)
             # Objects are compared with objects.
             is_same = find_kind(before.read_source().target.kind) is kind
