@@ -93,10 +93,14 @@ def test_images_that_keep_their_sizes_keep_their_boxes(records):
         check_colors(image, target)
 
 
-@pytest.mark.parametrize("threads", [2, 4])
+# Four threads are processes.
 @pytest.mark.parametrize(
-    "more",
-    [{"augment": "none", "resize": "center_crop"}, {"augment": "crop,flip,color=0.2"}],
+    ("more", "threads"),
+    [
+        ({"augment": "none", "resize": "center_crop"}, 2),
+        ({"augment": "crop,flip,color=0.2"}, 2),
+        ({"augment": "crop,flip,color=0.2"}, 4),
+    ],
 )
 def test_a_box_is_where_its_pixels_are(records, more, threads):
     loader = load(records, training=True, min_visible=0, num_threads=threads, **more)["train"]

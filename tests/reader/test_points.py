@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -97,8 +98,12 @@ def test_the_matrix_of_a_view_says_where_its_pixels_come_from(points, augment, r
         check_points(inside, matrix, source)
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("training", [True, False])
+# To start processes takes two seconds; tests/reader/test_processes.py has all that they send.
+@pytest.mark.parametrize(
+    ("split", "training", "threads"),
+    [*product(("keep", "raw"), (True, False), (1,)), ("keep", True, 4)],
+    indirect=["split"],
+)
 def test_points_of_batches_are_where_their_pixels_are(points, training, threads):
     options = InputOptions(VIEW, batch_size=5, num_threads=threads, prefetch=0)
     views = make_options("crop=0.3-1,flip,rotate=10" if training else "none")

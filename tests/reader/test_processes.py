@@ -39,8 +39,8 @@ def list_ids(processes) -> list[int]:
     return [each._process.pid for each in processes._idle.queue]
 
 
-@pytest.mark.parametrize("augment", ["crop,flip", "color,rotate,cutout,mixup"])
-def test_batches_are_those_of_threads(records, augment):
+def test_batches_are_those_of_threads(records):
+    augment = "crop,flip,color,rotate,cutout,mixup"
     by_threads = load(records, 2, augment=augment)
     by_processes = load(records, DECODERS, augment=augment)
     assert by_threads._find_processes(2) is None
