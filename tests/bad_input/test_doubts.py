@@ -130,16 +130,21 @@ def test_a_frame_says_what_numbers_its_labels(tmp_path):
         *(("isTrain", "yes no"), ("is_train", "1.0 0.0")),
     ],
 )
-def test_a_column_of_splits_that_is_not_used_is_in_doubt(plan, read, name, cells):
+def test_a_column_of_splits_that_is_not_used_is_in_doubt(plan, name, cells):
     first, second = cells.split(" ")
     text = f"image,{name},label,note\na.png,{first},x,train\nb.png,{second},y,a\n"
     (doubt,) = plan(text).manifest.read_as.doubts
     assert repr(name) in doubt.text
-    assert read(text, accept=("split_column",))[1] == []
-    columns = {"image": "image", name: "string", "label": "string_label"}
-    assert read(text, schema=columns)[1] == []
-    assert read(text.replace("b.png," + second, "b.png,late"))[1] == []
     assert ("--columns" in doubt.hint) == all(map(parse_split, cells.split()))
+
+
+def test_a_column_of_splits_that_is_accepted_named_or_of_other_words_is_not_in_doubt(read):
+    text = "image,phase,label\na.png,train,x\nb.png,valid,y\n"
+    assert read(text)[1] == ["split_column"]
+    assert read(text, accept=("split_column",))[1] == []
+    columns = {"image": "image", "phase": "string", "label": "string_label"}
+    assert read(text, schema=columns)[1] == []
+    assert read(text.replace("valid", "late"))[1] == []
 
 
 @pytest.mark.fault(
@@ -253,8 +258,12 @@ def test_lines_before_the_header_are_left_out(plan, before, doubts):
     assert [doubt.name for doubt in found.manifest.read_as.doubts] == ["first_line"] * doubts
     lines = before.count("\n") + 1
     assert found.manifest.read_as.header == lines
+
+
+def test_lines_before_the_header_are_left_out_where_columns_are_named(plan):
     columns = {"image": "image", "label": "string_label"}
-    assert plan(before + HEADER + ROWS, schema=columns).labels == ["cat", "dog"]
+    found = plan("# see cover.png\nMy list\n\n" + HEADER + ROWS, schema=columns)
+    assert found.labels == ["cat", "dog"]
 
 
 def test_a_comment_is_left_out_where_there_is_no_header(plan):

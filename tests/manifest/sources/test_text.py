@@ -39,9 +39,11 @@ def test_a_line_of_the_longest_length_is_read(write):
 @pytest.mark.parametrize("before", [0, 1, 70_000, (1 << 20) - 3, (1 << 20) - 2, 3_000_000])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_the_first_bad_byte_is_named_wherever_it_stands(write, before, mark):
-    content = mark + b"y\n" * (before // 2) + b"z" * (before % 2) + b"\xe2\x82x\n\xff"
+    line = b"y" * 63 + b"\n"
+    count, rest = divmod(before, len(line))
+    content = mark + line * count + b"z" * rest + b"\xe2\x82x\n\xff"
     place = content.index(b"\xe2")
-    with pytest.raises(DataError, match=rf"line {before // 2 + 1}, byte {place:,}: "):
+    with pytest.raises(DataError, match=rf"line {count + 1}, byte {place:,}: "):
         list(TextFile(write(content)).lines())
 
 
