@@ -34,7 +34,43 @@ _UNLIKE, _LEAST_UNLIKE, _FEWEST_CLASSES, _FEWEST_OF_CLASS, _ALIKE = 0.5, 0.64, 2
 # another reading of the numbers of a box has.
 _FAR, _LEAST_FAR, _MOST, _FEWEST_AREAS = 1.5, 0.02, 0.9, 5
 
-_MEASURED = f"""
+# What is counted of boxes: how those of two groups are joined, and SQL of one box.
+_MEASURES = {
+    "count": ("sum", "1"),
+    "unit": ("max", "unit"),
+    "image_form": ("sum", "ln(width / height)"),
+    "image_side": ("sum", "least(width, height)"),
+    "first_x": ("min", "xmin"),
+    "first_y": ("min", "ymin"),
+    "last_x": ("max", "xmax - width"),
+    "last_y": ("max", "ymax - height"),
+    "begin_x": ("min", "xmin / width"),
+    "begin_y": ("min", "ymin / height"),
+    "end_x": ("max", "xmax / width"),
+    "end_y": ("max", "ymax / height"),
+    "at_left": ("sum", f"(xmin <= {_TOUCHING})::INT"),
+    "at_top": ("sum", f"(ymin <= {_TOUCHING})::INT"),
+    "at_right": ("sum", f"(width - xmax <= {_TOUCHING})::INT"),
+    "at_bottom": ("sum", f"(height - ymax <= {_TOUCHING})::INT"),
+    "outside": ("sum", "is_outside::INT"),
+    "outside_both": ("sum", "(is_outside AND is_outside_swapped)::INT"),
+    "areas": ("sum", "(area IS NOT NULL)::INT"),
+    "far_areas": ("sum", f"(area > {_FAR} * (across + 1) * (down + 1))::INT"),
+    "other_areas": (
+        "sum",
+        """(abs(area - across * down) > 0.05 * area AND least(
+            abs(area - (across - xmin) * (down - ymin)), abs(area - xmax * ymax)
+        ) <= 0.02 * area)::INT""",
+    ),
+    "form": ("sum", "ln(across / down)"),
+    "side": ("sum", "ln(across * down / (width * height)) / 2"),
+}
+_OF_BOXES = ", ".join(f"{join}({sql}) AS {name}" for name, (join, sql) in _MEASURES.items())
+_OF_GROUPS = ", ".join(
+    f"coalesce({join}({name}), 0) AS {name}" for name, (join, _) in _MEASURES.items()
+)
+# Boxes are read once; the groups of each level, and their classes, are joined of what they share.
+_GROUPS = f"""
 WITH boxes AS (
     SELECT * EXCLUDE (each), each.label AS label, unit * unit * each.area AS area,
         unit * each.box[1] AS xmin, unit * each.box[2] AS ymin,
@@ -45,31 +81,12 @@ WITH boxes AS (
         greatest(-xmin, -ymin, xmax - width, ymax - height) > {_TOUCHING} AS is_outside,
         greatest(-xmin, -ymin, xmax - height, ymax - width) > {_TOUCHING} AS is_outside_swapped
     FROM boxes
-)
+), joined AS (SELECT file, folder, split, label, {_OF_BOXES} FROM measured GROUP BY ALL)
 SELECT grouping(file, folder, split) AS level, coalesce(file, folder, split, '') AS name,
-    count(*) AS count"""
-_GROUPS = f"""{_MEASURED}, max(unit) AS unit,
-    coalesce(sum(ln(width / height)), 0) AS image_form, avg(least(width, height)) AS image_side,
-    min(xmin) AS first_x, max(xmax - width) AS last_x,
-    min(ymin) AS first_y, max(ymax - height) AS last_y,
-    greatest(min(xmin / width), min(ymin / height)) AS begin,
-    max(xmax / width) AS end_x, max(ymax / height) AS end_y,
-    count(*) FILTER (xmin <= {_TOUCHING}) AS at_left,
-    count(*) FILTER (ymin <= {_TOUCHING}) AS at_top,
-    count(*) FILTER (width - xmax <= {_TOUCHING}) AS at_right,
-    count(*) FILTER (height - ymax <= {_TOUCHING}) AS at_bottom,
-    count(*) FILTER (is_outside) AS outside,
-    count(*) FILTER (is_outside AND is_outside_swapped) AS outside_both, count(area) AS areas,
-    count(*) FILTER (area > {_FAR} * (across + 1) * (down + 1)) AS far_areas,
-    count(*) FILTER (abs(area - across * down) > 0.05 * area AND least(
-        abs(area - (across - xmin) * (down - ymin)), abs(area - xmax * ymax)
-    ) <= 0.02 * area) AS other_areas
-FROM measured GROUP BY GROUPING SETS ((file), (folder), (split), ())
-ORDER BY level, count DESC, name
-"""
-_CLASSES = f"""{_MEASURED}, label,
-    sum(ln(across / down)) AS form, sum(ln(across * down / (width * height))) / 2 AS side
-FROM measured GROUP BY GROUPING SETS ((file, label), (folder, label), (split, label), (label))
+    if(grouping(label) = 1, NULL, label) AS class, {_OF_GROUPS}
+FROM joined GROUP BY GROUPING SETS (
+    (file), (folder), (split), (), (file, label), (folder, label), (split, label), (label)
+) ORDER BY level, sum(joined.count) DESC, name
 """
 _LEVELS = ("file", "folder", "split")
 _NUMBERS = f"""
@@ -127,12 +144,16 @@ def find_odd_groups(connection: duckdb.DuckDBPyConnection, images: str) -> list[
     # Without sizes of images, areas alone say something.
     chosen = "WHERE width IS NOT NULL" if sized else ""
     images = f"(SELECT * REPLACE ({texts}) FROM ({images}) {chosen})"
-    groups = _fetch(connection, _GROUPS.format(images=images))
+    found = connection.execute(_GROUPS.format(images=images))
+    names = [column[0] for column in found.description or ()]
+    rows: list[_Counts] = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    groups = [each for each in rows if each["class"] is None]
     every = groups[-1]
     classes: defaultdict[tuple[int, str], dict[str, _Counts]] = defaultdict(dict)
     if sized and every["count"] >= _FEWEST:
-        for each in _fetch(connection, _CLASSES.format(images=images)):
-            classes[each["level"], each["name"]][each["label"]] = each
+        for each in rows:
+            if each["class"] is not None:
+                classes[each["level"], each["name"]][each["class"]] = each
     whole = classes[_ALL, ""]
     beside = [
         _Beside(own, every, [(each, whole[label]) for label, each in found.items()])
@@ -150,11 +171,6 @@ def find_odd_groups(connection: duckdb.DuckDBPyConnection, images: str) -> list[
                 if own["level"] == first
             ]
     return []
-
-
-def _fetch(connection: duckdb.DuckDBPyConnection, query: str) -> list[_Counts]:
-    rows: list[_Counts] = connection.sql(query).to_arrow_table().to_pylist()
-    return rows
 
 
 class _Beside:
@@ -216,8 +232,8 @@ def _find_fault(group: _Beside) -> str:
 
 
 def _find_half(group: _Beside) -> str:
-    ends = group.own["end_x"], group.own["end_y"]
-    if group.own["begin"] > _FIRST or min(ends) < _LAST[0] or max(ends) > _LAST[1]:
+    begins, ends = ([group.own[f"{side}_{axis}"] for axis in "xy"] for side in ("begin", "end"))
+    if max(begins) > _FIRST or min(ends) < _LAST[0] or max(ends) > _LAST[1]:
         return ""
     own, others, counts = group.compare("side")
     if not len(counts):
@@ -269,7 +285,7 @@ def _measure_cut_shift(
     is_moved = not any(own[edge] for edge in near) and all(own[edge] for edge in far)
     is_sure = min(expected) >= _EXPECTED and sum(expected) >= 4 * _EXPECTED
     is_alike = abs(gaps[0] - gaps[1]) <= 2 * _TOUCHING
-    is_small = max(gaps) <= _MOST_SHIFT * own["image_side"]
+    is_small = max(gaps) <= _MOST_SHIFT * own["image_side"] / own["count"]
     return float(min(gaps)) if is_moved and is_sure and is_alike and is_small else 0
 
 
