@@ -290,6 +290,9 @@ def test_every_command_is_a_module_of_its_name():
     steps = {each.command.name for each in STEPS.values() if each.command}
     assert steps == {*commands.STEP_COMMANDS}
     assert [*build_parser()._subparsers._group_actions[0].choices] == [*commands.COMMANDS]
+    # A command that is given is the only one that is built.
+    chosen = build_parser(["submit", "--help"])._subparsers._group_actions[0].choices
+    assert [*chosen] == ["submit"]
 
 
 @pytest.mark.long

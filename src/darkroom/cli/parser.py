@@ -61,8 +61,12 @@ def _format_message(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the whole command line; it raises UsageError for wrong arguments."""
+def build_parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Returns the parser of the command line; it raises UsageError for wrong arguments.
+
+    Args:
+        given: The arguments. Where they begin with a command, the parser has no other one.
+    """
     parser = _Parser(
         prog="darkroom",
         allow_abbrev=False,
@@ -74,7 +78,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in COMMANDS:
+    is_chosen = bool(given) and given[0] in COMMANDS
+    for name in given[:1] if is_chosen else COMMANDS:
         if name in STEP_COMMANDS:
             add_step(commands, import_module(f"darkroom.steps.{name}").STEP)
             continue

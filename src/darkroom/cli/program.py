@@ -41,16 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end_by_signal)
     arguments = argparse.Namespace(command=None)
+    given = sys.argv[1:] if argv is None else argv
     try:
-        parser = build_parser()
+        parser = build_parser(given)
         if "_ARGCOMPLETE" in os.environ:
             _complete(parser)
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(given)
         arguments.is_process = argv is None
         code = _run_command(arguments)
     except UsageError as error:
-        as_json = "--json" in (sys.argv[1:] if argv is None else argv)
-        asked = argparse.Namespace(json=as_json)
+        asked = argparse.Namespace(json="--json" in given)
         code = _report(asked, _hide_credential(error))
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE

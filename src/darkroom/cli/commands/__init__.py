@@ -2,8 +2,8 @@
 
 A module has `add(commands)`, which adds the parser of the command, and `run(arguments)`, which
 returns its exit code. `QUIET = True` hides warnings and errors that TensorFlow logs. All modules
-are imported for `--help`, so each loads slow packages inside `run`. The commands of steps are in
-`darkroom.steps`.
+are imported for `darkroom --help`, so each loads slow packages inside `run`. The commands
+of steps are in `darkroom.steps`.
 """
 
 COMMANDS = (
