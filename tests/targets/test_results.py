@@ -58,12 +58,12 @@ def read(records: Path, tmp_path: Path):
         if not isinstance(results, Path):
             path = tmp_path / "results.json"
             path.write_text(results if isinstance(results, str) else json.dumps(results))
-        if annotations is not None:
+        if not isinstance(annotations, Path | None):
             (tmp_path / "annotations.json").write_text(json.dumps(annotations))
-            annotations = str(tmp_path / "annotations.json")
+            annotations = tmp_path / "annotations.json"
         index = read_index(str(records / "index"), RESULT_COLUMNS)
         labels = read_dataset(str(records)).labels
-        files = DetectorFiles(str(path), annotations)
+        files = DetectorFiles.of(path, annotations)
         found = read_detections(files, index, labels, read_read_as(str(records)))
         names = [Path(uri).name for uri in index["uri"].to_pylist()]
         return [
@@ -93,21 +93,21 @@ def test_classes_have_the_ids_of_the_list_or_the_numbers_of_their_lines(read, id
     assert read(results) == EXPECTED
 
 
-def test_ids_of_the_list_count_where_lines_have_the_same_numbers(read, tmp_path):
+def test_an_id_that_is_the_line_of_another_class_is_refused(read, tmp_path):
     write_images(tmp_path)
-    categories = [{"id": number, "name": name} for number, name in ((2, "cat"), (3, "dog"))]
-    # The label map has another order, and rows that are appended have no ids.
+    categories = [{"id": number, "name": name} for number, name in ((1, "cat"), (3, "dog"))]
     (tmp_path / "labels.txt").write_text("dog\ncat\n")
     (tmp_path / "coco.json").write_text(json.dumps(make_annotations(categories=categories)))
     records = tmp_path / "records"
     darkroom.convert(tmp_path / "coco.json", records, label_map=tmp_path / "labels.txt")
     assert read([make_result(11, 3)], records=records) == EXPECTED[:1]
-    assert read([make_result(11, 2)], records=records) == [("a.png", "cat", HALF, 0.5)]
-    (tmp_path / "c.png").write_bytes(encode(make_noise(9, 10, 10)))
-    row = {"image_uri": "c.png", "objects": [{"label": "dog", "box": [0, 0, 5, 5]}]}
-    (tmp_path / "more.jsonl").write_text(json.dumps(row))
-    darkroom.convert(tmp_path / "more.jsonl", records, update=True, append=True)
-    assert read([make_result(11, 2)], records=records) == [("a.png", "cat", HALF, 0.5)]
+    with pytest.raises(
+        DataError, match=r"1 of 1 class number mean one class .*: 1 cat\."
+    ) as caught:
+        read([make_result(11, 1)], records=records)
+    assert "labels.txt of the records" in caught.value.hint
+    by_line = read([make_result(11, 1)], records / "labels.txt", records=records)
+    assert by_line == EXPECTED[:1]
 
 
 @pytest.mark.parametrize("name", ["a", "a.png", "a.jpg", "images/a.png"])
@@ -199,6 +199,7 @@ def test_label_files_of_ultralytics(read, tmp_path):
             "2 of 3 images are not in the dataset",
         ),
         ([make_result(category=4), make_result(category=0)], "2 of 2 class numbers are not"),
+        ([make_result(box=(0.1, 0.1, 0.5, 0.5))], "1 of 1 box are within the first pixel"),
         # Corners instead of sizes.
         ([make_result(box=(40, 20, 80, 40))], "1 of 1 box reach beyond their images"),
     ],

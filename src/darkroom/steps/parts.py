@@ -58,7 +58,8 @@ ANNOTATIONS_FLAG = flag(
     metavar="FILE",
     action="once",
     help="The JSON of COCO that the detector had, whose ids of images and classes the results "
-    "have (default: ids of the list that was converted, or names of files and the nth label)",
+    "have, or labels.txt, whose lines are classes (default: ids of the list that was converted, or "
+    "names of files and the nth label)",
 )
 OVERWRITE_FLAG = flag(
     "--overwrite", action="store_true", default=False, help="Replace a file that exists"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.labels import normalise_label
+from darkroom.dataset.labels import normalise_label, read_labels
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import progress
@@ -38,7 +38,10 @@ _FORM = (
     "save_conf=True)."
 )
 OF_DETECTOR = "Results are those of a detector"
-GIVE_ANNOTATIONS = "Name the JSON that the detector had: --annotations (annotations= in Python)."
+GIVE_ANNOTATIONS = (
+    "--annotations (annotations= in Python) names the JSON that the detector had, or labels.txt of "
+    "the records that it learned from."
+)
 
 
 class Results(NamedTuple):
@@ -68,7 +71,8 @@ class DetectorFiles(NamedTuple):
     Attributes:
         results: A file of JSON, or a folder of text files.
         annotations: The file of COCO that it had: ids of images and classes are those of that
-            file. None for none.
+            file. Or the label map of the records that it learned from, whose lines are classes,
+            from 1. None for none.
     """
 
     results: str
@@ -103,6 +107,14 @@ class _Category(msgspec.Struct, gc=False):
 class _Annotations(msgspec.Struct):
     images: list[_Image]
     categories: list[_Category]
+
+    @classmethod
+    def read(cls, path: str) -> _Annotations:
+        """Reads COCO, or a label map."""
+        if not path.endswith(".txt"):
+            return _decode(path, cls)  # type: ignore[no-any-return]
+        lines = enumerate(read_labels(path), 1)
+        return cls([], [_Category(number, name) for number, name in lines])
 
 
 class _Said(NamedTuple):
@@ -167,7 +179,7 @@ def read_detections(
         said = _read_folder(path)
     else:
         said = _read_json(path)
-        known = None if files.annotations is None else _decode(files.annotations, _Annotations)
+        known = None if files.annotations is None else _Annotations.read(files.annotations)
     _check_values(path, said.values)
     images = said.images.dictionary_encode()
     rows, sizes = _find_images(path, images.dictionary.to_pylist(), index, known, said.in_shares)
@@ -176,6 +188,9 @@ def read_detections(
     score, left, top, width, height = said.values
     boxes = np.stack([left, top, left + width, top + height])
     if not said.in_shares:
+        is_tiny = (boxes[2:] <= 1).all(0)
+        hint = "A box is in pixels: multiply shares by the width and the height of the image."
+        _refuse(path, is_tiny & is_tiny.all(), "box", "are within the first pixel", hint)
         _check_turned(path, rows, sizes, index)
         boxes /= np.tile(sizes[:, numbers], (2, 1))
     _check_boxes(path, boxes)
@@ -311,21 +326,26 @@ def _find_labels(
     """Returns the numbers of classes in the label map, by the reading that knows most of them.
 
     Raises:
-        DataError: The dataset does not have some of them.
+        DataError: The dataset does not have some of them, or readings that know all differ.
     """
     ids, inverse = np.unique(classes, return_inverse=True)
     numbers = {name: number for number, name in enumerate(labels)}
-    found = max(
+    named = [[normalise_label(names.get(f"{each}", "")) for each in ids] for names in readings]
+    found = np.array([[numbers.get(name, _UNKNOWN) for name in names] for names in named])
+    best = int((found >= 0).sum(1).argmax())
+    strange = [f"{each} {name}".strip() for each, name in zip(ids, named[best], strict=True)]
+    for is_wrong, what in (
+        (found[best] < 0, "are not known"),
         (
-            np.array([numbers.get(normalise_label(names.get(f"{each}", "")), -1) for each in ids])
-            for names in readings
+            (found >= 0).all() & (found != found[0]).any(0),
+            "mean one class as ids, another as lines",
         ),
-        key=lambda each: (each >= 0).sum(),
-    )
-    strange = list_first([*map(str, ids[found < 0].tolist())])
-    what = f"are not known: {strange}. The dataset has {list_first(labels)}"
-    _refuse(path, found < 0, "class number", what, GIVE_ANNOTATIONS)
-    return found[inverse]
+    ):
+        which = list_first([strange[each] for each in np.flatnonzero(is_wrong)])
+        what = f"{what}: {which}. The dataset has {list_first(labels)}"
+        _refuse(path, is_wrong, "class number", what, GIVE_ANNOTATIONS)
+    chosen: Array = found[best]
+    return chosen[inverse]
 
 
 def _find_images(
