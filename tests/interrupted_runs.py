@@ -186,13 +186,11 @@ def leave_job(argv: list[str], counter: Counter) -> int:
     import darkroom
     from darkroom.conversion.beam import run
     from darkroom.options.conversion import ConversionOptions
-    from darkroom.options.runners import LOCAL_RUNNER
 
     class InterruptedClientError(Exception):
         pass
 
     jobs: list[Any] = []
-    run_job = run.run_job
 
     def submit(write: Any, *_: object) -> None:
         jobs.append(write)
@@ -207,7 +205,7 @@ def leave_job(argv: list[str], counter: Counter) -> int:
         darkroom.convert(source, output, runner="PortableRunner", options=elsewhere, **given)
     counter.watch_all()
     [write] = jobs
-    run_job(write, LOCAL_RUNNER, {}, "")
+    write.run_here()
     return 0
 
 

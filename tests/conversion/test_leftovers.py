@@ -40,6 +40,7 @@ def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **opti
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "run_job", write_one)
+        patch.setattr(WriteJob, "run_here", write_one)
         with pytest.raises(KeyboardInterrupt):
             darkroom.convert(source, output, num_shards=3, columns=COLUMNS, **options)
 
@@ -75,6 +76,6 @@ def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
         shutil.move(f"{tmp_path}/out/.attempt", tmp_path / "taken")
         write_shard(write.tasks[0], None, KeptTables())
 
-    monkeypatch.setattr(run, "run_job", lose_output)
+    monkeypatch.setattr(WriteJob, "run_here", lose_output)
     with pytest.raises(OutputError, match=f"ends, because a later run has taken {tmp_path}/out"):
         darkroom.convert(source, tmp_path / "out", columns=COLUMNS)

@@ -73,6 +73,7 @@ def _interrupt(
     options = {**TABLE, "runner": "PrismRunner", **options}
     with monkeypatch.context() as patch:
         patch.setattr(run, "run_job", run_job)
+        patch.setattr(WriteJob, "run_here", run_job)
         with pytest.raises(KeyboardInterrupt):
             darkroom.convert(source, OUTPUT, **options)
     return lambda: _write(begun[0])

@@ -102,17 +102,14 @@ class ConversionJob:
     def _limit(self) -> float:
         return DEFAULT_MAX_REJECTS if self.max_rejects is None else self.max_rejects
 
-    @property
-    def _runs_here(self) -> bool:
-        return self.runner == LOCAL_RUNNER and not self.beam_options
-
     def run(self) -> ConversionResult:
         """Converts and waits for the end."""
-        if not self._runs_here:
+        others: AbstractContextManager[WriterProcesses | None] = nullcontext()
+        if self.runner == LOCAL_RUNNER and not self.beam_options:
+            others = WriterProcesses()
+        else:
             # Reports a wrong one before any work.
             by_name.find("check_runner")(self.runner, self.beam_options)
-        others: AbstractContextManager[WriterProcesses | None]
-        others = WriterProcesses() if self._runs_here else nullcontext()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, others as processes:
             output = self._make_output(scratch)
             manifest, old = self._plan(output.folders, scratch, processes)
@@ -259,8 +256,11 @@ class ConversionJob:
         attempt, job = self._begin(output, old)
         with progress.step("Converting"):
             try:
-                job = replace(job, processes=processes)
-                by_name.find("run_job")(job, self.runner, self.beam_options, attempt.record.job)
+                if processes:
+                    job.run_here(processes)
+                else:
+                    run = by_name.find("run_job")
+                    run(job, self.runner, self.beam_options, attempt.record.job)
             except Exception as error:
                 # Where another run has replaced the dataset that images come from, that is why:
                 # this raises an error that says so.

@@ -1,4 +1,4 @@
-"""Runs the job that writes a dataset, here or by a runner of Beam, and waits for its end."""
+"""Runs the job that writes a dataset by a runner of Beam, and waits for its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from darkroom.conversion.beam.options import build_options
 from darkroom.conversion.beam.reasons import find_failure_reason, find_remedy
 from darkroom.conversion.shards.writing import WriteJob
 from darkroom.errors import DarkroomError, StorageError
-from darkroom.options.runners import LOCAL_RUNNER, is_local
+from darkroom.options.runners import is_local
 from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage, explain_end
 
@@ -35,7 +35,7 @@ def check_runner(runner: str, beam_options: Mapping[str, Any]) -> None:
 
 
 def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_name: str) -> None:
-    """Runs the job to its end; here it needs Beam only where options of Beam are given.
+    """Runs the job to its end, with Beam.
 
     Args:
         job: The shards and the commit.
@@ -47,9 +47,6 @@ def run_job(job: WriteJob, runner: str, beam_options: Mapping[str, Any], job_nam
     Raises:
         DarkroomError: It failed.
     """
-    if runner == LOCAL_RUNNER and not beam_options:
-        job.run_here()
-        return
     from darkroom.runtime.plain_beam import beam
 
     run_write(beam.Pipeline(options=build_options(runner, beam_options)), job, job_name)

@@ -43,18 +43,19 @@ class WriteJob:
         commit: Called once with the reports of all shards in order; must be picklable.
         seen: Images on the client's own disk, some of which workers elsewhere must see, too.
         run: Name of this run, another one each time: a process may run the same plan again.
-        processes: Those that write shards here, if they have been made before.
     """
 
     tasks: Sequence[ShardTask]
     commit: Callable[[Sequence[ShardReport]], None]
     seen: Sequence[str] = ()
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
-    processes: WriterProcesses | None = None
 
     @collect_less_garbage()
-    def run_here(self) -> None:
+    def run_here(self, begun: WriterProcesses | None = None) -> None:
         """Writes the dataset in this process.
+
+        Args:
+            begun: Further processes that write shards, if they have been made before.
 
         Raises:
             DarkroomError: Something cannot be written, or a later attempt has taken the output.
@@ -63,7 +64,6 @@ class WriteJob:
         rows = sum(task.range.num_rows for task in written)
         # The largest first, so that all processes end at about the same time.
         tasks = sorted(self.tasks, key=lambda task: -task.range.num_rows)
-        begun = self.processes
         with nullcontext(begun) if begun else WriterProcesses() as processes:
             processes.limit(len(written), rows)
             writers = ShardWriters(self.run, processes if processes.count > 1 else None)
