@@ -98,10 +98,12 @@ class Commit:
                     name: FileSum(report.index_bytes, report.index_sha256)
                     for name, report in zip(dataset.index_files, reports, strict=True)
                 }
-                build = by_name.find("build_sidecars")
-                contents = build(self.attempt.describe, dataset, folders.index)
-                for name in layout.list_manifest_sidecars(folders.manifest):
-                    contents[name] = storage.read_bytes(storage.join(folders.manifest, name))
+                contents = {
+                    name: storage.read_bytes(storage.join(folders.manifest, name))
+                    for name in layout.list_manifest_sidecars(folders.manifest)
+                }
+                if readers := self.attempt.describe:
+                    contents |= by_name.find("build_sidecars")(readers, dataset, folders.index)
                 sidecar_sums = write_sidecars(folders.examples, contents, folders.find_part)
                 self.attempt.check_current()
                 manifest.find_base()

@@ -164,8 +164,10 @@ class Output:
         self._check_free()
 
     def _list_sidecars(self, shards: Sequence[str]) -> list[str]:
-        own = layout.list_manifest_sidecars(self.folders.manifest)
-        return [*by_name.find("list_sidecars")(self._describe, shards), *own]
+        found = layout.list_manifest_sidecars(self.folders.manifest)
+        if self._describe:
+            found += by_name.find("list_sidecars")(self._describe, shards)
+        return found
 
     def _check_free(self) -> None:
         if self._overwrite:
