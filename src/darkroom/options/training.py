@@ -348,9 +348,11 @@ def check_model_name(spec: str) -> None:
     Raises:
         UsageError: It cannot.
     """
+    if spec in OWN_MODELS:
+        return
     module, colon, function = spec.partition(":")
     is_name = colon and function.isidentifier() and all(map(str.isidentifier, module.split(".")))
-    if spec not in OWN_MODELS and not is_name:
+    if not is_name:
         raise UsageError(
             f"model is {spec!r}, expected {', '.join(OWN_MODELS)}, {APPLICATIONS_PREFIX}NAME or "
             "package.module:function.",
