@@ -1,7 +1,7 @@
 """A detector of torchvision, trained on boxes that darkroom wrote, and its results.
 
     python examples/train_detector.py records runs/detector
-    darkroom evaluate --results runs/detector/results.json records
+    darkroom evaluate --results runs/detector/results.json records --annotations records/labels.txt
 
 It needs no TensorFlow. The results are COCO's: what pycocotools and `darkroom evaluate` judge.
 """

@@ -236,7 +236,9 @@ def test_a_command_writes_a_list_and_never_replaces_one(tmp_path, capsys):
     assert main(command) == 4
     assert "contains unrelated files" in capsys.readouterr().err
     assert label_file.read_text() == "0 0.5 0.5 0.5 0.5\n"
-    assert main(["inspect", first.output_dir, "--format", "coco"]) == 2
+    for alone in (["--format", "coco"], ["--results", "r.json"], ["--annotations", "a.json"]):
+        assert main(["inspect", first.output_dir, *alone]) == 2
+        assert f"inspect takes {alone[0]} with --" in capsys.readouterr().err
 
 
 def test_records_without_boxes_and_unknown_forms_are_refused(tmp_path):

@@ -62,11 +62,13 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    given = {name for name, value in vars(arguments).items() if value is not None}
+    for name, other in (("annotations", "results"), ("results", "format"), ("format", "list")):
+        if name in given and other not in given:
+            raise UsageError(f"inspect takes --{name} with --{other} alone.")
     if arguments.list is not None:
         _write_list(arguments)
         return 0
-    if arguments.format is not None:
-        raise UsageError("--format is the form of a list.", "Name its folder: --list DIR.")
     from darkroom.audit.contact_sheet import inspect
 
     folder = arguments.output_dir or "inspection"
