@@ -274,6 +274,22 @@ def test_the_objects_that_changed_are_told(tmp_path):
     assert darkroom.diff(new, new).report.findings == ()
 
 
+def test_another_class_at_the_same_place_is_told(tmp_path):
+    bird = CAT | {"label": "bird"}
+    # A box of its own class is rather the same, although it was moved.
+    listed = {"plain": [CAT, DOG], "twins": [CAT, bird]}
+    changed = {"plain": [bird, DOG], "twins": [CAT | {"box": [12, 10, 62, 60]}, bird]}
+    old, new = (
+        write_dataset(tmp_path / name, each) for name, each in (("old", listed), ("new", changed))
+    )
+    found = darkroom.diff(old, new).report
+    assert [each.message for each in found.findings if "objects_" in each.check] == [
+        "Objects that have another class at the same place: 1, in 1 image (bird 1).",
+        "Objects that are at another place in their image: 1, in 1 image (cat 1).",
+    ]
+    assert found.findings[1].rows[0]["detail"] == "was cat"
+
+
 def test_other_marks_of_objects_are_told(tmp_path):
     listed = {"plain": [CAT, DOG], "one": [CAT | {"is_crowd": 1}]}
     marked = {"plain": [CAT, DOG | {"difficult": 1}], "one": [CAT | {"is_crowd": 1, "area": 5}]}

@@ -180,6 +180,7 @@ SELECT unnest(?::BIGINT[]) AS other_row, unnest(?::BIGINT[]) AS row, TRUE AS rel
 _CHANGES = {
     "objects_gone": "only the first has",
     "objects_added": "only the second has",
+    "objects_relabelled": "of another class:",
     "objects_moved": "at another place:",
     "objects_marked": "with other marks:",
 }

@@ -103,6 +103,7 @@ _CHANGES = {each: each for each in IMAGE_CHANGES} | {
 OBJECT_CHANGES = {
     "objects_added": "Objects that are new in their image",
     "objects_gone": "Objects that are gone from their image",
+    "objects_relabelled": "Objects that have another class at the same place",
     "objects_moved": "Objects that are at another place in their image",
     "objects_marked": "Objects with other marks (crowd, difficult) at the same place",
 }

@@ -56,7 +56,8 @@ _IOU = f"({_CROSSING}) / (one.area + other.area - {_CROSSING})"
 _MAX_COMPARED = 500
 # From the first on, an object is the same that was moved; from the second on, it was not moved.
 _MOVED_IOU, _SAME_IOU = 0.5, 0.999
-# Equal objects are taken out first: of the others, two are one if each overlaps the other most.
+# Equal objects are taken out first: of the others, two are one if each overlaps the other most. One
+# of another class is the same where it was not moved, and none of its class is as near.
 CHANGES = f"""
 WITH images AS (
     SELECT new.row AS row, new.uri AS uri, new.split AS split,
@@ -81,22 +82,28 @@ WITH images AS (
 ), changed AS (SELECT *, count(*) OVER (PARTITION BY row, is_new) AS size FROM alone),
 matched AS (
     SELECT one.row AS row, one.number AS number, other.number AS other_number, {_IOU} AS iou,
-        other.marks AS other_marks
+        other.marks AS other_marks, other.label AS other_label, one.label <> other_label AS differs
     FROM changed AS one JOIN changed AS other
-        ON one.row = other.row AND one.label = other.label AND one.is_new AND NOT other.is_new
-    WHERE {_IOU} >= {_MOVED_IOU} AND greatest(one.size, other.size) <= {_MAX_COMPARED}
-    QUALIFY row_number() OVER (PARTITION BY one.row, one.number ORDER BY iou DESC, other.number) = 1
-        AND row_number() OVER (PARTITION BY one.row, other.number ORDER BY iou DESC, one.number) = 1
+        ON one.row = other.row AND one.is_new AND NOT other.is_new
+    WHERE {_IOU} >= if(differs, {_SAME_IOU}, {_MOVED_IOU})
+        AND greatest(one.size, other.size) <= {_MAX_COMPARED}
+    QUALIFY row_number() OVER (
+            PARTITION BY one.row, one.number ORDER BY differs, iou DESC, other.number) = 1
+        AND row_number() OVER (
+            PARTITION BY one.row, other.number ORDER BY differs, iou DESC, one.number) = 1
 ), found AS (
-    SELECT changed.*, iou, other_marks FROM changed LEFT JOIN matched ON changed.row = matched.row
+    SELECT changed.*, iou, other_marks, other_label, differs
+    FROM changed LEFT JOIN matched ON changed.row = matched.row
         AND changed.number = CASE WHEN is_new THEN matched.number ELSE other_number END
 )
-SELECT CASE WHEN iou < {_SAME_IOU} THEN 'objects_moved' WHEN iou IS NOT NULL THEN 'objects_marked'
+SELECT CASE WHEN differs THEN 'objects_relabelled'
+        WHEN iou < {_SAME_IOU} THEN 'objects_moved' WHEN iou IS NOT NULL THEN 'objects_marked'
         WHEN is_new THEN 'objects_added' ELSE 'objects_gone' END AS change,
     row, uri, split, label, object, nullif(concat_ws(', ',
+        CASE WHEN differs THEN concat('was ', other_label) END,
         CASE WHEN iou < {_SAME_IOU} THEN printf('%.3f of both in common', iou) END,
         CASE WHEN marks <> other_marks THEN printf('was %s, is %s',
             coalesce(nullif(other_marks, ''), 'plain'), coalesce(nullif(marks, ''), 'plain')) END
     ), '') AS detail
-FROM found WHERE iou IS NULL OR (is_new AND (iou < {_SAME_IOU} OR marks <> other_marks))
+FROM found WHERE iou IS NULL OR (is_new AND (iou < {_SAME_IOU} OR differs OR marks <> other_marks))
 """

@@ -49,6 +49,7 @@ CHECK_TITLES: Mapping[str, str] = {
     "encoded": "In other bytes",
     "objects_added": "Objects added",
     "objects_gone": "Objects gone",
+    "objects_relabelled": "Objects relabelled",
     "objects_moved": "Objects moved",
     "objects_marked": "Objects with other marks",
     "other_columns": "With other values in the index",
