@@ -99,7 +99,7 @@ def change_rows(
 
     Args:
         connection: Has the view `staged`, and with a base what `Base.match` makes.
-        options: They name the list of exclusions and the file of decisions, if there are any.
+        options: They name the list of exclusions, the file of decisions, or both.
         schema: The columns of the source.
         base: The dataset that is updated.
         scratch: A local folder.
@@ -113,9 +113,6 @@ def change_rows(
             removed.
         OSError: A file cannot be read, or a store fails.
     """
-    if options.exclude is None and options.decisions is None:
-        connection.execute("CREATE TEMP VIEW entries AS FROM staged")
-        return 0, None
     if options.exclude is None:
         connection.execute("CREATE TEMP TABLE excluded (row BIGINT)")
     else:

@@ -18,7 +18,6 @@ import msgspec
 from darkroom import storage
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.sources import AnySource
-from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.chunks import LOOKUP_THREADS, look_up, read_chunks
 from darkroom.manifest.classes import join_classes
@@ -28,6 +27,7 @@ from darkroom.manifest.opening import open_sources
 from darkroom.manifest.rows import Chunk, parse_blocks
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime import by_name
 from darkroom.version import hash_code
 
 __all__ = ["Fingerprint", "fingerprint_source"]
@@ -114,7 +114,7 @@ def fingerprint_source(
     sources = open_sources(source, options)
     if options.decisions is not None:
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            lasting = make_lasting(options.decisions, scratch, shown)
+            lasting = by_name.find("make_lasting")(options.decisions, scratch, shown)
             fingerprint = Fingerprint(replace(options, decisions=lasting), sources)
     else:
         fingerprint = Fingerprint(options, sources)

@@ -37,11 +37,9 @@ from darkroom.dataset.rejects import (
 from darkroom.dataset.schema import Kind, find_boxes
 from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import FOLD, SPLITS
-from darkroom.decisions.lasting import make_lasting
 from darkroom.errors import DataError
 from darkroom.manifest.appended import fingerprint_appended, leave_out_repeated
 from darkroom.manifest.base import Base
-from darkroom.manifest.changes import change_rows
 from darkroom.manifest.classes import LabelMap, make_label_map
 from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
@@ -58,7 +56,7 @@ from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
-from darkroom.runtime import progress
+from darkroom.runtime import by_name, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.targets.kind import TargetKind, find_kind
@@ -209,7 +207,7 @@ def write_manifest(
     storage.make_folder(rejects_folder)
     if options.decisions is not None:
         named, shown = options.decisions, (*([base.folders] if base else ()), *shown)
-        lasting = make_lasting(named, folder, shown, beside=keep_beside)
+        lasting = by_name.find("make_lasting")(named, folder, shown, beside=keep_beside)
         options = replace(options, decisions=lasting)
     schema = given[0].schema
     check_placement(schema, options)
@@ -280,7 +278,12 @@ class _Rows:
         create_view(connection, "parsed", [staged.path], scratch)
         removed = self._list()
         self._join_copies()
-        excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
+        excluded, decisions = 0, None
+        if options.exclude is None and options.decisions is None:
+            connection.execute("CREATE TEMP VIEW entries AS FROM staged")
+        else:
+            change_rows = by_name.find("change_rows")
+            excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
         self._judge_rows()
         if base and base.planned:
             staged = leave_out_repeated(connection, staged, kind, base.planned_rows, scratch)
@@ -450,8 +453,9 @@ class _Rows:
         spans.sort(key=lambda each: SPLITS.index(each[0]))
         there = self._connection.sql("FROM placed").columns
         more = "".join(f', "{name}"' for name in _MORE_COLUMNS if name in there)
-        source_id = select_source_id(self._connection, kind)
-        if source_id is not None:
+        source_id = None
+        if kind.image_id is not None:
+            source_id = select_source_id(self._connection, kind.image_id)
             more += f", {source_id} AS source_id"
         if base:
             old = base.select_old(kind, label_map, source_id, has_inputs="extra" in there)

@@ -20,6 +20,9 @@ PLACES = {
     "run_job": "darkroom.conversion.beam.run:run_job",
     "check_runner": "darkroom.conversion.beam.run:check_runner",
     "DataflowJob": "darkroom.conversion.beam.dataflow:DataflowJob",
+    # What is not to be as in the list, for `convert --exclude` and `--decisions` alone.
+    "change_rows": "darkroom.manifest.changes:change_rows",
+    "make_lasting": "darkroom.decisions.lasting:make_lasting",
     # Files for other readers, for `convert --describe` alone.
     "list_sidecars": "darkroom.sidecars.readers:list_sidecars",
     "build_sidecars": "darkroom.sidecars.readers:build_sidecars",
