@@ -42,7 +42,8 @@ def list_formats() -> list[AnnotationForm]:
 
 def find_form(found: Evidence) -> AnnotationForm | None:
     """Returns the form that a file has, also one that is not read; None for an unknown one."""
-    return next((form for form in (*list_formats(), *OTHERS) if form.is_it(found)), None)
+    forms = (form for form in (*list_formats(), *OTHERS) if form.mark in found.text)
+    return next((form for form in forms if form.is_it(found)), None)
 
 
 def find_known(listing: Listing) -> tuple[AnnotationForm, str] | None:

@@ -19,6 +19,7 @@ class AnnotationForm(NamedTuple):
         is_it: Tells whether a file has it, by its text.
         advice: What to do where it is not read; `{path}` is the path of the source, `{argument}`
             the same in a command, and `{folder}` its folder in one.
+        mark: What the text of each of its files has: it is asked about no other. Mostly it is JSON.
         find: Returns the files of a folder by which it is known. Without it, they are those that
             `is_it` tells.
         of_file: Where the reader of a file is, as `package.module:name`: it takes the path, the
@@ -33,6 +34,7 @@ class AnnotationForm(NamedTuple):
     title: str
     is_it: Callable[[Evidence], bool]
     advice: str = "Convert these annotations: darkroom convert {argument}"
+    mark: str = "{"
     find: Callable[[Listing], Iterable[str]] | None = None
     of_file: str = ""
     of_folder: str = ""

@@ -20,6 +20,7 @@ _CVAT = AnnotationForm(
     "a file of annotations of CVAT",
     lambda found: "<annotations>" in found.text,
     "Export the task from CVAT again, as COCO 1.0 with its images, and convert that.",
+    mark="<",
 )
 _LABELME = AnnotationForm(
     "an annotation of Labelme", has_keys("shapes", "imagePath"), _write_coco("labelme", "{folder}")
@@ -86,9 +87,10 @@ OTHERS = (
     ),
     AnnotationForm(
         "a file of TFRecords with images already",
-        lambda found: "\0" in found.text and "image/encoded" in found.text,
+        lambda found: "image/encoded" in found.text,
         "tf.data.TFRecordDataset reads it. darkroom.load reads only a folder that darkroom wrote: "
         "to get one, convert the images and the annotations that this file was made from.",
+        mark="\0",
     ),
     JSON_LINES,
     JSON_ARRAY,

@@ -20,5 +20,6 @@ def _is_automl(found: Evidence) -> bool:
 FORMAT = AnnotationForm(
     "an import file of AutoML with boxes",
     _is_automl,
+    mark=",",
     of_file=f"{__name__}.source:AutoMLSource",
 )

@@ -24,6 +24,7 @@ FORMAT = AnnotationForm(
     "an annotation of Pascal VOC",
     _is_voc,
     "Convert the folder that has it and the images: darkroom convert {folder} --format voc",
+    mark="<",
     find=_find,
     of_folder=f"{__name__}.source:VocSource",
 )

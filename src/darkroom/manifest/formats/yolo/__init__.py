@@ -47,6 +47,7 @@ FORMAT = AnnotationForm(
     _is_yolo,
     "Put data.yaml, or classes.txt with a name of a class in each line, into the folder of the "
     "dataset, and convert that with --format yolo.",
+    mark="",
     find=_find,
     of_file=f"{__name__}.source:YoloSource",
     of_folder=f"{__name__}.source:YoloSource",
