@@ -78,11 +78,6 @@ def test_a_dataset_is_copied_once(store, tmp_path):
     assert proxy.requests == []
 
 
-def test_a_local_dataset_stays_where_it_is(dataset, tmp_path):
-    assert stage_dataset("/data/set", dataset, tmp_path / "cache") == "/data/set"
-    assert not (tmp_path / "cache").exists()
-
-
 def test_a_short_or_missing_file_is_copied_again(s3, dataset, tmp_path):
     folder = Path(stage_dataset("s3://photos/data", dataset, tmp_path))
     names = list(CONTENTS)

@@ -30,7 +30,7 @@ _ATTEMPTS = 2
 def stage_dataset(
     folder: str, dataset: Dataset, cache_dir: str | os.PathLike[str] | None = None
 ) -> str:
-    """Copies the missing files of a remote dataset into the cache. A local one is not copied.
+    """Copies the missing files of a remote dataset into the cache.
 
     Several processes can do this at the same time: the second waits for the first and uses its
     copy. A file is added to the cache only when its size and SHA-256 match the commit.
@@ -48,8 +48,6 @@ def stage_dataset(
         DataError: A shard is missing or differs from the commit.
         StorageError: The cache cannot be written, or the store fails.
     """
-    if not storage.is_remote(folder):
-        return folder
     target = os.path.join(find_cache(cache_dir), dataset.fingerprint)
     try:
         os.makedirs(target, exist_ok=True)

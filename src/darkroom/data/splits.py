@@ -273,7 +273,10 @@ def fetch_datasets(
     copies: dict[str, str] = {}
     records = [split for split in splits if isinstance(split, RecordSplit)]
     for root, dataset in join_commits(records).items():
-        copies[root] = copy = stage_dataset(root, dataset, cache_dir) if stage and dataset else root
+        copy = root
+        if stage and dataset and storage.is_remote(root):
+            copy = stage_dataset(root, dataset, cache_dir)
+        copies[root] = copy
         if dataset is not None:
             try:
                 check_shard_files(copy, dataset)
