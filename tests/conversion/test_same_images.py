@@ -180,3 +180,43 @@ def test_the_list_says_the_split_then_the_base_then_the_ratios(labelled, tmp_pat
     assert [note.partition(":")[0] for note in notes] == [
         f"The list says no split of {count} images" for count in kept
     ]
+
+
+@pytest.mark.parametrize("has_splits", [True, False])
+def test_an_appended_list_of_images_that_came_back_adds_none(has_splits, first, tmp_path):
+    """Only what was corrected is added, as for rows that name the images of the dataset."""
+    own, listed, output = (tmp_path / name for name in ("own", "listed", "records"))
+    write_annotations(first.output_dir, own, "coco")
+    before = read(darkroom.convert(own, output))
+    write_annotations(output, listed, "coco", listed)
+    source = correct(listed, "coco", splits=has_splits)
+    Image.fromarray(make_noise(50, 60, 80)).save(listed / "new.jpg")
+    [path, *_] = [source] if source.is_file() else sorted(source.glob("*.json"))
+    part = json.loads(path.read_text())
+    part["images"].append({"id": 99, "file_name": "new.jpg", "width": 80, "height": 60})
+    path.write_text(json.dumps(part))
+    result = darkroom.convert(source, output, update=True, append=True)
+    after = read(result)
+    [new] = after.keys() - before.keys()
+    assert after[new]["uri"] == str(listed / "new.jpg")
+    assert all(before[key][name] == after[key][name] for key in before for name in KEPT)
+    assert [before[key]["id"][-5:] for key in before if len(after[key]["label"]) > 1] == ["7.jpg"]
+    again = darkroom.convert(source, output, update=True, append=True)
+    assert again.already_complete
+
+
+def test_an_appended_copy_with_another_label_is_in_conflict(labelled, tmp_path, monkeypatch):
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    old = read(labelled[1])
+    for number in (0, 1):
+        shutil.copy(tmp_path / f"{number}.png", tmp_path / f"copy-{number}.png")
+    copies = {"copy-0.png": ["a", ""], "copy-1.png": ["a", ""]}  # 1.png has b.
+    append = {"update": True, "append": True, "max_rejects": 1}
+    result = darkroom.convert(write_list(tmp_path, copies), tmp_path / "records", **append)
+    new = read(result)
+    assert {key: row["split"] for key, row in new.items()} == {
+        key: row["split"] for key, row in old.items()
+    }
+    assert (result.rows, result.written, result.rejected) == (41, 40, {"conflict": 1})
+    assert notes == ["Known by their bytes: 2 images of the list."]

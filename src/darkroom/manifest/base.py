@@ -167,7 +167,8 @@ class Base:
         connection.execute(_BASE.format(says=says, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
-        if removed and not has_ids and keep_known(connection, options, scratch):
+        may_be_known = (removed or self.planned) and not has_ids
+        if may_be_known and keep_known(connection, options, self.planned_rows, scratch):
             connection.execute(_TAKEN)
             newest, removed = connection.execute(_COUNTS).fetchall()[0]
         if removed and not self.allows_removals:
