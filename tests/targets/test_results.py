@@ -110,6 +110,26 @@ def test_an_id_that_is_the_line_of_another_class_is_refused(read, tmp_path):
     assert by_line == EXPECTED[:1]
 
 
+def test_an_update_keeps_the_ids_of_classes(tmp_path):
+    write_images(tmp_path)
+    (tmp_path / "coco.json").write_text(json.dumps(make_annotations()))
+    records = tmp_path / "records"
+    darkroom.convert(tmp_path / "coco.json", records)
+    (tmp_path / "c.png").write_bytes(encode(make_noise(9, 10, 10)))
+    row = {"image_uri": "c.png", "objects": [{"label": "dog", "box": [0, 0, 5, 5]}]}
+    (tmp_path / "more.jsonl").write_text(json.dumps(row))
+    darkroom.convert(tmp_path / "more.jsonl", records, update=True, append=True)
+    assert read_read_as(str(records)).class_ids == {"3": "dog", "9": "cat"}
+    # Another tool numbers classes again; only what is new, and contradicts nothing, is added.
+    (tmp_path / "d.png").write_bytes(encode(make_noise(8, 10, 10)))
+    names = {9: "dog", 1: "cat", 3: "owl", 4: "fox"}
+    categories = [{"id": number, "name": name} for number, name in names.items()]
+    more = make_annotations({"d.png": (3, 10, 10)}, categories)
+    (tmp_path / "more.json").write_text(json.dumps(more))
+    darkroom.convert(tmp_path / "more.json", records, update=True, append=True)
+    assert read_read_as(str(records)).class_ids == {"3": "dog", "9": "cat", "4": "fox"}
+
+
 @pytest.mark.parametrize("name", ["a", "a.png", "a.jpg", "images/a.png"])
 def test_images_may_have_their_names(read, name):
     assert read([make_result(name)]) == [("a.png", "dog", HALF, 0.5)]

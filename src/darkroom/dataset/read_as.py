@@ -174,6 +174,19 @@ def _make_visible(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(what, make_visible(how, max_characters=1000)) for what, how in rows if how]
 
 
+def join_class_ids(parts: Iterable[ReadAs]) -> dict[str, str]:
+    """Returns the ids of classes of several sources; the first counts where they contradict."""
+    joined: dict[str, str] = {}
+    for part in parts:
+        named = {*joined.values()}
+        joined |= {
+            number: name
+            for number, name in part.class_ids.items()
+            if number not in joined and name not in named
+        }
+    return joined
+
+
 def list_read_as(read_as: ReadAs) -> list[Fact]:
     """Returns it as facts, where doubts were said with their hints before."""
     (_, form), *others = read_as._list_facts()

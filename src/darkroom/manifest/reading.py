@@ -21,6 +21,7 @@ from darkroom.dataset.read_as import (
     OWN_NUMBERS,
     Doubt,
     ReadAs,
+    join_class_ids,
 )
 from darkroom.dataset.schema import Kind, Schema, find_boxes
 from darkroom.dataset.splits import mention_split, parse_split
@@ -163,8 +164,7 @@ def _join(parts: Sequence[ReadAs]) -> ReadAs:
         header=first.header if len(headers) == 1 else None,
         remarks=tuple(dict.fromkeys(remark for each in parts for remark in each.remarks)),
         unread=tuple(dict.fromkeys(name for each in parts for name in each.unread)),
-        # As of label maps, the first file counts where they contradict each other.
-        class_ids={n: name for each in reversed(parts) for n, name in each.class_ids.items()},
+        class_ids=join_class_ids(parts),
         doubts=tuple(reversed(doubts.values())),
     )
 
