@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.components.user_code import forget_modules, read_sources
-from darkroom.conversion.base import find_base
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.named import find_base
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.manifest.rows import Chunk
 from darkroom.options.manifest import ManifestOptions

@@ -84,7 +84,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         output = Output(folders, overwrite=True)
         output.check()
         attempt = output.make_attempt("TFX", in_place=True)
-        old = open_old_dataset(read_manifest(folders.manifest).find_base(), options, recheck)
+        base = read_manifest(folders.manifest).find_base()
+        old = open_old_dataset(base, options, recheck) if base else None
         job = plan_job(folders, attempt, options, old=old)
         output.begin(attempt, job.tasks)
         run_write(self._make_beam_pipeline(), job, f"darkroom-{attempt.record.token}")

@@ -14,10 +14,11 @@ from tfx.types import artifact_utils
 from darkroom import storage
 from darkroom.components.file_state import SOURCE_STATE
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
-from darkroom.conversion.base import find_base, open_base
+from darkroom.conversion.base import open_base
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
 from darkroom.dataset.manifest import Manifest
+from darkroom.dataset.named import find_base
 from darkroom.dataset.read_as import list_read_as
 from darkroom.errors import DataError
 from darkroom.manifest.writer import write_manifest

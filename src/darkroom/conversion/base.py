@@ -24,11 +24,9 @@ from darkroom.dataset.index import (
     read_index_schema,
     read_source_fingerprint,
 )
-from darkroom.dataset.layout import DATASET_FILE, REJECTS_FILE, Folders
+from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.manifest import Manifest
-from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import check_index_files, check_shard_files
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, RejectError
@@ -47,13 +45,6 @@ from darkroom.version import hash_code
 # So many images are made again where other code or codecs made the dataset.
 _COMPARED = 100
 _COLUMNS = ("key", "uri", "sha256", "pixel_hash", "source_size", "source_version")
-
-
-def find_base(place: str) -> Folders | None:
-    """Returns where the files of the dataset in a place are; None if there is none yet."""
-    folder = find_data(find_named(place))
-    is_there = storage.exists(storage.join(folder, DATASET_FILE))
-    return Folders.of_dataset(folder) if is_there else None
 
 
 def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: object) -> Base:
@@ -123,13 +114,11 @@ def find_known_rows(
     return manifest if is_known and manifest.fingerprint else None
 
 
-def open_old_dataset(
-    folders: Folders | None, options: RecordOptions, recheck: float
-) -> OldDataset | None:
+def open_old_dataset(folders: Folders, options: RecordOptions, recheck: float) -> OldDataset | None:
     """Opens a dataset to take unchanged images from.
 
     Args:
-        folders: Where its files are; None without one.
+        folders: Where its files are.
         options: How records are made.
         recheck: Share of its images, and of its shards, that are read, to see whether they have
             other bytes.
@@ -142,8 +131,6 @@ def open_old_dataset(
         DataError: Its files are missing or damaged. Or an image has other bytes, but the same size
             and time.
     """
-    if folders is None:
-        return None
     dataset = read_dataset(folders.examples)
     check_shard_files(folders.examples, dataset)
     image = asdict(options.image)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.base import find_base, find_known_rows, open_base, open_old_dataset
+from darkroom.conversion.base import find_known_rows, open_base, open_old_dataset
 from darkroom.conversion.output.output import Output
 from darkroom.conversion.plan import plan_job
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
@@ -22,7 +22,7 @@ from darkroom.dataset.example import IMAGE_ENCODED
 from darkroom.dataset.index import find_index_files, read_code, read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.manifest import MANIFEST_FILE, Manifest, read_manifest_rows
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_base, find_named
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
 from darkroom.dataset.pointer import find_data
@@ -194,7 +194,8 @@ class ConversionJob:
             )
         if manifest.removed:
             progress.note(f"Removed: {format_count(manifest.removed, 'image')}.")
-        old = open_old_dataset(manifest.find_base(), self.conversion, self.updates.recheck)
+        place = manifest.find_base()
+        old = open_old_dataset(place, self.conversion, self.updates.recheck) if place else None
         return manifest, old
 
     def _find_finished(self, output: Output, manifest: Manifest) -> ConversionResult | None:

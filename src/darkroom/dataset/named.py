@@ -11,7 +11,8 @@ import re
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.layout import DATASET_FILE, Folders
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, StorageError
 
 # Any other `#` is a part of a name.
@@ -60,3 +61,10 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
             "pipeline, run again with caching off. To have the other one again, convert its list.",
         )
     return folder
+
+
+def find_base(place: str) -> Folders | None:
+    """Returns where the files of the dataset in a place are; None if there is none yet."""
+    folder = find_data(find_named(place))
+    is_there = storage.exists(storage.join(folder, DATASET_FILE))
+    return Folders.of_dataset(folder) if is_there else None

@@ -79,8 +79,8 @@ def _keep_previous(place: str, target: str) -> dict[str, Any]:
     Returns:
         What is known of it.
     """
-    from darkroom.conversion.base import find_base
     from darkroom.dataset.commit import read_dataset
+    from darkroom.dataset.named import find_base
 
     found = find_base(place) if place else None
     if found is None:
