@@ -21,9 +21,8 @@ from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import find_index_files, read_index_batches
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_some_records
 from darkroom.errors import DataError, UsageError
@@ -119,7 +118,7 @@ def inspect(
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
-    source, target = find_data(find_named(directory)), storage.absolute(output_dir)
+    source, target = find_named_data(directory), storage.absolute(output_dir)
     check_outside(source, target, "The contact sheet")
     ledger.check_folder(target)
     dataset = open_dataset(source)

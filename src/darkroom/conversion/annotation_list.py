@@ -15,9 +15,8 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import REJECTS_LIST_FILE, Folders
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_outside, open_dataset
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import read_read_as
 from darkroom.dataset.splits import EVAL
 from darkroom.dataset.tfrecord import read_records
@@ -151,7 +150,7 @@ def write_annotations(
         OSError: A file cannot be read or written.
     """
     check_known([format], FORMS, "Lists are not written as")
-    source, target = find_data(find_named(directory)), storage.absolute(folder)
+    source, target = find_named_data(directory), storage.absolute(folder)
     images = None if output_dir is None else storage.absolute(output_dir)
     for place in filter(None, (target, images)):
         check_outside(source, place, "The list")

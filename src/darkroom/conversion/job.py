@@ -22,10 +22,9 @@ from darkroom.dataset.example import IMAGE_ENCODED
 from darkroom.dataset.index import find_index_files, read_code, read_index_batches
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.manifest import MANIFEST_FILE, Manifest, read_manifest_rows
-from darkroom.dataset.named import find_base, find_named
+from darkroom.dataset.named import find_base, find_named_data
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.opening import find_damaged
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import explain_reading
 from darkroom.dataset.rejects import (
     CONVERT_STAGE,
@@ -160,7 +159,7 @@ class ConversionJob:
     def find_base(self) -> Folders | None:
         """Returns where the dataset is that an update starts from; None for none."""
         if self.updates.base is not None:
-            return Folders.of_dataset(find_data(find_named(self.updates.base)))
+            return Folders.of_dataset(find_named_data(self.updates.base))
         # None in the first of many runs, too.
         return find_base(self.output_dir) if self.updates.update else None
 

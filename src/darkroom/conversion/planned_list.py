@@ -7,9 +7,8 @@ import os
 from darkroom import storage
 from darkroom.conversion.planned_rows import ENDINGS, write_planned_rows
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_outside, open_dataset
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.storage import ledger
 
@@ -33,7 +32,7 @@ def list_planned_rows(
         OutputError: The file exists, or is in the dataset.
         OSError: A file cannot be read or written.
     """
-    source, path = find_data(find_named(directory)), storage.absolute(file)
+    source, path = find_named_data(directory), storage.absolute(file)
     if not path.lower().endswith(ENDINGS):
         raise UsageError(
             f"The list is JSON Lines, and {path} does not end in {' or '.join(ENDINGS)}.",

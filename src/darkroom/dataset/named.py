@@ -63,8 +63,13 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
     return folder
 
 
+def find_named_data(name: str | os.PathLike[str]) -> str:
+    """Returns the folder with the files of a dataset that a user names; see `find_named`."""
+    return find_data(find_named(name))
+
+
 def find_base(place: str) -> Folders | None:
     """Returns where the files of the dataset in a place are; None if there is none yet."""
-    folder = find_data(find_named(place))
+    folder = find_named_data(place)
     is_there = storage.exists(storage.join(folder, DATASET_FILE))
     return Folders.of_dataset(folder) if is_there else None

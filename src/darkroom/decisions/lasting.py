@@ -19,9 +19,8 @@ from darkroom.dataset.checksums import find_changed, read_sums
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import DECISIONS_FILE, Folders
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_index_files, read_unchanged
-from darkroom.dataset.pointer import find_data
 from darkroom.decisions.lines import MAX_DECISION_BYTES, format_decisions, parse_decision
 from darkroom.decisions.saved import (
     SAVED_COLUMNS,
@@ -129,7 +128,7 @@ def _find_lines(saved: Saved, path: str, datasets: Sequence[Folders], beside: bo
 
 
 def _open_place(place: str) -> Folders:
-    return Folders.of_dataset(find_data(find_named(place)))
+    return Folders.of_dataset(find_named_data(place))
 
 
 def _resolve(saved: Saved, folders: Folders) -> bytes:

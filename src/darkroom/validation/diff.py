@@ -18,9 +18,8 @@ from darkroom.dataset.index import IMAGE_COLUMNS, INDEX_COLUMNS, check_index_row
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.manifest import Manifest
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_outside
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.same_images import pair_others
 from darkroom.options.diff import DiffOptions
 from darkroom.options.fields import merge_options
@@ -199,7 +198,7 @@ def diff(
     options = merge_options(
         DiffOptions, None, {"policies": policies, "max_class_loss": max_class_loss}
     )
-    roots = [find_data(find_named(each)) for each in (old, new) if each is not None]
+    roots = [find_named_data(each) for each in (old, new) if each is not None]
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
         for root in roots:

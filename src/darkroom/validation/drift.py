@@ -17,9 +17,8 @@ from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index_queries import create_index_view
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_index_files, open_dataset
-from darkroom.dataset.pointer import find_data
 from darkroom.dataset.read_as import BY_COLUMN, BY_FOLDER
 from darkroom.features.opening import open_features
 from darkroom.features.table import Features
@@ -95,7 +94,7 @@ class Moved(NamedTuple):
 
 def find_baseline(place: str) -> str:
     """Returns the folder of an earlier dataset, whose index is checked."""
-    root = find_data(find_named(place))
+    root = find_named_data(place)
     check_index_files(root, open_dataset(root))
     return root
 

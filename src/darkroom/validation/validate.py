@@ -10,9 +10,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.named import find_named
+from darkroom.dataset.named import find_named_data
 from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.validation import OFF, ValidationOptions
@@ -221,7 +220,7 @@ def validate(
             raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
         options = replace(options, policies={**options.policies, "anomalies": OFF})
     detector = _check_results(results, annotations, policies or {})
-    root = find_data(find_named(directory))
+    root = find_named_data(directory)
     folder = _find_report_folder(report_dir, root, gallery=gallery)
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
