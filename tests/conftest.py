@@ -35,7 +35,7 @@ from .image_set import (  # noqa: F401
 )
 from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .parts import is_of_another_part, refuse_other_wings
-from .quick_database import quick_database  # noqa: F401
+from .quick_database import connect_shared, own_database, quick_database  # noqa: F401
 from .quick_decoding import decoder_process, quick_decoding  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
 from .simple_decoder import simple_decoder  # noqa: F401

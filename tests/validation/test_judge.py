@@ -537,7 +537,8 @@ def test_missing_inputs_are_named(tmp_path):
         judge_dataset(JudgedFiles(index, str(tmp_path / "rejects.parquet"), manifest))
 
 
-def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
+@pytest.mark.usefixtures("own_database")
+def test_the_database_has_112_mb_and_one_thread(judge, monkeypatch):
     seen = {}
 
     def check(context):
