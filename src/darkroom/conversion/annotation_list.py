@@ -137,7 +137,8 @@ def write_annotations(
             a list that names them by their paths, which YOLO cannot have.
         results: What a detector says, as for `darkroom.evaluate`: its boxes are written in place of
             the objects, for people who correct them, of the splits that it is about.
-        annotations: The file of COCO that the detector had.
+        annotations: The file of COCO that the detector had, or `labels.txt`, as for
+            `darkroom.evaluate`.
         min_score: The least score of a result that is written.
 
     Returns:

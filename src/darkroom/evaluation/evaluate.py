@@ -71,8 +71,9 @@ def evaluate(
         results: What a detector says of the images of one dataset of boxes: a file of JSON as COCO
             has it, or a folder of label files of ultralytics with scores.
         annotations: The file of COCO that the detector had, by whose ids the results name images
-            and classes. None: they are the ids of the list that was converted, or else images have
-            the names of their files, and class n is the nth label.
+            and classes; or `labels.txt`, whose lines are classes, from 1. None: they are the ids of
+            the list that was converted, or else images have the names of their files, and class n
+            is the nth label.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.

@@ -189,8 +189,8 @@ def validate(
             check `anomalies` is off.
         results: What a detector says of the images, as for `darkroom.evaluate`: findings say where
             it speaks against the boxes of the list. None: the checks for that are off.
-        annotations: The file of COCO that the detector had, by whose ids the results name images
-            and classes.
+        annotations: The file of COCO that the detector had, or `labels.txt`, as for
+            `darkroom.evaluate`.
         report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
             exist. A report that is there is replaced, another file is not. None: no report is
             written.
