@@ -86,7 +86,10 @@ class DarkroomError(Exception):
 
 
 class RejectError(Exception):
-    """A row of the source cannot be used; whoever reads rows counts and lists it as a reject.
+    """A row of the source, or an object of it, cannot be used: it is counted and listed.
+
+    Readers raise it, or give it with the row or the object. `dataset.rejects.Reject` is the row of
+    the list.
 
     Attributes:
         reason: Reason code.
@@ -94,9 +97,12 @@ class RejectError(Exception):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class DataError(DarkroomError):

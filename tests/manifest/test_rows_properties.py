@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.parsed import parse_rows
 
 from darkroom.dataset.schema import Schema
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest import rows as parsers
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import Row
 from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow
@@ -42,8 +42,8 @@ class GivenRows:
 
     def rows(self):
         for number, (values, is_bad) in enumerate(self._rows, start=1):
-            bad = BadRow(number, "ragged_row", "it has too few cells", list(values))
-            yield bad if is_bad else Row(number, list(values))
+            fault = RejectError("ragged_row", "it has too few cells") if is_bad else None
+            yield Row(number, list(values), fault)
 
 
 @st.composite

@@ -64,7 +64,7 @@ def list_corners(placed):
 def test_a_list_is_not_a_label_where_its_text_is_one():
     value, lost = parse([{**CAT, "label": "['a']"}, {**CAT, "label": ["a"]}])
     assert [each["label"] for each in value["objects"]] == ["['a']"]
-    assert [(each.reason, each.detail) for each in lost] == [
+    assert [each.fault.args for each in lost] == [
         ("bad_label", "object 2: the label is ['a'], expected text")
     ]
 
@@ -124,14 +124,18 @@ def test_the_empty_list_says_that_nothing_is_there():
         ({**CAT, "is_crowd": 2}, "bad_value", "is_crowd is 2"),
         ({**CAT, "difficult": []}, "bad_value", "difficult is"),
         ({**CAT, "area": math.inf}, "bad_box", "area"),
-        ({**CAT, "fault": ("unknown_class", "class 9 of 2")}, "unknown_class", "class 9"),
+        (
+            {**CAT, "fault": RejectError("unknown_class", "class 9 of 2")},
+            "unknown_class",
+            "class 9",
+        ),
     ],
 )
 def test_an_object_that_cannot_be_used_is_lost_alone(each, reason, what):
     value, lost = parse([CAT, each])
     assert [found["label"] for found in value["objects"]] == ["cat"]
-    assert [(found.reason, found.value["objects"]) for found in lost] == [(reason, [each])]
-    assert what in lost[0].detail
+    assert [(found.fault.reason, found.value["objects"]) for found in lost] == [(reason, [each])]
+    assert what in lost[0].fault.detail
 
 
 def test_a_flag_may_be_a_word_of_pascal_voc():
@@ -142,7 +146,7 @@ def test_a_flag_may_be_a_word_of_pascal_voc():
 
 def test_a_lost_object_is_named_by_its_id_or_its_number():
     lost = parse([CAT, {**CAT, "box": None}, {**CAT, "box": None, "id": 42}]).lost
-    assert [found.detail.split(":")[0] for found in lost] == ["object 2", "object 42"]
+    assert [found.fault.detail.split(":")[0] for found in lost] == ["object 2", "object 42"]
 
 
 def test_an_id_is_text_of_utf8():
@@ -152,7 +156,7 @@ def test_an_id_is_text_of_utf8():
 
 def test_a_label_map_rejects_objects_of_other_classes():
     value, lost = parse([CAT, {**CAT, "label": "ox"}], known=frozenset(["cat"]))
-    assert (len(value["objects"]), lost[0].reason) == (1, "unknown_label")
+    assert (len(value["objects"]), lost[0].fault.reason) == (1, "unknown_label")
 
 
 @pytest.mark.parametrize(
@@ -202,8 +206,8 @@ def test_a_box_without_an_area_in_the_floats_of_records_is_lost():
     boxes = [70, 10, 70.000001, 20], [70, 10, 71, 10.0000001], [79.9999999, 0, 80.5, 9]
     placed = place([{"label": "cat", "box": box} for box in boxes], make_placement())
     assert list_objects(placed) == []
-    assert [lost.reason for lost in placed.lost] == ["bad_box"] * 3
-    assert placed.lost[0].detail == (
+    assert [lost.fault.reason for lost in placed.lost] == ["bad_box"] * 3
+    assert placed.lost[0].fault.detail == (
         "a cat: the box [70.0, 10.0, 70.000001, 20.0] has no area in records, "
         "whose floats have 32 bits"
     )
@@ -219,10 +223,10 @@ def test_a_box_is_cut_at_the_edge_by_a_pixel_and_lost_beyond():
     ]
     placed = place(objects, make_placement())
     assert list_corners(placed) == [(0, 0, 5 / 80, round(5 / 60, 6)), (0, 0, 5 / 80, 1)]
-    assert [(lost.reason, lost.value["objects"][0]["box"]) for lost in placed.lost] == [
+    assert [(lost.fault.reason, lost.value["objects"][0]["box"]) for lost in placed.lost] == [
         ("outside_image", [0.0, 0.0, 82.0, 9.0])
     ]
-    assert "80 x 60" in placed.lost[0].detail
+    assert "80 x 60" in placed.lost[0].fault.detail
 
 
 @pytest.mark.parametrize("is_shares", [False, True])
@@ -282,7 +286,7 @@ def test_the_option_says_which_way_up_boxes_of_own_lists_are():
 def test_a_lost_box_that_would_be_inside_with_x_and_y_swapped_is_said_to_be():
     boxes = [[1, 70, 30, 75], [70, 1, 75, 79], [-9, 1, 30, 40]]
     placed = place([{"label": "cat", "box": box} for box in boxes], make_placement())
-    ends = [lost.detail.partition("80 x 60")[2] for lost in placed.lost]
+    ends = [lost.fault.detail.partition("80 x 60")[2] for lost in placed.lost]
     assert ends == [", and would be if x and y were swapped", "", ""]
 
 

@@ -15,7 +15,7 @@ from darkroom.dataset import keys, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import check_form, check_unicode, parse_cell
-from darkroom.manifest.sources.base import ALLOWED_SCHEMES, BadRow, Row, Source
+from darkroom.manifest.sources.base import ALLOWED_SCHEMES, Row, Source
 from darkroom.manifest.sources.roots import check_inside
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.runtime.text import suggest
@@ -99,19 +99,16 @@ class _Block:
         faults: Why rows cannot be used, by their places. The first reason counts.
     """
 
-    def __init__(self, items: Sequence[Row | BadRow], width: int) -> None:
+    def __init__(self, items: Sequence[Row], width: int) -> None:
         self.items = items
         self.cells = [*zip(*(item.values or [None] * width for item in items), strict=True)]
         self.found: dict[str, list[Any]] = {}
-        self.faults: dict[int, RejectError] = {}
-        self.add_bad(lambda item: not item.values)
+        self._told = {place: item.fault for place, item in enumerate(items) if item.fault}
+        self.faults = {place: each for place, each in self._told.items() if not items[place].values}
 
-    def add_bad(self, is_meant: Callable[[BadRow], bool] = bool) -> None:
-        """Adds the faults of rows that their source could not read completely."""
-        if BadRow in map(type, self.items):
-            for place, item in enumerate(self.items):
-                if isinstance(item, BadRow) and is_meant(item):
-                    self.faults.setdefault(place, RejectError(item.reason, item.detail))
+    def add_told(self) -> None:
+        """Adds the faults that the source tells of rows, some cells of which are known."""
+        self.faults = {**self._told, **self.faults}
 
     def list_good(self) -> Sequence[int]:
         """Returns the places of the rows without a fault."""
@@ -186,7 +183,7 @@ class _RowParser:
     def _place(self, name: str | None) -> int | None:
         return None if name is None else self._places[name]
 
-    def parse_all(self, items: Iterable[Row | BadRow], first_row: int) -> Iterator[Chunk]:
+    def parse_all(self, items: Iterable[Row], first_row: int) -> Iterator[Chunk]:
         """Yields the rows of the source; earlier sources have `first_row` rows."""
         items = iter(items)
         while block := [*islice(items, BLOCK_ROWS - (first_row + self.num_rows) % BLOCK_ROWS)]:
@@ -204,7 +201,7 @@ class _RowParser:
         self._identify(block)
         block.read("extra", self._parse_inputs, {} if self._inputs else {"": {}})
         block.read("span", self._parse_span, self._spans, self._span)
-        block.add_bad()
+        block.add_told()
         labels, lost = self._parse_labels(block)
         good = block.list_good()
         names = "key", "id", "image", "declared", "span", "extra"
@@ -276,7 +273,8 @@ class _RowParser:
         split = self._assign(declared, key) if key else declared
         extra, span = found["extra"], found["span"]
         for each in lost:
-            why = format_target(each.value), OBJECT_STAGE, each.reason, each.detail
+            fault = each.fault
+            why = format_target(each.value), OBJECT_STAGE, fault.reason, fault.detail
             yield Reject(row, uri, split, *why, identity, extra, span)
         if error := block.faults.get(place):
             uri, extra = uri or self._show(item, self._image) or "", self._keep_cells(item, extra)
@@ -292,7 +290,7 @@ class _RowParser:
         options = self._options
         return declared or splits.assign_split(key, options.seed, options.ratios)
 
-    def _parse_split(self, item: Row | BadRow) -> str:
+    def _parse_split(self, item: Row) -> str:
         """Returns the split that a row declares; empty if it declares none.
 
         An unknown split is an error of the whole source. Known ones are kept in `_declared`.
@@ -301,7 +299,7 @@ class _RowParser:
         if text not in self._declared:
             parsed = splits.parse_split(text)
             if parsed is None:
-                if isinstance(item, BadRow):
+                if item.fault:
                     return splits.UNASSIGNED  # the row is rejected for another reason anyway
                 guess = suggest(text.upper(), ("TRAIN", "VALIDATION", "TEST"))
                 where = f"{self._source.name}, row {item.row}"
@@ -312,7 +310,7 @@ class _RowParser:
             self._declared[text] = parsed
         return self._declared[text]
 
-    def _parse_span(self, item: Row | BadRow) -> int:
+    def _parse_span(self, item: Row) -> int:
         """Returns the span of a row, which is that of its file if no column has it.
 
         It is kept in `_spans`.
@@ -331,7 +329,7 @@ class _RowParser:
             )
         return span
 
-    def _parse_image(self, item: Row | BadRow) -> tuple[str, str]:
+    def _parse_image(self, item: Row) -> tuple[str, str]:
         """Returns the absolute URI of the image and the text that identifies it."""
         text = as_text(item.values[self._image or 0])
         # The spaces that pad the columns of a CSV belong to no name.
@@ -355,7 +353,7 @@ class _RowParser:
             return uri, uris.normalise_uri(cell)
         return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
-    def _parse_identity(self, item: Row | BadRow, declared: str, image: tuple[str, str]) -> str:
+    def _parse_identity(self, item: Row, declared: str, image: tuple[str, str]) -> str:
         """Returns the text whose hash is the key: the declared id, or else that of the image.
 
         Without an image, it is a hash of all cells and of how often they occurred until here.
@@ -369,11 +367,11 @@ class _RowParser:
         self._occurrences[content] += 1
         return keys.make_key(keys.row_identity(cells, self._occurrences[content]))
 
-    def _parse_inputs(self, item: Row | BadRow) -> dict[str, Any]:
+    def _parse_inputs(self, item: Row) -> dict[str, Any]:
         inputs = self._inputs
         return {name: parse_cell(name, item.values[place], kind) for name, kind, place in inputs}
 
-    def _keep_cells(self, item: Row | BadRow, extra: dict[str, Any] | None) -> dict[str, Any]:
+    def _keep_cells(self, item: Row, extra: dict[str, Any] | None) -> dict[str, Any]:
         """Returns the inputs of a rejected row, with the cells of targets that are not its label.
 
         Inputs that cannot be used are the cells.
@@ -385,7 +383,7 @@ class _RowParser:
         names = [*kept, *(name for name in schema.targets if name != schema.label)]
         return {**(extra or {}), **{name: item.values[self._places[name]] for name in names}}
 
-    def _show(self, item: Row | BadRow, place: int | None) -> str | None:
+    def _show(self, item: Row, place: int | None) -> str | None:
         """Returns a cell of a rejected row as it was given; None if it has none."""
         if place is None or not item.values:
             return None
@@ -399,7 +397,7 @@ def _take(values: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
     return values if len(places) == len(values) else [values[place] for place in places]
 
 
-def _make_key(_: Row | BadRow, identity: str, image: tuple[str, str]) -> str:
+def _make_key(_: Row, identity: str, image: tuple[str, str]) -> str:
     """Returns the key of a row.
 
     Raises:

@@ -31,14 +31,12 @@ class Lost(NamedTuple):
     """An object of an image that is rejected, while the image is not.
 
     Attributes:
-        reason: Reason code.
-        detail: The problem, in words for a person.
         value: The target as the list says it, with this object alone.
+        fault: Why it cannot be used.
     """
 
-    reason: str
-    detail: str
     value: Any
+    fault: RejectError
 
 
 class Parsed(NamedTuple):

@@ -18,7 +18,7 @@ def read(tmp_path):
             found = dict(zip(names, row.values, strict=True))
             uri = posixpath.join(source.base, found["image_uri"])
             found["image_uri"] = uri.removeprefix(f"{tmp_path}/")
-            rows.append(found | ({"fault": row[1:3]} if len(row) == 4 else {}))
+            rows.append({**found, "fault": row.fault})
         return source, rows
 
     return read

@@ -9,7 +9,7 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError
 from darkroom.manifest.formats import json_file
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import Row
 from darkroom.options.manifest import ManifestOptions
 
 CATEGORIES = [{"id": 1, "name": "cat", "supercategory": "animal"}, {"id": 7, "name": "dog"}]
@@ -376,7 +376,9 @@ def test_objects_of_an_image_that_is_not_there_are_a_rejected_row(write):
     ]
     *rows, first, second = open_one(write(make_coco(objects))).rows()
     assert [len(row.values[-1]["objects"]) for row in rows] == [1, 0]
-    assert isinstance(first, BadRow)
-    assert first[:3] == (3, "unknown_image", "no image of the file has the id 99")
+    assert (first.row, first.fault.args) == (
+        3,
+        ("unknown_image", "no image of the file has the id 99"),
+    )
     assert [each["label"] for each in first.values[-1]["objects"]] == ["cat", "dog"]
     assert second.values[-1]["objects"][0]["id"] == 8

@@ -24,7 +24,7 @@ def test_a_file_that_cannot_be_read_is_a_fault_and_hides_no_other(write):
     paths = [f"{folder}/{name.partition('/')[0]}" for name in (*files, "gone.txt")]
     found = [*read_files(paths, folder, lambda data, _: data.decode("utf-8-sig"))]
     assert [found[0], found[4]] == ["cat", "dog"]
-    assert [(reason, detail[:40]) for reason, detail in (*found[1:4], found[5])] == [
+    assert [(each.reason, each.detail[:40]) for each in (*found[1:4], found[5])] == [
         ("bad_annotation", "latin.txt: 'utf-8' codec can't decode by"),
         ("bad_annotation", "large.txt has more than 8,388,608 bytes"),
         ("bad_annotation", "folder.txt cannot be read: it is a folde"),

@@ -287,7 +287,7 @@ def test_a_label_file_of_no_image_is_not_taken_where_another_one_is_that_of_its_
     found = {row.values[0]: row for row in source.rows()}
     assert found["images/1.jpg"].values[1] is None
     assert found["a/2.jpg"].values[1]["objects"]
-    assert found["a/1.jpg"].reason == "unknown_image"
+    assert found["a/1.jpg"].fault.reason == "unknown_image"
 
 
 def test_names_of_several_files_leave_a_file_to_the_one_name_that_has_no_other(write, tmp_path):

@@ -55,7 +55,7 @@ def parse(source):
     """Returns label and box of the kept objects of the only task, and why others are lost."""
     (row,) = source.rows()
     found = parse_objects(row.values[1], Form(("objects",)))
-    lost = [(each.reason, each.detail) for each in found.lost]
+    lost = [each.fault.args for each in found.lost]
     return [(each["label"], each["box"]) for each in found.value["objects"]], lost
 
 

@@ -7,7 +7,6 @@ from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 from darkroom.manifest.formats.object_rows import ObjectRows
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.sources.base import BadRow
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.options.manifest import ManifestOptions
 from darkroom.targets.boxes.kind import KIND
@@ -45,7 +44,7 @@ def parse(source):
     """Returns the kept objects of the only image, and why others are lost."""
     (row,) = source.rows()
     found = parse_objects(row.values[-1], Form(("objects",), has_types=source.has_types))
-    lost = [(each.reason, each.detail) for each in found.lost]
+    lost = [each.fault.args for each in found.lost]
     return [(each["label"], each["box"]) for each in found.value["objects"]], lost
 
 
@@ -196,7 +195,8 @@ def test_a_row_without_an_image_is_rejected_with_its_objects(read):
     first, second, header = read(HEADER, good, ",640,480,cat,1,2,3,4", HEADER).rows()
     assert (first.values[0], second.values[0]) == ("a.jpg", "")
     assert KIND.count(second.values[1]) == 1
-    assert header == BadRow(3, "repeated_header", "line 4 repeats the header", [])
+    assert (header.row, header.values) == (3, [])
+    assert header.fault.args == ("repeated_header", "line 4 repeats the header")
 
 
 @pytest.mark.fault(108, "a quoted cell without an end, or a column twice", "refused", code="exit 1")

@@ -7,7 +7,7 @@ from tests.parsed import parse_objects
 
 from darkroom.errors import DataError
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import Row
 from darkroom.options.manifest import ManifestOptions
 from darkroom.targets.form import Form
 
@@ -148,9 +148,9 @@ def test_files_of_several_kinds_are_refused(read):
 def test_a_bad_line_rejects_its_image_and_no_other(read, line, detail):
     good = make_line(1, boundingBoxAnnotations=[TOMATO])
     first, bad, last = read(good, line, good).rows()
-    assert isinstance(bad, BadRow)
-    assert (bad.row, bad.reason, bad.detail[:8]) == (2, "bad_value", "line 2: ")
-    assert bad.detail[8:].startswith(detail)
+    assert bad.fault
+    assert (bad.row, bad.fault.reason, bad.fault.detail[:8]) == (2, "bad_value", "line 2: ")
+    assert bad.fault.detail[8:].startswith(detail)
     assert (first.values, type(last)) == (last.values, Row)
 
 
@@ -167,7 +167,7 @@ def test_a_bad_label_rejects_its_image(read, line, detail):
     _, bad = read(
         make_line(1, classificationAnnotation={"displayName": "cat"}), make_line(2, **line)
     ).rows()
-    assert bad.detail.startswith(f"line 2: {detail}")
+    assert bad.fault.detail.startswith(f"line 2: {detail}")
 
 
 @pytest.mark.fault(
@@ -200,7 +200,7 @@ def test_a_bad_object_is_lost_alone(read, change, reason):
     ((_, _, cell),) = list_values(read(line))
     found = parse_objects(cell, Form(("objects",)))
     assert [each["label"] for each in found.value["objects"]] == ["Tomato"]
-    assert [each.reason for each in found.lost] == [reason, "bad_value"]
+    assert [each.fault.reason for each in found.lost] == [reason, "bad_value"]
 
 
 @pytest.mark.fault(107, "a line without an image", "rejected with its objects", code="`no_image`")

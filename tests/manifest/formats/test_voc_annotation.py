@@ -102,7 +102,7 @@ def test_an_annotation_without_objects_is_of_an_image_without_them():
 )
 def test_an_object_without_a_box_is_lost_alone(text, detail):
     lost, kept = parse(f"<object>{text}</object>{OBJECT}").objects
-    assert lost["fault"] == ("bad_box", detail)
+    assert lost["fault"].args == ("bad_box", detail)
     assert (lost["id"], kept["id"]) == ("1 of a.xml", "2 of a.xml")
     assert "fault" not in kept
 

@@ -249,7 +249,7 @@ def test_objects_without_an_image_are_rejected(write, read):
         }
     )
     _, rows = read()
-    assert [row.get("fault") for row in rows] == [
+    assert [row["fault"] and row["fault"].args for row in rows] == [
         None,
         ("unknown_image", "labels/b.txt has objects, but no image"),
     ]
@@ -427,7 +427,7 @@ def test_label_files_outside_the_allowed_folders_are_not_read(write, read, tmp_p
         (tmp_path / "set/labels/more").symlink_to(tmp_path / "out/labels")
     _, rows = read(tmp_path / "set", allowed_roots=(str(tmp_path / "set"),))
     assert list_labels(rows[:1]) == {"set/images/train/a.jpg": ["cat"]}
-    reason, detail = rows[1]["fault"]
+    reason, detail = rows[1]["fault"].args
     assert (reason, "outside the allowed folders" in detail) == ("outside_root", True)
     assert "SECRET" not in f"{rows}"
 

@@ -13,7 +13,7 @@ def parse(text, counts=None):
 
 
 def find_faults(text):
-    return [each["fault"] for each in parse(text)]
+    return [each["fault"].args for each in parse(text)]
 
 
 def test_a_box_is_given_by_its_corners():
@@ -97,7 +97,7 @@ def test_polygons_give_the_box_around_them_and_are_counted():
 )
 def test_an_object_that_cannot_be_used_is_lost_alone(line, reason, detail):
     lost, kept = parse(f"{line}\n0 0.5 0.5 0.5 0.5")
-    assert (lost["id"], lost["fault"]) == ("in line 1 of labels/a.txt", (reason, detail))
+    assert (lost["id"], lost["fault"].args) == ("in line 1 of labels/a.txt", (reason, detail))
     assert kept["box"] == [0.25, 0.25, 0.75, 0.75]
 
 

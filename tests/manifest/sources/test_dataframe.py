@@ -86,7 +86,7 @@ def test_numbers_and_arrays_of_numpy_become_those_of_python():
     frame["label"] = pd.Series([np.int64(7), np.array(["x"]), np.array(["x", "y"])], dtype=object)
     one, two, three = read(frame).rows()
     assert (one.values[1], two.values[1]) == (7, "x")
-    assert three.reason == "multi_label"
+    assert three.fault.reason == "multi_label"
 
 
 def test_a_frame_of_another_library_is_an_error():

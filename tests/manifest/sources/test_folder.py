@@ -4,7 +4,7 @@ import pytest
 
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.base import Row
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.listing import Listing
 
@@ -55,7 +55,7 @@ def test_a_label_called_test_beside_another_is_a_label(read):
 def test_misplaced_images_are_rejected_one_by_one(read):
     rows = {row.values[0]: row for row in read("a.jpg", "cat/b.jpg").rows()}
     assert rows["cat/b.jpg"].values == ["cat/b.jpg", "cat"]
-    assert rows["a.jpg"][1:3] == ("outside_layout", "a.jpg is not in <label>/<file>")
+    assert rows["a.jpg"].fault.args == ("outside_layout", "a.jpg is not in <label>/<file>")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_misplaced_images_are_rejected_one_by_one(read):
 )
 def test_folders_that_say_no_label_say_what_to_do(read, files, reason):
     *_, row = read(*files).rows()
-    assert row.detail.startswith(f"{files[-1]} is not in <label>/<file>{reason}")
+    assert row.fault.detail.startswith(f"{files[-1]} is not in <label>/<file>{reason}")
 
 
 def test_folders_below_a_label_belong_to_it(read, tmp_path):
@@ -80,7 +80,7 @@ def test_folders_below_a_label_belong_to_it(read, tmp_path):
     ]
     first, *others = FolderSource(Listing(str(tmp_path)), Columns(), "reject").rows()
     assert first.values == ["cat/b.jpg", "cat"]
-    assert [row[1:3] for row in others] == [
+    assert [row.fault.args for row in others] == [
         ("outside_layout", f"{file} is not in <label>/<file>") for file in files[1:]
     ]
 
@@ -108,14 +108,14 @@ def test_folders_below_a_label_of_a_split_belong_to_it(read):
 )
 def test_folders_that_may_be_splits_or_are_around_all_others_give_no_label(read, files, rejected):
     rows = read(*files).rows()
-    assert sum(isinstance(row, BadRow) for row in rows) == rejected
+    assert sum(bool(row.fault) for row in rows) == rejected
 
 
 def test_a_misplaced_image_below_a_split_keeps_its_split(read):
     rows = list(read("train/cat/a.jpg", "train/b.jpg").rows())
-    (bad,) = [row for row in rows if isinstance(row, BadRow)]
+    (bad,) = [row for row in rows if row.fault]
     assert bad.values == ["train", "train/b.jpg", ""]
-    assert bad.detail == "train/b.jpg is not in <split>/<label>/<file>"
+    assert bad.fault.detail == "train/b.jpg is not in <split>/<label>/<file>"
 
 
 def test_files_that_are_not_images_are_counted_and_are_not_rows(read):

@@ -64,8 +64,8 @@ def test_rows_are_numbered_through_all_batches(read):
 def test_a_list_of_labels(read):
     one, two, none = read({"image_uri": list("abc"), "label": [["x"], ["x", "y"], []]}).rows()
     assert one == Row(1, ["a", "x"])
-    assert (two.reason, two.detail) == ("multi_label", "2 labels: ['x', 'y']")
-    assert none.reason == "empty_label"
+    assert two.fault.args == ("multi_label", "2 labels: ['x', 'y']")
+    assert none.fault.reason == "empty_label"
 
 
 def test_whole_numbers_of_a_float_column_are_labels_and_integers(read):
@@ -81,7 +81,7 @@ def test_digits_that_a_float_does_not_hold_are_not_a_label(read):
     table = {"image": ["a.jpg", "b.jpg"], "label": [float(2**53 - 1), float(2**53)]}
     one, two = read(table).rows()
     assert one == Row(1, ["a.jpg", 2**53 - 1])
-    assert (two.reason, two.detail[:40]) == (
+    assert (two.fault.reason, two.fault.detail[:40]) == (
         "bad_value",
         "expected a label, got float 900719925474",
     )

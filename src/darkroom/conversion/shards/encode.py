@@ -223,15 +223,13 @@ def encode_rows(
                 raise image
             placed = _place(row, kind, image)
         except RejectError as error:
-            why = CONVERT_STAGE, error.reason, error.detail
             label = make_column([row.label], kind.listed_type)[0].as_py()
-            encoded.rejects.append(_make_reject(row, label, *why))
+            encoded.rejects.append(_make_reject(row, label, CONVERT_STAGE, error))
             if kind.objects is not None:
                 encoded.objects.append(ObjectCounts(rejected=len(row.label_id or ())))
             continue
         for lost in placed.lost:
-            why = OBJECT_STAGE, lost.reason, lost.detail
-            encoded.rejects.append(_make_reject(row, lost.value, *why))
+            encoded.rejects.append(_make_reject(row, lost.value, OBJECT_STAGE, lost.fault))
         if kind.objects is not None:
             encoded.objects.append(_count_objects(placed))
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
@@ -255,12 +253,11 @@ def _place(row: ManifestRow, kind: TargetKind, image: PreparedImage | None) -> P
     return kind.place(row.label, row.label_id, Placement(image.matrix, *sizes))
 
 
-def _make_reject(row: ManifestRow, label: Any, *why: str) -> Reject:
-    """Returns the reject of a row, or of an object of it, for `why`: stage, reason and detail."""
-    said = format_target(label)
-    stage, reason, detail = why
+def _make_reject(row: ManifestRow, label: Any, stage: str, fault: RejectError) -> Reject:
+    """Returns the reject of a row, or of an object of it."""
+    why = format_target(label), stage, fault.reason, fault.detail
     details = row.id, row.extra or {}, row.span, row.size
-    return Reject(row.row, row.uri, row.split, said, stage, reason, detail, *details)
+    return Reject(row.row, row.uri, row.split, *why, *details)
 
 
 def _count_objects(placed: Placed) -> ObjectCounts:

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Kind, Schema
-from darkroom.manifest.sources.base import BadRow, Row, Source, Value
+from darkroom.errors import RejectError
+from darkroom.manifest.sources.base import Row, Source, Value
 
 _COLUMNS = (("image_uri", Kind.IMAGE), ("split", Kind.SPLIT), ("objects", Kind.OBJECTS))
 
 TURNED = "rotated boxes read as the upright boxes around them"
-
-# Reason code and detail, where no record can be made of an image, or no object.
-Fault = tuple[str, str]
 
 
 class Annotated(NamedTuple):
@@ -34,7 +32,7 @@ class Annotated(NamedTuple):
     uri: str
     split: str
     objects: Value = None
-    fault: Fault | None = None
+    fault: RejectError | None = None
 
 
 def place_in(
@@ -136,14 +134,14 @@ class AnnotationSource(Source):
         """Yields every image once, in the order of the annotations."""
         raise NotImplementedError
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields one row for each image."""
         for number, image in enumerate(self.images(), start=1):
             split: list[Value] = [image.split] if self._has_splits else []
             # An empty path would be the only reason that is told.
             uri = image.uri.removeprefix(f"{self.base}/")
             values = [uri, *split, image.objects] if image.uri or not image.fault else []
-            yield BadRow(number, *image.fault, values) if image.fault else Row(number, values)
+            yield Row(number, values, image.fault)
         self.read_as = replace(
             self.read_as,
             counts={what: count for what, count in self.counts.items() if count},

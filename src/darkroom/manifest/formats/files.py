@@ -9,7 +9,6 @@ from typing import TypeVar
 from darkroom import storage
 from darkroom.errors import NOT_THE_DATA, RejectError
 from darkroom.images.access import describe_failure
-from darkroom.manifest.formats.base import Fault
 from darkroom.manifest.sources.roots import check_inside
 from darkroom.runtime.ordered_work import look_ahead
 from darkroom.storage.uris import relative_identity
@@ -26,7 +25,7 @@ def read_files(
     base: str,
     parse: Callable[[bytes, str], _Parsed],
     roots: Collection[str] = (),
-) -> Iterator[_Parsed | Fault]:
+) -> Iterator[_Parsed | RejectError]:
     """Yields what each file says, in their order; a fault if it cannot be read.
 
     Args:
@@ -40,21 +39,22 @@ def read_files(
         OSError: A store refuses or fails, which says nothing about a file.
     """
 
-    def read(path: str) -> _Parsed | Fault:
+    def read(path: str) -> _Parsed | RejectError:
         name = relative_identity(path, base)
         try:
             check_inside(path, roots)
             return parse(storage.read_bytes(path, MAX_FILE_BYTES), name)
         except storage.FileTooLargeError:
-            return "bad_annotation", f"{name} has more than {MAX_FILE_BYTES:,} bytes"
+            return RejectError("bad_annotation", f"{name} has more than {MAX_FILE_BYTES:,} bytes")
         except RejectError as error:
-            return error.reason, f"{name}: {error.detail}"
+            return RejectError(error.reason, f"{name}: {error}")
         except NOT_THE_DATA:
             raise
         except OSError as error:
-            return "bad_annotation", f"{name} cannot be read: {describe_failure(error).detail}"
+            why = describe_failure(error)
+            return RejectError("bad_annotation", f"{name} cannot be read: {why}")
         except ValueError as error:
-            return "bad_annotation", f"{name}: {error}"
+            return RejectError("bad_annotation", f"{name}: {error}")
 
     with ThreadPoolExecutor(_THREADS) as pool:
         try:

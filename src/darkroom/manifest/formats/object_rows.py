@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from darkroom.dataset.schema import ObjectColumns
-from darkroom.errors import DataError
-from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
+from darkroom.errors import DataError, RejectError
+from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.places import find_images
-from darkroom.manifest.sources.base import BadRow, Source
+from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.lists import open_list
 from darkroom.options.manifest import ManifestOptions
@@ -24,7 +24,7 @@ _SEPARATOR = "\0"
 _NO_SIZE = ("", "0", "0.0")
 
 # By the cells of an image: texts of its objects, and what is wrong with some.
-_Rows = dict[tuple[str, ...], list[str | Fault]]
+_Rows = dict[tuple[str, ...], list[str | RejectError]]
 
 
 class ObjectRows(AnnotationSource):
@@ -74,19 +74,19 @@ class ObjectRows(AnnotationSource):
         for fault in alone:
             yield Annotated("", "", None, fault)
 
-    def _gather(self) -> tuple[_Rows, list[Fault]]:
+    def _gather(self) -> tuple[_Rows, list[RejectError]]:
         """Returns the objects by the cells of their images, and the faults of rows without any."""
         rows: _Rows = {}
-        alone: list[Fault] = []
+        alone: list[RejectError] = []
         end = self._image + 1 + len(self._layout.size)
         for row in self._table.rows():
             cells = ["" if cell is None else str(cell) for cell in row.values]
-            if isinstance(row, BadRow) and not cells:
-                alone.append((row.reason, row.detail))
+            if row.fault and not cells:
+                alone.append(row.fault)
                 continue
             objects = rows.setdefault(tuple(cells[:end]), [])
-            if isinstance(row, BadRow):
-                objects.append((row.reason, row.detail))
+            if row.fault:
+                objects.append(row.fault)
             elif any(map(str.strip, cells[end:])):
                 objects.append(_SEPARATOR.join((str(row.row), *cells[end:])))
         return rows, alone
@@ -96,8 +96,8 @@ class ObjectRows(AnnotationSource):
         known = [None if cell.strip() in _NO_SIZE else cell for cell in cells] or [None, None]
         return known[0], known[1]
 
-    def _read_object(self, said: str | Fault) -> dict[str, Any]:
-        if isinstance(said, tuple):
+    def _read_object(self, said: str | RejectError) -> dict[str, Any]:
+        if isinstance(said, RejectError):
             return {"fault": said}
         row, label, *box = said.split(_SEPARATOR)
         found = {"id": f"in row {row}", "label": label, "box": box}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Schema
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 
 if TYPE_CHECKING:
     from darkroom.manifest.sources.listing import Listing
@@ -26,27 +26,14 @@ class Row(NamedTuple):
     Attributes:
         row: Its number, from 1, in the source; header lines do not count.
         values: One value for every column of the source's schema, in its order. Text from text
-            formats, typed values from typed ones; None for an empty cell.
+            formats, typed values from typed ones; None for an empty cell. Empty where a row has a
+            fault and no cell is known.
+        fault: Why it cannot be used, where the reader itself tells.
     """
 
     row: int
     values: list[Value]
-
-
-class BadRow(NamedTuple):
-    """A row that the reader itself rejects.
-
-    Attributes:
-        row: Its number, from 1, in the source.
-        reason: Reason code.
-        detail: The problem, in words for a person.
-        values: As in `Row`, as far as they are known.
-    """
-
-    row: int
-    reason: str
-    detail: str
-    values: list[Value]
+    fault: RejectError | None = None
 
 
 class Source(Protocol):
@@ -82,7 +69,7 @@ class Source(Protocol):
     listing: Listing | None = None
     classes: Mapping[Any, str] = MappingProxyType({})
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields every row of the source, once, in its order."""
         ...
 

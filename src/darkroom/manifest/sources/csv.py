@@ -11,9 +11,9 @@ from itertools import chain, count, islice, repeat
 
 from darkroom.dataset.read_as import Doubt, ReadAs
 from darkroom.dataset.schema import Columns, Kind
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest.sources import headers
-from darkroom.manifest.sources.base import BadRow, Row, Source, Value
+from darkroom.manifest.sources.base import Row, Source, Value
 from darkroom.manifest.sources.embedded import check_cells
 from darkroom.manifest.sources.objects import as_objects
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
@@ -153,7 +153,7 @@ class CsvSource(Source):
                 f"{hint}: --accept {FIRST_LINE} (accept= in Python).",
             )
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields the records after the header."""
         records = islice(self._records(), self._first, None)
         header = next(records)[1] if self._has_header else None
@@ -164,30 +164,30 @@ class CsvSource(Source):
             lines, cells = zip(*block, strict=True)
             is_odd = {*map(len, cells)} != {len(self._names)} or header in cells
             if is_simple and not is_odd and not self._has_nul:
-                yield from map(make, enumerate(cells, first))
+                yield from map(make, zip(count(first), cells, repeat(None)))
             else:
                 yield from map(self._make_row, count(first), lines, cells, repeat(header))
             first += len(block)
 
-    def _make_row(
-        self, row: int, line: int, cells: list[str], header: list[str] | None
-    ) -> Row | BadRow:
+    def _make_row(self, row: int, line: int, cells: list[str], header: list[str] | None) -> Row:
         """Returns the row of a record that ends on a line."""
         if cells == header:
-            return BadRow(row, "repeated_header", f"line {line} repeats the header", [])
+            why = RejectError("repeated_header", f"line {line} repeats the header")
+            return Row(row, [], why)
         width = len(self._names)
         padded = cells + [""] * (width - len(cells))
         values: list[Value] = [padded[place] for place in self._places]
         labels = self._list_labels(padded)
         if _NUL in "".join(cells):
             shown = [str(value).replace(_NUL, "\ufffd") for value in values]
-            return BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
+            return Row(row, [*shown], RejectError("nul_byte", f"line {line} holds a NUL byte"))
         if self._is_ragged(cells):
             which = "header" if self._has_header else "first row" if self._is_open else "schema"
             detail = f"line {line} has {len(cells)} cells, the {which} {width}"
-            return BadRow(row, "ragged_row", detail, values)
+            return Row(row, values, RejectError("ragged_row", detail))
         if labels and not self._has_labels:
-            return BadRow(row, "multi_label", f"{len(labels)} labels: {labels}", values)
+            why = RejectError("multi_label", f"{len(labels)} labels: {labels}")
+            return Row(row, values, why)
         if labels:
             values[self._places.index(self._label or 0)] = labels
         if self._objects is not None:

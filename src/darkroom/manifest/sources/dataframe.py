@@ -12,7 +12,7 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import KNOWN_NAMES, Columns, Kind
 from darkroom.dataset.sources import DataFrame
 from darkroom.errors import DataError
-from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.base import Row, Source
 from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_cells, list_looked_at
 from darkroom.manifest.sources.objects import as_plain
 from darkroom.manifest.sources.parquet import make_row
@@ -50,7 +50,7 @@ class DataFrameSource(Source):
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("DataFrame", files=0, unread=unread)
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields every row of the frame."""
         columns = [
             map(_as_python, self._frame.iloc[:, place].tolist(), repeat(kind))

@@ -12,9 +12,9 @@ from darkroom import storage
 from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.dataset.splits import find_split
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.images.endings import IMAGE_ENDINGS
-from darkroom.manifest.sources.base import BadRow, Row, Source, Value
+from darkroom.manifest.sources.base import Row, Source, Value
 from darkroom.manifest.sources.layouts import check_parts, check_splits
 from darkroom.manifest.sources.listing import Listing
 from darkroom.options.source import (
@@ -170,7 +170,7 @@ class FolderSource(Source):
             return f", and {top} is a split only where all other folders here are splits"
         return ""
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields one row for each image."""
         for row, file in enumerate(self._files, start=1):
             top = file.split("/")[0]
@@ -178,7 +178,7 @@ class FolderSource(Source):
             label = self._labels[file.rpartition("/")[0]]
             if label is None:
                 detail = f"{file} is not in {self._layout}{self._explain(file)}"
-                yield BadRow(row, "outside_layout", detail, [*split, file, ""])
+                yield Row(row, [*split, file, ""], RejectError("outside_layout", detail))
             else:
                 yield Row(row, [*split, file, label])
 

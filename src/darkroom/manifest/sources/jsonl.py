@@ -14,8 +14,8 @@ import msgspec
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.rejects import PLANNED_FIELDS, REJECT_FIELDS
 from darkroom.dataset.schema import SINGLE_TARGETS, Columns, Kind, Schema, infer_schema
-from darkroom.errors import DataError
-from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.errors import DataError, RejectError
+from darkroom.manifest.sources.base import Row, Source
 from darkroom.manifest.sources.embedded import check_cells
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, find_label_fault, infer_kind, list_types
@@ -88,30 +88,30 @@ class JsonlSource(Source):
             )
         return samples
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields one row for each line that is not blank."""
         kinds, label = dict(self.schema.columns), self.schema.label
         types = {name: list_types(kind) for name, kind in kinds.items()}
 
-        def find_fault(found: dict[str, Any]) -> tuple[str, str] | None:
-            """Returns reason code and detail of the first value that does not fit its column."""
+        def find_fault(found: dict[str, Any]) -> RejectError | None:
+            """Returns why the first value that does not fit its column cannot be used."""
             for name, value in found.items():
                 if name == label and isinstance(value, list):
                     if fault := find_label_fault(value, kinds[name]):
                         return fault
                 elif not isinstance(value, types.get(name, object)):
                     got = f"{type(value).__name__} {value!r:.80}"
-                    return "bad_value", f"column {name!r}: expected {kinds[name].value}, got {got}"
+                    expected = f"column {name!r}: expected {kinds[name].value}"
+                    return RejectError("bad_value", f"{expected}, got {got}")
             return None
 
         for row, (line, found) in enumerate(self._objects(), start=1):
             if not isinstance(found, dict):
-                yield BadRow(row, "bad_value", f"line {line}: {found}", [])
+                yield Row(row, [], RejectError("bad_value", f"line {line}: {found}"))
                 continue
             found = self._unpack(found)
             values = [as_value(found.get(name), kind) for name, kind in kinds.items()]
-            fault = find_fault(found)
-            yield BadRow(row, *fault, values) if fault else Row(row, values)
+            yield Row(row, values, find_fault(found))
 
     def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
         """Returns an object of a list of ours as a row of its source was; others as they are.

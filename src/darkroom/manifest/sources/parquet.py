@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
-from darkroom.manifest.sources.base import BadRow, Row, Source, SourceState
+from darkroom.errors import RejectError
+from darkroom.manifest.sources.base import Row, Source, SourceState
 from darkroom.manifest.sources.embedded import SAMPLE_ROWS, check_cells, list_looked_at
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches, report_damage
@@ -41,7 +42,7 @@ class ParquetSource(Source):
         unread = tuple(name for name in names if name not in dict(self.schema.columns))
         self.read_as = ReadAs("Parquet", unread=unread)
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def rows(self) -> Iterator[Row]:
         """Yields every row."""
         columns = [name for name, _ in self.schema.columns]
         row = 0
@@ -83,14 +84,15 @@ def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
     return kinds
 
 
-def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
-    """Returns a row of typed values; a bad row if the label, or an object, is not a value."""
-    fault: tuple[str, str] | None = None
+def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row:
+    """Returns a row of typed values; it has a fault if the label, or an object, is not a value."""
+    fault: RejectError | None = None
     cells = []
     for (name, kind), value in zip(schema.columns, values, strict=True):
         cells.append(as_value(value, kind))
         if name == schema.label:
             fault = find_label_fault(value, kind) or fault
         if kind is not Kind.IGNORED and not has_text(value):
-            fault = "bad_value", f"column {name!r}: expected {kind.value}, got {type(value)}"
-    return BadRow(row, *fault, cells) if fault else Row(row, cells)
+            expected = f"column {name!r}: expected {kind.value}"
+            fault = RejectError("bad_value", f"{expected}, got {type(value)}")
+    return Row(row, cells, fault)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from darkroom.dataset.schema import Kind
+from darkroom.errors import RejectError
 from darkroom.manifest.sources.base import Value
 from darkroom.manifest.sources.objects import as_objects
 
@@ -46,19 +47,20 @@ def list_types(kind: Kind) -> tuple[type, ...]:
     return (*_TYPES.get(kind, _TEXT), type(None))
 
 
-def find_label_fault(value: Any, kind: Kind) -> tuple[str, str] | None:
-    """Returns reason code and detail if a label's cell is a list, a table or a huge number."""
+def find_label_fault(value: Any, kind: Kind) -> RejectError | None:
+    """Returns why a label's cell cannot be used: it is a list, a table or a huge number."""
     if kind is Kind.OBJECTS or (kind is Kind.LABELS and isinstance(value, list | tuple)):
         return None
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict) or (isinstance(value, float) and abs(value) >= _TOO_LARGE):
-        return "bad_value", f"expected a label, got {type(value).__name__} {value!r:.80}"
+        got = f"{type(value).__name__} {value!r:.80}"
+        return RejectError("bad_value", f"expected a label, got {got}")
     if not isinstance(value, list | tuple):
         return None
     if not value:
-        return "empty_label", "the list of labels is empty"
-    return "multi_label", f"{len(value)} labels: {list(value)}"
+        return RejectError("empty_label", "the list of labels is empty")
+    return RejectError("multi_label", f"{len(value)} labels: {list(value)}")
 
 
 def has_text(value: Any) -> bool:

@@ -170,8 +170,9 @@ class BoxesKind(TargetKind):
                     raise RejectError("bad_box", f"the box {found['box']} {_IN_SHARES}")
                 objects.append(found)
             except RejectError as error:  # noqa: PERF203  each object by itself
-                detail = f"{_name_object(each, number)}: {error.detail}"
-                lost.append(Lost(error.reason, detail, {**frame, "objects": [each]}))
+                detail = f"{_name_object(each, number)}: {error}"
+                fault = RejectError(error.reason, detail)
+                lost.append(Lost({**frame, "objects": [each]}, fault))
         return {**frame, "objects": objects}, lost
 
     def list_names(self, values: pa.ListArray) -> pa.ListArray:
@@ -307,7 +308,7 @@ def _lose(value: Mapping[str, Any], place: int, reason: str, frame: Frame) -> Lo
     """Returns the object of an image at a place of its list, which is not in the image."""
     each = {name: values[place] for name, values in value["objects"].items()}
     detail = f"{_name_object(each, None)}: {_explain(reason, each['box'], frame)}"
-    return Lost(reason, detail, {**value, "objects": [each]})
+    return Lost({**value, "objects": [each]}, RejectError(reason, detail))
 
 
 def _make_objects(
@@ -418,8 +419,8 @@ def _parse_object(each: Any, form: Form, names: dict[str, str]) -> dict[str, Any
     if not isinstance(each, dict):
         raise RejectError("bad_value", f"expected an object with label and box, got {each!r:.80}")
     get = each.get
-    if isinstance(fault := get("fault"), tuple):  # The reader of a format says so.
-        raise RejectError(*fault)
+    if isinstance(fault := get("fault"), RejectError):  # The reader of a format says so.
+        raise fault
     label, box, area, name = get("label"), get("box"), get("area"), get("id")
     if label is None:
         raise RejectError("empty_label", f"it has no label; its keys are {[*each]!r:.80}")

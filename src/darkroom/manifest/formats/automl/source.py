@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from darkroom.dataset.schema import Columns, ObjectColumns
+from darkroom.errors import RejectError
 from darkroom.manifest.formats.base import find_hull
 from darkroom.manifest.formats.object_rows import ObjectRows
 from darkroom.manifest.sources.csv import CsvSource
@@ -45,7 +46,7 @@ class AutoMLSource(ObjectRows):
                 raise ValueError("they are not those of an upright box, one after the other")
             return {"box": find_hull(vertices)}
         except ValueError as error:
-            return {"fault": ("bad_box", f"the vertices are {given!r:.200}: {error}")}
+            return {"fault": RejectError("bad_box", f"the vertices are {given!r:.200}: {error}")}
 
 
 def _is_upright(points: Sequence[tuple[float, float]]) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from darkroom.dataset.read_as import Doubt
+from darkroom.errors import RejectError
 from darkroom.manifest.formats.base import find_turned_hull
 from darkroom.manifest.formats.coco.masks import find_box
 from darkroom.manifest.formats.json_file import Elements
@@ -178,14 +179,14 @@ class CocoObjects:
             found.bbox = [box[0], box[1], box[2] - box[0], box[3] - box[1]]
         if found.category_id not in self._categories:
             shown = f"{found.category_id!r:.40}"
-            fault = "unknown_class", f"category_id is {shown}, and no category has this id"
+            why = "unknown_class", f"category_id is {shown}, and no category has this id"
         elif not found.bbox:
-            fault = "bad_box", "it has no bbox, and no polygon or RLE to find it"
+            why = "bad_box", "it has no bbox, and no polygon or RLE to find it"
         elif len(found.bbox) != 4:
-            fault = "bad_box", f"bbox is {found.bbox!r:.80}, expected four numbers"
+            why = "bad_box", f"bbox is {found.bbox!r:.80}, expected four numbers"
         else:
             return True
-        self._add(msgspec.structs.asdict(found), *fault)
+        self._add(msgspec.structs.asdict(found), *why)
         return False
 
     def _add_fault(self, value: dict[str, Any], problem: str) -> None:
@@ -203,7 +204,7 @@ class CocoObjects:
         corners = make_corners(box)
         self._faults[place].append(
             {
-                "fault": (reason, detail),
+                "fault": RejectError(reason, detail),
                 "id": value.get("id"),
                 "label": None if known is None else self._names[known],
                 "box": None if corners is box else corners,

@@ -10,7 +10,7 @@ import msgspec
 
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.read_as import ReadAs
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.coco.objects import (
     CocoAnnotation,
@@ -155,7 +155,7 @@ class CocoSource(AnnotationSource):
         for name in objects.list_unknown():
             detail = f"no image of the file has the id {name!r}"
             said = {"image_id": name, "objects": next(found)}
-            yield Annotated(f"image_id={name}", "", said, ("unknown_image", detail))
+            yield Annotated(f"image_id={name}", "", said, RejectError("unknown_image", detail))
 
     def _check_kind(self, first: Elements[CocoAnnotation]) -> None:
         """Refuses annotations without boxes, with their number."""
@@ -214,7 +214,7 @@ class CocoSource(AnnotationSource):
         name = value.get("file_name")
         uri = self._place.resolve(name) if isinstance(name, str) else f"image_id={_find_id(value)}"
         said = {"image_id": _find_id(value), "objects": objects}
-        return Annotated(uri, "", said, ("bad_value", problem))
+        return Annotated(uri, "", said, RejectError("bad_value", problem))
 
 
 def _find_id(value: dict[str, Any]) -> Id | None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from darkroom.errors import RejectError
 from darkroom.manifest.formats.base import TURNED, find_hull, place_in, turn_rectangle
 
 # Where labels are given apart, a region has a result without a label, and one with it.
@@ -82,7 +83,7 @@ def _place(region: Mapping[str, Any], size: tuple[float, float] | None) -> dict[
             raise ValueError("the size of its image is not that of the other regions")
         return {"box": find_hull(_list_points(region, size))}
     except _NOT_NUMBERS as error:
-        return {"fault": ("bad_box", f"{error}")}
+        return {"fault": RejectError("bad_box", f"{error}")}
 
 
 def _is_turned(value: Mapping[str, Any]) -> bool:

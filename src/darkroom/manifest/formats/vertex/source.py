@@ -93,7 +93,9 @@ class VertexSource(AnnotationSource):
             value = _read_value(self._key, found.get(self._key))
             split = _as(str, _as(dict, found.get(_LABELS, {}), _LABELS).get(_ML_USE, ""), _ML_USE)
         except RejectError as error:
-            return Annotated(uri, split, value, (error.reason, f"line {number}: {error.detail}"))
+            return Annotated(
+                uri, split, value, RejectError(error.reason, f"line {number}: {error}")
+            )
         return Annotated(uri, split, value)
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from darkroom.errors import RejectError
 from darkroom.manifest.formats.base import find_turned_hull
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
@@ -72,7 +73,7 @@ def _parse_object(element: ElementTree.Element, origin: int) -> dict[str, Any]:
     box = element.find("bndbox")
     if box is None:
         kinds = ", ".join(each.tag for each in element)
-        return {"fault": ("bad_box", f"it has no bndbox, but {kinds:.80}"), **label}
+        return {"fault": RejectError("bad_box", f"it has no bndbox, but {kinds:.80}"), **label}
     texts = [_find_text(box, corner) for corner in _CORNERS]
     try:
         corners = [float(text) - origin for text in texts]
@@ -80,7 +81,7 @@ def _parse_object(element: ElementTree.Element, origin: int) -> dict[str, Any]:
             xmin, ymin, xmax, ymax = corners
             corners = find_turned_hull((xmin, ymin, xmax - xmin, ymax - ymin), turn)
     except ValueError:
-        return {"fault": ("bad_box", f"its corners are {texts!r:.120}"), **label}
+        return {"fault": RejectError("bad_box", f"its corners are {texts!r:.120}"), **label}
     said = {"box": corners, "difficult": _find_text(element, "difficult") or "0"}
     return {**label, **said, "rotation": turn} if turn else {**label, **said}
 

@@ -10,8 +10,8 @@ from functools import partial
 from darkroom import storage
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, ReadAs
 from darkroom.dataset.splits import find_split
-from darkroom.errors import DataError
-from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, Fault, place_in
+from darkroom.errors import DataError, RejectError
+from darkroom.manifest.formats.base import TURNED, Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.places import SAMPLE_NAMES, find_images
 from darkroom.manifest.formats.voc.annotation import VocAnnotation, parse_annotation
@@ -76,7 +76,7 @@ class VocSource(AnnotationSource):
         """Returns what annotations call their images."""
         return {file: find_name(_name_image(file, found)) for file, found in self._read(files)}
 
-    def _read(self, files: Collection[str]) -> Iterator[tuple[str, VocAnnotation | Fault]]:
+    def _read(self, files: Collection[str]) -> Iterator[tuple[str, VocAnnotation | RejectError]]:
         """Yields each file with what it says."""
         paths = (storage.join(self._folder, file) for file in files)
         parse = partial(parse_annotation, origin=self._origin)
@@ -112,7 +112,7 @@ class VocSource(AnnotationSource):
         return [find_split(posixpath.dirname(file)) or find_split(posixpath.dirname(image)) or ""]
 
 
-def _name_image(file: str, found: VocAnnotation | Fault) -> str:
+def _name_image(file: str, found: VocAnnotation | RejectError) -> str:
     """Returns where the image of an annotation would be, by the name that it gives."""
     folder = posixpath.dirname(file).replace(ANNOTATIONS, IMAGES)
     said = found.filename.replace("\\", "/") if isinstance(found, VocAnnotation) else ""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest.formats.base import find_hull
 from darkroom.runtime.text import format_count
 from darkroom.targets.form import MAX_OBJECTS
@@ -69,7 +69,7 @@ def _parse_object(
 
 
 def _fault(reason: str, detail: str) -> dict[str, Any]:
-    return {"fault": (reason, detail)}
+    return {"fault": RejectError(reason, detail)}
 
 
 def decode_labels(data: bytes, _: str) -> str:

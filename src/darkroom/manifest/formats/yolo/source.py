@@ -13,8 +13,8 @@ from typing import Any
 
 from darkroom.dataset.read_as import BY_LISTS, BY_NAMES, Doubt, ReadAs
 from darkroom.dataset.splits import EVAL, TRAIN, parse_split
-from darkroom.errors import DataError
-from darkroom.manifest.formats.base import Annotated, AnnotationSource, Fault, place_in
+from darkroom.errors import DataError, RejectError
+from darkroom.manifest.formats.base import Annotated, AnnotationSource, place_in
 from darkroom.manifest.formats.files import read_files
 from darkroom.manifest.formats.yolo.files import (
     LIST_ENDING,
@@ -109,7 +109,7 @@ class YoloSource(AnnotationSource):
                 check_is_drawn(text, path)
                 break
 
-    def _read_texts(self, paths: Iterable[str]) -> Iterator[str | Fault]:
+    def _read_texts(self, paths: Iterable[str]) -> Iterator[str | RejectError]:
         return read_files(paths, self.base, decode_labels, self._roots)
 
     def images(self) -> Iterator[Annotated]:
@@ -135,8 +135,8 @@ class YoloSource(AnnotationSource):
         if first and len(self.classes) > 1 and self._used and first not in self._used:
             self.doubts.append(_build_first_class(first))
 
-    def _read(self, image: Annotated, path: str, text: str | Fault) -> Annotated:
-        if isinstance(text, tuple):
+    def _read(self, image: Annotated, path: str, text: str | RejectError) -> Annotated:
+        if isinstance(text, RejectError):
             return image._replace(fault=text)
         return image._replace(objects=place_in(1, 1, self._parse(path, text)))
 
@@ -155,7 +155,7 @@ class YoloSource(AnnotationSource):
             if _has_objects(objects):
                 split, said = splits[posixpath.dirname(uri)], place_in(1, 1, objects)
                 detail = f"{relative_identity(path, self.base)} has objects, but no image"
-                yield Annotated(uri, split, said, ("unknown_image", detail))
+                yield Annotated(uri, split, said, RejectError("unknown_image", detail))
 
     def _doubt_unused(self) -> Iterator[Doubt]:
         """Yields the doubt about label files of no image, where images have no label file."""
