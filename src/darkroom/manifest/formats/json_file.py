@@ -186,9 +186,10 @@ def _parse(
     parts: Iterable[msgspec.Raw], parse: Callable[[msgspec.Raw], _Element]
 ) -> Elements[_Element]:
     found: Elements[_Element] = Elements([], [])
+    add = found.good.append
     for part in parts:
         try:
-            found.good.append(parse(part))
+            add(parse(part))
         except ValueError as error:  # noqa: PERF203  each element by itself
             value: Any = None
             with suppress(ValueError, RecursionError):

@@ -77,8 +77,9 @@ def turn_boxes(objects: Sequence[CocoAnnotation]) -> int:
 
 def _is_difficult(each: CocoAnnotation) -> bool:
     """Tells whether an object is difficult, which datumaro says, by which CVAT reads and writes."""
-    with suppress(ValueError):
-        return len(each.attributes) > _NULL and _parse_attributes(each.attributes).difficult == 1
+    if len(each.attributes) > _NULL:
+        with suppress(ValueError):
+            return bool(_parse_attributes(each.attributes).difficult == 1)
     return False
 
 
