@@ -12,6 +12,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
 from darkroom.dataset.tfrecord import read_records
+from darkroom.errors import OutputError
 
 from ..pictures import make_noise
 from ..trees import read_files
@@ -169,6 +170,30 @@ def test_ids_are_compared_with_those_of_the_dataset_to_which_a_list_is_appended(
     own = {"0.png": "1", "1.png": "2", "2.png": "3"}
     assert read_ids(folder / "out") == (own if new == 3 else number_keys(folder / "out"))
     assert darkroom.verify(folder / "out").is_sound
+
+
+@pytest.mark.parametrize("more", [{"update": True}, {"update": True, "append": True}])
+def test_an_image_without_an_id_keeps_that_of_the_dataset(folder, more):
+    """A list of YOLO or Pascal VOC has none."""
+    darkroom.convert(write_coco(folder, {"0.png": 5, "1.png": 6}), folder / "out")
+    lines = [{"image_uri": name, "objects": []} for name in ("0.png", "1.png")]
+    path = folder / "list.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    darkroom.convert(path, folder / "out", max_rejects=1, **more)
+    assert read_ids(folder / "out") == {"0.png": "5", "1.png": "6"}
+    assert darkroom.convert(path, folder / "out", max_rejects=1, **more).already_complete
+    if "append" not in more:  # It is another conversion than one without the dataset.
+        darkroom.convert(path, folder / "other")
+        with pytest.raises(OutputError, match="another dataset"):
+            darkroom.convert(path, folder / "other", base=folder / "out")
+
+
+def test_a_list_that_is_appended_gives_no_image_another_id(folder):
+    """Files number their images alike."""
+    darkroom.convert(write_coco(folder, {"0.png": 5, "1.png": 6}), folder / "out")
+    more = write_coco(folder, {"0.png": 6}, "more.json")
+    darkroom.convert(more, folder / "out", update=True, append=True)
+    assert read_ids(folder / "out") == {"0.png": "5", "1.png": "6"}
 
 
 def test_a_corrected_object_leaves_the_ids_as_they_are(folder):

@@ -99,7 +99,8 @@ def fingerprint_appended(
     there = connection.sql("FROM placed").columns
     planned = [f'"{name}": "{name}"' for name in _COLUMNS if name in there]
     planned += [f"label: {label.format(column='label')}", f"says: {kind.says}"]
-    planned += [f"image_id: {kind.image_id}"] * (kind.image_id is not None)
+    if kind.image_id is not None:
+        planned.append(f"image_id: {kind.image_id.format(column='label')}")
     create_view(connection, "all_rejects", rejects, scratch)
     hashes = connection.execute(_HASHES.format(planned=", ".join(planned))).fetchall()
     fingerprint = Fingerprint(options)

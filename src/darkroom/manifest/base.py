@@ -36,7 +36,8 @@ CREATE TEMP VIEW base AS
 SELECT id, span, {_SPLIT} AS old_split, shard::INTEGER AS shard,
     position::INTEGER AS position, "offset", length::INTEGER AS length,
     CASE WHEN source_size IS NOT NULL AND source_version IS NOT NULL
-        THEN hash(source_size, source_version) END AS state, {{says}} AS said{{more}}
+        THEN hash(source_size, source_version) END AS state, {{says}} AS said,
+    {{old_image_id}} AS old_image_id{{more}}
 FROM base_index
 UNION ALL BY NAME SELECT id, span FROM base_rejects WHERE stage = '{CONVERT_STAGE}'
 """
@@ -52,14 +53,21 @@ _COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
 # With the order as a condition, whoever asks for a range of it joins the rows of that range alone.
 _LISTED = """
 CREATE TEMP VIEW listed AS SELECT
-    parsed.* REPLACE ({span} AS span, if(keeps_split, old_split::VARCHAR, split) AS split),
+    parsed.* REPLACE (
+        {span} AS span, if(keeps_split, old_split::VARCHAR, split) AS split,
+        if(old_image_id IS NULL, label, {label}) AS label
+    ),
     taken.* EXCLUDE (row, "order", span) FROM parsed JOIN taken USING (row, "order")
+"""
+_NAMED = """
+INSERT INTO known_rows
+SELECT row FROM parsed JOIN taken USING (row) WHERE {image_id} IS NULL AND old_image_id IS NOT NULL
 """
 # Rows of which the list alone would say another id or split; mostly there are none.
 _KEEPS = "SELECT EXISTS (FROM known_rows) OR EXISTS (FROM taken WHERE keeps_split)"
 _KEPT = """
-SELECT bit_xor(md5_number(concat_ws(chr(31), row, key, split))), count_if(is_kept) FROM (
-    SELECT *, {has_splits} AND keeps_split AND declared = '' AS is_kept FROM placed
+SELECT bit_xor(md5_number(concat_ws(chr(31), row, key, split, {image_id}))), count_if(is_kept)
+FROM (SELECT *, {has_splits} AND keeps_split AND declared = '' AS is_kept FROM placed
 ) WHERE is_kept OR row IN (FROM known_rows)
 """
 # A record is the same when it also has the same label and input columns.
@@ -159,12 +167,13 @@ class Base:
             more += f", try_cast(extra.{FOLD} AS TINYINT) AS old_fold"
         # An image of which an object was lost differs, and is read again: so that counts again.
         column = "label" if kind.listed is None else "listed"
-        says = "NULL"
+        says, old_image_id, number = "NULL", "NULL::VARCHAR", None
         if self._has_kind(kind):
-            number = "source_id" if "source_id" in self.columns.names else None
+            if kind.image_id is not None and "source_id" in self.columns.names:
+                old_image_id, number = kind.image_id.format(column=column), "source_id"
             says = _hash_content(kind, column, self.has_inputs, number)
         connection.execute("CREATE TEMP TABLE known_rows (row BIGINT)")
-        connection.execute(_BASE.format(says=says, more=more))
+        connection.execute(_BASE.format(says=says, old_image_id=old_image_id, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
         may_be_known = (removed or self.planned) and not has_ids
@@ -182,24 +191,36 @@ class Base:
                 )
         span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"
         span = "0" if self.merges_spans else span
-        connection.execute(_LISTED.format(span=span))
+        image_id = _find_image_id(kind)
+        connection.execute(_NAMED.format(image_id=image_id))
+        # Files number their images alike, so a list that is appended gives no image another id.
+        ids = ("old_image_id", image_id) if self.planned else (image_id, "old_image_id")
+        label = kind.identified.format(image_id=f"coalesce({', '.join(ids)})")
+        connection.execute(_LISTED.format(span=span, label=label))
         return int(removed)
 
     def fingerprint_kept(
-        self, connection: duckdb.DuckDBPyConnection, fingerprint: str, options: ManifestOptions
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        fingerprint: str,
+        kind: TargetKind,
+        options: ManifestOptions,
     ) -> str:
         """Returns the fingerprint of a list with what its rows have of the dataset, if any has.
 
         Args:
             connection: Has the view `placed` of the rows that are planned, and what `match` makes.
             fingerprint: That of the list.
+            kind: What the images are labelled with.
             options: How rows became entries.
         """
         if not connection.execute(_KEEPS).fetchall()[0][0]:
             return fingerprint
         # Where rows are placed together, a conversion from nothing may give the same splits.
         has_splits = not (self.has_groups or options.places_rows)
-        kept = connection.execute(_KEPT.format(has_splits=has_splits))
+        kept = connection.execute(
+            _KEPT.format(has_splits=has_splits, image_id=_find_image_id(kind))
+        )
         [(number, images)] = kept.fetchall()
         if images:
             progress.note(
@@ -220,6 +241,11 @@ class Base:
     def _has_kind(self, kind: TargetKind) -> bool:
         """Tells whether its images are labelled with the same kind of target."""
         return bool(self.columns.field("label").type == kind.column)
+
+
+def _find_image_id(kind: TargetKind) -> str:
+    """Returns the SQL of the id that a list has for the image of a row; null where it has none."""
+    return (kind.image_id or "NULL").format(column="label")
 
 
 def _hash_content(kind: TargetKind, column: str, has_inputs: bool, source_id: str | None) -> str:

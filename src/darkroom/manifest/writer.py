@@ -297,7 +297,7 @@ class _Rows:
         if base and base.planned:
             fingerprint = fingerprint_appended(connection, rejects, kind, options, scratch)
         elif base:
-            fingerprint = base.fingerprint_kept(connection, fingerprint, options)
+            fingerprint = base.fingerprint_kept(connection, fingerprint, kind, options)
         lines, _ = write_rejects(rejects_folder, rejects, has_objects=has_objects)
         objects = self._count_objects(staged, conflicts, planned)
         rejected = lines - (objects.alone if objects else 0)
@@ -454,7 +454,7 @@ class _Rows:
         more = "".join(f', "{name}"' for name in _MORE_COLUMNS if name in there)
         source_id = None
         if kind.image_id is not None:
-            source_id = select_source_id(self._connection, kind.image_id)
+            source_id = select_source_id(self._connection, kind.image_id.format(column="label"))
             more += f", {source_id} AS source_id"
         if base:
             old = base.select_old(kind, label_map, source_id, has_inputs="extra" in there)

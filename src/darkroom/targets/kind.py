@@ -95,8 +95,9 @@ class TargetKind(Protocol):
         same: SQL of what two rows have in common if they say the same, of their column `{column}`.
         objects: SQL of the list of objects in the column `{column}` of a manifest, each of which
             may be lost alone; None for a target that is whole.
-        image_id: SQL of the id that the list has for an image, text in the column `label` of a
+        image_id: SQL of the id that the list has for an image, text in the column `{column}` of a
             manifest. Records then have a number as `image/source_id`; None: they have the key.
+        identified: SQL of the column `label` of a manifest with the id `{image_id}`.
         names: SQL that makes a row of each name in the column `{column}` of an index; None without
             a label map.
         augmentation: The random augmentation of training images where none is named.
@@ -127,6 +128,7 @@ class TargetKind(Protocol):
     same: str = "{column}"
     objects: str | None = None
     image_id: str | None = None
+    identified: str = "label"
     names: str | None
     augmentation: str = USUAL_AUGMENTATION
     moves: bool = False

@@ -123,7 +123,11 @@ class BoxesKind(TargetKind):
     # As `place` compares them.
     parts = "[row(o.label, o.box, o.is_crowd, o.difficult) for o in {column}.objects]"
     objects = "{column}.objects"
-    image_id = "label.image_id"
+    image_id = "{column}.image_id"
+    identified = (
+        "struct_pack(width := label.width, height := label.height, "
+        "orientation := label.orientation, image_id := {image_id}, objects := label.objects)"
+    )
     # An image that is not annotated has one row, without a name.
     names = "unnest(coalesce(list_distinct([each.label for each in {column}]), [NULL]))"
     summary = SUMMARY
