@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 
+import numpy as np
 import pytest
 
 import darkroom
@@ -139,10 +141,67 @@ def test_a_split_that_is_not_there_has_another_one_instead(tmp_path, write):
     assert caught.value.hint.startswith("Score another split: --split eval (split= in Python). If")
 
 
-def test_results_of_other_images_are_said(records, write, caplog):
-    path = write(*[make_result("b", "cat", [190, 90, 5, 5], 0.1 * n) for n in range(1, 9)])
-    darkroom.evaluate(None, records, "eval", results=path)
-    assert "Only 0% of the results are about an object of their class." in caplog.text
+CLASSES = ("ant", "bee", "cow", "dog")
+
+
+@pytest.fixture(scope="module")
+def scattered(tmp_path_factory):
+    """Thirty images of three objects at any place; their folder, and results that are right."""
+    folder = tmp_path_factory.mktemp("scattered")
+    rng = np.random.default_rng(1)
+    rows, right = [], []
+    for image in range(30):
+        (folder / f"{image}.png").write_bytes(encode(make_noise(image, 100, 200)))
+        objects = []
+        for _ in range(3):
+            left, top, label = (int(rng.integers(most)) for most in (160, 70, 4))
+            objects.append({"label": CLASSES[label], "box": [left, top, left + 40, top + 30]})
+            found = {"image_id": image, "category_id": 1 + label, "bbox": [left, top, 40, 30]}
+            right.append({**found, "score": 0.6})
+        rows.append({"image_uri": f"{image}.png", "split": "eval", "objects": objects})
+    (folder / "list.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    darkroom.convert(folder / "list.jsonl", folder / "records")
+    return folder / "records", right
+
+
+def confuse_images(result):
+    return {**result, "image_id": (result["image_id"] + 11) % 30}
+
+
+def confuse_classes(result):
+    return {**result, "category_id": (0, 3, 4, 1, 2)[result["category_id"]]}
+
+
+@pytest.mark.parametrize("confuse", [confuse_images, confuse_classes])
+@pytest.mark.parametrize(
+    "take", [darkroom.validate, partial(darkroom.evaluate, None, split="eval")]
+)
+def test_results_that_are_right_by_chance_alone_are_refused(scattered, write, confuse, take):
+    records, right = scattered
+    with pytest.raises(DataError, match=r"only [0-3]% of the results are about .* by chance\. Ids"):
+        take(records, results=write(*map(confuse, right)))
+
+
+def test_a_weak_detector_is_judged(scattered, write, caplog):
+    records, right = scattered
+    weak = [*right[:6], *map(confuse_images, right[6:])]
+    found = darkroom.evaluate(None, records, "all", results=write(*weak))
+    assert 0 < found.score < 0.05
+    assert not caplog.text
+
+
+def test_results_that_are_few_or_unsure_may_be_right_by_chance(scattered, write, caplog):
+    records, right = scattered
+    others = [*map(confuse_images, right)]
+    for results in (others[:40], [{**each, "score": 0.2} for each in others]):
+        caplog.clear()
+        darkroom.evaluate(None, records, "all", results=write(*results))
+        assert "of the results are about an object of their class, no more than by" in caplog.text
+
+
+def test_results_of_images_that_nobody_annotated_are_not_doubted(records, write, caplog):
+    darkroom.validate(records, results=write(make_result("d", "cat")))
+    assert "no more than by chance" not in caplog.text
 
 
 def test_wrong_usage_is_said(records, write, tmp_path, colors):

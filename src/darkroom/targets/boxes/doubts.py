@@ -12,12 +12,10 @@ from darkroom.dataset.read_as import ReadAs
 from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.located import locate_object
 from darkroom.targets.boxes.matching import Truth, count_silent
-from darkroom.targets.boxes.precision import compare_results, match_sizes
+from darkroom.targets.boxes.precision import LEAST_SCORE, compare_results, match_sizes
 from darkroom.targets.boxes.results import DetectorFiles, Results
 from darkroom.targets.boxes.verdicts import CONFUSED, FALSE, SHIFTED, Verdicts, judge_results
 
-# Results of lower scores are mostly the detector's own errors.
-LEAST_SCORE = 0.3
 _KINDS = {"missing_boxes": FALSE, "wrong_classes": CONFUSED, "shifted_boxes": SHIFTED}
 
 _SIDES = ("source_width", "source_height")

@@ -39,10 +39,14 @@ SIZES: Mapping[str, tuple[float, float]] = {
 }
 # Columns of an index that results are compared with.
 COMPARED_COLUMNS = [*dict.fromkeys(["row", "split", *RESULT_COLUMNS, *TRUTH_COLUMNS])]
-# So many results show whether their numbers of classes are shifted, and whether images are others.
-_MAX_COMPARED = 50_000
-# Of how many more, by their scores, the class may be the next one; and how many are right at least.
-_MOST_BETTER, _LEAST_SHARE = 2, 0.05
+# Results of lower scores are mostly the detector's own errors.
+LEAST_SCORE = 0.3
+# So many results show whether they are about these images and classes; and so many surer ones.
+_MAX_COMPARED, _LEAST_SURE = 50_000, 50
+# Which share of them is right at least, and of how many more the class may be the next one.
+_LEAST_SHARE, _MOST_BETTER = 0.1, 2
+# With so many orders of the images chance is measured.
+_ORDERS = 20
 
 
 class Matched(NamedTuple):
@@ -140,26 +144,61 @@ def compare_results(
         read_as: How the source of the dataset was read; None where nobody knows.
 
     Raises:
-        DataError: They are not results of these images, or their classes are shifted by one.
+        DataError: They are not results of these images and classes.
         OSError: Something cannot be read.
     """
     found, truth = read_detections(files, index, labels, read_as), read_truth(index, labels)
     judged = rank_results(found, truth)[0].take(slice(_MAX_COMPARED))
-    pairs = pair_boxes(judged, truth, THRESHOLDS[0], same_class=False)
-    away = truth.label[pairs.object] - judged.label[pairs.result]
-    weight = judged.score[pairs.result] / max(judged.score.sum(), np.finfo(float).tiny)
-    own, before, after = (min(float(weight[away == by].sum()), 1) for by in (0, -1, 1))
+    if len(judged.image):
+        _check_about(files.results, judged, truth, len(labels))
+    return found, truth
+
+
+def _check_about(path: str, found: Results, truth: Truth, num_classes: int) -> None:
+    """Checks that results are about these images and classes.
+
+    Even a weak detector finds more objects of an image than what it says of other images does.
+
+    Raises:
+        DataError: They are not.
+    """
+    shares = _weigh_classes(found, truth, num_classes)
+    own, before, after = shares[[0, -1, 1 % num_classes]].tolist()
     if (other := max(before, after)) > max(_MOST_BETTER * own, _LEAST_SHARE):
-        which = "before" if before > after else "after"
+        which = "before" if before >= after else "after"
         raise DataError(
-            f"{files.results}: the numbers of all classes seem to be shifted by one: {own:.0%} of "
-            f"the results are about an object of their class, and {other:.0%} about one of the "
-            f"class {which}.",
+            f"{path}: the numbers of all classes seem to be shifted by one: {own:.0%} of the "
+            f"results are about an object of their class, and {other:.0%} about one of the class "
+            f"{which}.",
             GIVE_ANNOTATIONS,
         )
-    if own < _LEAST_SHARE:
-        progress.warn(
-            f"Only {own:.0%} of the results are about an object of their class. They may be of "
-            f"other images with the same ids or names. {GIVE_ANNOTATIONS}"
-        )
-    return found, truth
+    if own >= _LEAST_SHARE or own > _measure_chance(found, truth, shares):
+        return
+    what = (
+        f"{path}: only {own:.0%} of the results are about an object of their class, no more than "
+        "by chance. Ids or names mean other images or classes, or the detector has learned nothing."
+    )
+    if (found.score >= LEAST_SCORE).sum() >= _LEAST_SURE:
+        raise DataError(what, GIVE_ANNOTATIONS)
+    progress.warn(f"{what} {GIVE_ANNOTATIONS}")
+
+
+def _measure_chance(found: Results, truth: Truth, shares: Array) -> float:
+    """Returns the largest share that is right if classes, or images, mean the next ones."""
+    images, place = np.unique(found.image, return_inverse=True)
+    orders = (np.roll(images, by)[place] for by in range(1, min(len(images), _ORDERS)))
+    others = [_weigh_classes(found._replace(image=each), truth, len(shares)) for each in orders]
+    return float(max([0.0, *shares[1:].tolist(), *(each[0] for each in others)]))
+
+
+def _weigh_classes(found: Results, truth: Truth, num_classes: int) -> Array:
+    """Returns the shares of results, by their scores, that are about an object of a class.
+
+    Of their own class, and of each one after it, the first one after the last; float64 [classes].
+    """
+    pairs = pair_boxes(found, truth, THRESHOLDS[0], same_class=False)
+    away = (truth.label[pairs.object] - found.label[pairs.result]) % num_classes
+    weight = np.bincount(away, found.score[pairs.result], num_classes)
+    total = max(found.score.sum(), np.finfo(float).tiny)
+    shares: Array = np.minimum(weight / total, 1)
+    return shares
