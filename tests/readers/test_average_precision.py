@@ -77,7 +77,7 @@ def test_average_precision_is_that_of_pycocotools(tmp_path, seed):
     index = read_index(str(tmp_path / "records/index"), COMPARED_COLUMNS)
     labels = read_dataset(str(tmp_path / "records")).labels
     files = DetectorFiles(str(tmp_path / "results.json"))
-    found, truth = compare_results(files, index, labels, None)
+    found, truth, _ = compare_results(files, index, labels, None)
     programs = make_environment("coco", ["pycocotools", "numpy"])
     files = tmp_path / "annotations.json", tmp_path / "results.json"
     expected = run(programs / "python", "read_pycocotools.py", *files)

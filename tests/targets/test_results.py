@@ -64,7 +64,7 @@ def read(records: Path, tmp_path: Path):
         index = read_index(str(records / "index"), RESULT_COLUMNS)
         labels = read_dataset(str(records)).labels
         files = DetectorFiles.of(path, annotations)
-        found = read_detections(files, index, labels, read_read_as(str(records)))
+        found, _ = read_detections(files, index, labels, read_read_as(str(records)))
         names = [Path(uri).name for uri in index["uri"].to_pylist()]
         return [
             (names[image], labels[label], np.round(box, 6).tolist(), score)

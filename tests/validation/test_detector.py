@@ -26,7 +26,6 @@ LISTED = {
     "false": [CAT, DOG],
     "empty": [],
     "unknown": None,
-    "silent": [DOG],
 }
 # What is there, and with which score the detector finds it.
 RESULTS = [
@@ -112,7 +111,29 @@ def test_without_results_the_report_says_that_nothing_looks_into_boxes(records):
 def test_with_results_the_report_says_that_they_were_asked(report):
     assert {report.policies[name] for name in CHECKS} == {"warn"}
     assert "Not looked for without results" not in format_scope(report)
-    assert "The results of the detector say nothing of 1 annotated image." in format_scope(report)
+    assert "the detector did not look" not in format_scope(report)
+
+
+def test_images_without_results_count_if_the_detector_looked_at_them(tmp_path):
+    """It did if their split has results, and if the annotations that it had have them."""
+    names = ("seen", "found", "alone", "other")
+    listed = {name: [CAT] for name in names}
+    splits = {"other": "eval"}
+    records = write_dataset(tmp_path, listed, lambda name: splits.get(name, "train"))
+    (tmp_path / "results.json").write_text(json.dumps([make_result("seen", CAT, 0.9)]))
+    images = [{"id": name, "file_name": f"{name}.png"} for name in ("seen", "alone", "other")]
+    categories = [{"id": 1, "name": "cat"}]
+    (tmp_path / "coco.json").write_text(json.dumps({"images": images, "categories": categories}))
+    for had, alone, count in (
+        (None, ["alone", "found"], "1 annotated image"),
+        (records / "labels.txt", ["alone", "found"], "1 annotated image"),
+        (tmp_path / "coco.json", ["alone"], "2 annotated images"),
+    ):
+        given = {"results": tmp_path / "results.json", "annotations": had}
+        report = darkroom.validate(records, **given).report
+        assert sorted(name for name, _ in find_rows(report, "false_boxes")) == alone
+        said = f"Not compared with results, as the detector did not look at them: {count}."
+        assert said in format_scope(report)
 
 
 def test_report_and_gallery_draw_both_boxes(records, results, tmp_path, capsys):

@@ -58,7 +58,7 @@ _SAYS = {
         "image",
         "that nobody looked at left out: in this form, it would say that nothing is there",
     ),
-    _SILENT: ("image", "of splits that no result is about left out"),
+    _SILENT: ("image", "that the detector did not look at left out"),
     Unsaid.CROWDS: ("crowd", "left out: this form has no word for them"),
     Unsaid.DIFFICULT: ("difficult object", "written as others: this form has no word for them"),
     Unsaid.AREAS: ("area", "not written: readers take the areas of the boxes"),
@@ -89,7 +89,7 @@ class AnnotationList(Result):
         objects: Number of its objects.
         classes: Its classes with their numbers.
         unsaid: How many of what it does not say there are: `unknown` (images that nobody looked
-            at), `silent` (of splits that no result is about), `crowds`, `difficult`, `areas`,
+            at), `silent` (that the detector did not look at), `crowds`, `difficult`, `areas`,
             `ids`, `turned` and `rejected`.
     """
 
@@ -173,8 +173,9 @@ def write_annotations(
         unsaid[_REJECTED] = dataset.objects.rejected if dataset.objects else 0
     else:
         files = DetectorFiles.of(results, annotations)
-        found = read_detections(files, index, dataset.labels, read_as)
-        labels = make_labels(found.take(found.score >= min_score), index, dataset.labels)
+        found, is_looked = read_detections(files, index, dataset.labels, read_as)
+        found = found.take(found.score >= min_score)
+        labels = make_labels(found, is_looked, index, dataset.labels)
         index = index.drop(["label", "listed"]).append_column("label", labels)
     classes = form.number(dataset.labels, read_as.class_ids if read_as else {})
     with progress.step("Writing the list"):

@@ -70,7 +70,7 @@ def evaluate_results(
     has_groups = read_index_schema(index_dir).get_field_index(_GROUP) >= 0
     with progress.step("Results"):
         index = read_index(index_dir, [*COMPARED_COLUMNS, *([_GROUP] if has_groups else [])])
-        found, truth = compare_results(files, index, dataset.labels, read_read_as(folder))
+        found, truth, _ = compare_results(files, index, dataset.labels, read_read_as(folder))
         if named.name != ALL_SPLITS:
             index, found, truth = _take_split(files, index, found, truth, named.name)
         sizes = match_sizes(found, truth)

@@ -7,21 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.kind import KIND
 from darkroom.targets.boxes.moving import are_boxes
 from darkroom.targets.boxes.object_type import FLAGS, SIDES
 from darkroom.targets.boxes.results import Results
 
 # Columns of an index beside those by which results find their images.
-PLACE_COLUMNS = ("split", "height", "width")
+PLACE_COLUMNS = ("height", "width")
 
 
-def make_labels(found: Results, index: pa.Table, names: Sequence[str]) -> pa.ListArray:
+def make_labels(
+    found: Results, is_looked: Array, index: pa.Table, names: Sequence[str]
+) -> pa.ListArray:
     """Returns the column `label` of an index with results as objects, the surest of an image first.
 
     Args:
         found: The results.
-        index: `PLACE_COLUMNS` of the index; in a split that no result is of, nobody looked.
+        is_looked: Which images the detector looked at, bool [images].
+        index: `PLACE_COLUMNS` of the index.
         names: The label map.
     """
     found = found._replace(boxes=found.boxes.clip(0, 1).astype(np.float32))
@@ -38,8 +42,6 @@ def make_labels(found: Results, index: pa.Table, names: Sequence[str]) -> pa.Lis
     columns = [pa.array(fields[each.name], each.type) for each in KIND.column.value_type]
     objects = pa.StructArray.from_arrays(columns, fields=[*KIND.column.value_type])
     ends = np.searchsorted(found.image, np.arange(len(index) + 1)).astype(np.int32)
-    splits = np.array(index["split"].to_pylist(), object)
-    is_left_out = ~np.isin(splits.astype(str), splits[found.image].astype(str))
     # An offset that is null makes its list null.
-    offsets = pa.array(ends, pa.int32(), mask=np.append(is_left_out, False))
+    offsets = pa.array(ends, pa.int32(), mask=np.append(~is_looked, False))
     return pa.ListArray.from_arrays(offsets, objects)

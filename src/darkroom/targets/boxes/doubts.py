@@ -11,7 +11,7 @@ import pyarrow as pa
 from darkroom.dataset.read_as import ReadAs
 from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.located import locate_object
-from darkroom.targets.boxes.matching import Truth, count_silent
+from darkroom.targets.boxes.matching import Truth
 from darkroom.targets.boxes.precision import LEAST_SCORE, compare_results, match_sizes
 from darkroom.targets.boxes.results import DetectorFiles, Results
 from darkroom.targets.boxes.verdicts import CONFUSED, FALSE, SHIFTED, Verdicts, judge_results
@@ -32,7 +32,7 @@ class BoxDoubts(NamedTuple):
 
     Attributes:
         rows: The rows of a finding of each kind of doubt, the likeliest fault first.
-        silent: How many annotated images have no result.
+        silent: How many annotated images the detector did not look at.
     """
 
     rows: Mapping[str, Sequence[_Row]]
@@ -54,7 +54,7 @@ def find_doubts(
         DataError: They are not results of these images.
         OSError: Something cannot be read.
     """
-    found, truth = compare_results(files, index, labels, read_as)
+    found, truth, is_looked = compare_results(files, index, labels, read_as)
     matched = match_sizes(found, truth, ["all"], [0.5])["all"]
     found, verdicts = matched.found, judge_results(matched, truth, LEAST_SCORE)
     rows = {
@@ -63,8 +63,8 @@ def find_doubts(
     }
     # A low score says little against a box, and something for it.
     any_score = judge_results(matched, truth, 0.0)
-    rows["false_boxes"] = _list_alone(index, found, truth, any_score, labels)
-    return BoxDoubts(rows, count_silent(found, truth))
+    rows["false_boxes"] = _list_alone(index, is_looked, truth, any_score, labels)
+    return BoxDoubts(rows, int((truth.is_annotated & ~is_looked).sum()))
 
 
 def _list_results(
@@ -92,10 +92,10 @@ def _list_results(
 
 
 def _list_alone(
-    index: pa.Table, found: Results, truth: Truth, verdicts: Verdicts, labels: Sequence[str]
+    index: pa.Table, is_looked: Array, truth: Truth, verdicts: Verdicts, labels: Sequence[str]
 ) -> list[_Row]:
     """Returns the objects without any result; first those of classes that are mostly found."""
-    is_said = np.isin(truth.image, found.image)
+    is_said = is_looked[truth.image]
     objects, alone = (
         np.bincount(truth.label[each], minlength=len(labels))
         for each in (is_said & ~truth.is_ignored, is_said & verdicts.is_missing)

@@ -134,8 +134,10 @@ def average_precision(
 
 def compare_results(
     files: DetectorFiles, index: pa.Table, labels: Sequence[str], read_as: ReadAs | None
-) -> tuple[Results, Truth]:
+) -> tuple[Results, Truth, Array]:
     """Reads results and the objects of the index, and compares their classes.
+
+    Returns also which images the detector looked at, bool [images].
 
     Args:
         files: What the detector wrote and had; see `read_detections`.
@@ -147,11 +149,12 @@ def compare_results(
         DataError: They are not results of these images and classes.
         OSError: Something cannot be read.
     """
-    found, truth = read_detections(files, index, labels, read_as), read_truth(index, labels)
+    found, is_looked = read_detections(files, index, labels, read_as)
+    truth = read_truth(index, labels)
     judged = rank_results(found, truth)[0].take(slice(_MAX_COMPARED))
     if len(judged.image):
         _check_about(files.results, judged, truth, len(labels))
-    return found, truth
+    return found, truth, is_looked
 
 
 def _check_about(path: str, found: Results, truth: Truth, num_classes: int) -> None:

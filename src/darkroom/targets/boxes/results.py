@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
@@ -25,7 +26,7 @@ from darkroom.runtime.text import format_count, list_first
 from darkroom.targets.form import UPRIGHT
 
 # Columns of an index by which results find their images.
-RESULT_COLUMNS = ["uri", "id", "listed", "source_height", "source_width"]
+RESULT_COLUMNS = ["uri", "id", "split", "listed", "source_height", "source_width"]
 _BLOCK_RESULTS = 8192
 _COLUMNS = 6
 # Instead of the place of an image.
@@ -156,8 +157,10 @@ def read_detections(
     index: pa.Table,
     labels: Sequence[str],
     read_as: ReadAs | None,
-) -> Results:
-    """Reads results.
+) -> tuple[Results, Array]:
+    """Reads results; returns also which images the detector looked at, bool [images].
+
+    They are those of the splits that results are about, of which its annotations have images.
 
     Args:
         files: What the detector wrote and had. Without annotations, ids of images and classes are
@@ -182,7 +185,8 @@ def read_detections(
         known = None if files.annotations is None else _Annotations.read(files.annotations)
     _check_values(path, said.values)
     images = said.images.dictionary_encode()
-    rows, sizes = _find_images(path, images.dictionary.to_pylist(), index, known, said.in_shares)
+    names = images.dictionary.to_pylist()
+    rows, had, sizes = _find_images(path, names, index, known, said.in_shares)
     numbers = images.indices.to_numpy()
     label = _find_labels(path, said.classes, labels, _list_readings(said, labels, read_as, known))
     score, left, top, width, height = said.values
@@ -198,7 +202,8 @@ def read_detections(
     is_there = found.image >= 0
     if not is_there.all():
         progress.warn(f"Results of images that are not in the dataset: {(~is_there).sum():,}.")
-    return found.take(is_there)
+    found = found.take(is_there)
+    return found, _find_looked(found, had, index)
 
 
 def _read_json(path: str) -> _Said:
@@ -350,11 +355,12 @@ def _find_labels(
 
 def _find_images(
     path: str, named: Sequence[str], index: pa.Table, known: _Annotations | None, are_files: bool
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Returns the images that results name, each once.
 
     Returns:
         Places in the index, int64 [M], with `_UNKNOWN` for those that the annotations alone have;
+        the places of all images of the annotations, or of the index, where ids are not of those;
         and widths and heights of what boxes are in, float64 [2, M].
 
     Raises:
@@ -362,19 +368,20 @@ def _find_images(
     """
     sizes, said = _list_sizes(index), np.full((2, len(named)), np.nan)
     images = known.images if known else []
+    had = np.arange(len(index))
     places = _look_up(named, ((f"{each.id}", number) for number, each in enumerate(images)))
     if (places == _UNKNOWN).all():
         rows = _find_names(named, index) if are_files else _find_listed(named, index)
         _check_found(path, named, rows, "dataset")
     else:
         _check_found(path, named, places, "annotations")
-        images = [images[place] for place in places]
-        rows = _find_names([each.file_name for each in images], index)
+        had = _find_names([each.file_name for each in images], index)
+        rows, images = had[places], [images[place] for place in places]
         said = np.array([(each.width or np.nan, each.height or np.nan) for each in images]).T
         # Some may be rejected, but not all.
         is_left_out = rows == _UNKNOWN
         _check_found(path, named, np.where(is_left_out & ~is_left_out.all(), 0, rows), "dataset")
-    return rows, np.where(np.isnan(said), sizes[:, rows], said)
+    return rows, had, np.where(np.isnan(said), sizes[:, rows], said)
 
 
 def _check_found(path: str, named: Sequence[str], places: Array, where: str) -> None:
@@ -410,6 +417,14 @@ def _find_names(named: Sequence[str], index: pa.Table) -> Array:
         left = np.flatnonzero(rows == _UNKNOWN)
         rows[left] = _look_up([_shorten(named[each], depth) for each in left], known)
     return rows
+
+
+def _find_looked(found: Results, had: Array, index: pa.Table) -> Array:
+    """Returns which images the detector looked at, of those that it had; see `read_detections`."""
+    splits = index["split"].take(pa.array(np.unique(found.image))).combine_chunks()
+    of_splits = pc.is_in(index["split"], value_set=splits).to_numpy()
+    is_looked: Array = of_splits & np.isin(np.arange(len(index)), had)
+    return is_looked
 
 
 def _shorten(path: str, depth: int) -> str:

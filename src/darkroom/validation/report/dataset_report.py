@@ -101,7 +101,7 @@ class DatasetReport(DatasetCounts):
         ignored: How many images and pairs are not shown, because people decided so.
         title: What the report is about.
         has_features: Whether near copies were looked for by features, too.
-        num_silent: Annotated images without a result of the detector, where that was asked.
+        num_silent: Annotated images that a detector did not look at, where its results are given.
         num_kept: Of how many images these are from the cache; 0 where the dataset has its own.
         read_as: How the source was read; None where nobody knows.
     """
@@ -231,7 +231,7 @@ def _format_doubts(report: DatasetReport) -> str:
     """Returns where a detector looked for nothing; empty where that says nothing."""
     if report.num_silent:
         images = format_count(report.num_silent, "annotated image")
-        return f"The results of the detector say nothing of {images}."
+        return f"Not compared with results, as the detector did not look at them: {images}."
     if all(report.policies.get(name) != OFF for name in list_result_checks()):
         return ""
     return (
