@@ -59,27 +59,15 @@ def encode_feature(name: str, value: FeatureValue) -> bytes:
     """Returns the bytes of one feature in an example: an entry of the map Features.feature."""
     if isinstance(value, bytes):
         return _cached_bytes_entry_head(name, len(value)) + value
-    if isinstance(value, list):
-        return _list_entry(name, value)
-    # Not cached: zero and minus zero would be the same key.
-    return _number_entry(name, value) if isinstance(value, float) else _cached_entry(name, value)
+    if isinstance(value, int):
+        return _cached_integer(name, value)
+    return _list_entry(name, value if isinstance(value, list) else [value])
 
 
 def _bytes_entry_head(name: str, num_bytes: int) -> bytes:
     """Returns the map entry of a `bytes` feature without the value at its end."""
     value = _tagged(1, num_bytes)
-    values = _tagged(1, len(value) + num_bytes) + value
-    entry = _cached_name(name) + _tagged(2, len(values) + num_bytes) + values
-    return _tagged(1, len(entry) + num_bytes) + entry
-
-
-def _number_entry(name: str, value: int | float) -> bytes:
-    if isinstance(value, int):
-        number = _varint(value & 0xFFFFFFFFFFFFFFFF)
-        values, kind = _tagged(1, len(number)) + number, 3
-    else:
-        values, kind = _tagged(1, 4) + struct.pack("<f", value), 2
-    return _wrap(1, _wrap(1, name.encode()) + _wrap(2, _wrap(kind, values)))
+    return _list_head(name, 1, len(value) + num_bytes) + value
 
 
 def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> bytes:
@@ -118,7 +106,7 @@ def _wrap(field: int, content: bytes) -> bytes:
 
 # Sizes, label numbers and lengths of texts repeat often.
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
-_cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
+_cached_integer = functools.lru_cache(maxsize=4096)(lambda name, value: _list_entry(name, [value]))
 _cached_list_head = functools.lru_cache(maxsize=4096)(_list_head)
 _cached_text = functools.lru_cache(maxsize=4096)(lambda text: _wrap(1, text))
 _cached_floats = functools.lru_cache(maxsize=4096)(lambda count: struct.Struct(f"<{count}f"))
