@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.layout import SUMS_FILE, is_sidecar
 from darkroom.errors import DataError
+from darkroom.storage.parquet import BATCH_ROWS
 
 IS_MISSING = "is missing"
 
@@ -23,6 +27,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _SIZES, _OWN = "# bytes", "# sha256"
 # A million shards with their index have 160 MB of lines.
 _MAX_BYTES = 1 << 28
+_Self = TypeVar("_Self", bound="SummedTable")
 
 
 class FileSum(NamedTuple):
@@ -62,6 +67,53 @@ class SummedFile:
     def sum(self) -> FileSum:
         """The sum of all that was written."""
         return FileSum(self.size_bytes, self._digest.hexdigest())
+
+
+class SummedTable:
+    """Writes rows to a Parquet file as they come, in bounded memory; a context manager.
+
+    Args:
+        path: The file.
+        schema: Its columns.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        self._file = storage.open_write(path)
+        self._summed = SummedFile(self._file)
+        self._writer = pq.ParquetWriter(self._summed, schema)
+        self._schema = schema
+        self._rows: list[Any] = []
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            storage.sync_file(self._file)
+        # On an error, no incomplete file appears in a remote store.
+        self._file.__exit__(kind, *rest)
+
+    @property
+    def sum(self) -> FileSum:
+        """Length and SHA-256 of the file; complete once the block has ended."""
+        return self._summed.sum
+
+    def _add_rows(self, rows: Iterable[Any]) -> None:
+        self._rows.extend(rows)
+        if len(self._rows) >= BATCH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._make_table(self._rows))
+            self._rows = []
+
+    def _make_table(self, rows: Sequence[Any]) -> pa.Table:
+        """Returns rows that were added as a table."""
+        raise NotImplementedError
 
 
 def sum_bytes(data: bytes) -> FileSum:

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.checksums import FileSum, SummedFile
+from darkroom.dataset.checksums import SummedTable
 from darkroom.dataset.columns import make_column
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import INDEX_FOLDER, REJECTS_FILE, index_file
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
-from darkroom.storage.parquet import BATCH_ROWS, check_num_rows, iterate_batches, report_damage
+from darkroom.storage.parquet import check_num_rows, iterate_batches, report_damage
 from darkroom.version import hash_code
 
 # Columns that an index has where the manifest has them. `ignored`: with which images an image is in
@@ -180,7 +180,7 @@ IMAGE_COLUMNS = IndexRow._fields[
 ]
 
 
-class IndexWriter:
+class IndexWriter(SummedTable):
     """Writes the index of a shard in bounded memory; a context manager.
 
     Args:
@@ -206,34 +206,17 @@ class IndexWriter:
         optional: Collection[str] = (),
         listed: pa.DataType | None = None,
     ) -> None:
-        self._schema = index_schema(inputs, label, optional, listed).with_metadata(
+        schema = index_schema(inputs, label, optional, listed).with_metadata(
             {_SOURCE: source.encode(), _CODE: hash_code().encode()}
         )
-        self._file = storage.open_write(path)
-        self._summed = SummedFile(self._file)
-        self._writer = pq.ParquetWriter(self._summed, self._schema)
+        super().__init__(path, schema)
         self._shard = shard
         self._position = self._offset = 0
         self._is_compressed = is_compressed
-        self._rows: list[IndexRow] = []
-
-    def __enter__(self) -> IndexWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
-        if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is None:
-            storage.sync_file(self._file)
-        # On an error, no incomplete file appears in a remote store.
-        self._file.__exit__(kind, *rest)
 
     def add(self, rows: Iterable[IndexRow]) -> None:
         """Adds rows in the order of their records."""
-        self._rows.extend(rows)
-        if len(self._rows) >= BATCH_ROWS:
-            self._flush()
+        self._add_rows(rows)
 
     def add_table(self, rows: pa.Table) -> None:
         """Adds all rows of the index of another shard, which has the same records."""
@@ -242,28 +225,18 @@ class IndexWriter:
         )
         self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
 
-    @property
-    def sum(self) -> FileSum:
-        """Length and SHA-256 of the file; complete once the block has ended."""
-        return self._summed.sum
-
-    def _flush(self) -> None:
-        count = len(self._rows)
-        if not count:
-            return
-        columns: dict[str, Any] = dict(
-            zip(IndexRow._fields, zip(*self._rows, strict=True), strict=True)
-        )
+    def _make_table(self, rows: Sequence[IndexRow]) -> pa.Table:
+        count = len(rows)
+        columns: dict[str, Any] = dict(zip(IndexRow._fields, zip(*rows, strict=True), strict=True))
         columns["shard"] = [self._shard] * count
         columns["position"] = range(self._position, self._position + count)
         # Each record begins where the one before it ends; the last sum is for the next rows.
         *columns["offset"], self._offset = accumulate(columns["length"], initial=self._offset)
         if self._is_compressed:
             columns["offset"] = columns["length"] = [None] * count
-        arrays = [make_column(columns[field.name], field.type) for field in self._schema]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._position += count
-        self._rows = []
+        arrays = [make_column(columns[field.name], field.type) for field in self._schema]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
 
 
 def list_index_files(folder: str) -> list[str]:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.checksums import FileSum, SummedFile
+from darkroom.dataset.checksums import FileSum, SummedFile, SummedTable
 from darkroom.dataset.labels import SEE_FORMS
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
-from darkroom.storage.parquet import BATCH_ROWS, read_batches
+from darkroom.storage.parquet import read_batches
 
 REJECT_HINTS: Mapping[str, str] = {
     "animated": "Save one frame as a separate file.",
@@ -150,45 +149,20 @@ def format_target(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
-class RejectsWriter:
+class RejectsWriter(SummedTable):
     """Writes rejects to a Parquet file as they come, in bounded memory; a context manager."""
 
     def __init__(self, path: str) -> None:
-        self._file = storage.open_write(path)
-        self._summed = SummedFile(self._file)
-        self._writer = pq.ParquetWriter(self._summed, _SCHEMA)
-        self._rows: list[Reject] = []
+        super().__init__(path, _SCHEMA)
         self.count = 0
-
-    def __enter__(self) -> RejectsWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
-        if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is None:
-            storage.sync_file(self._file)
-        # On an error, no incomplete file appears in a remote store.
-        self._file.__exit__(kind, *rest)
-
-    @property
-    def sum(self) -> FileSum:
-        """Length and SHA-256 of the file; complete once the block has ended."""
-        return self._summed.sum
 
     def add(self, reject: Reject) -> None:
         """Adds one row."""
-        self._rows.append(reject)
         self.count += 1
-        if len(self._rows) >= BATCH_ROWS:
-            self._flush()
+        self._add_rows([reject])
 
-    def _flush(self) -> None:
-        rows = [_as_record(reject) for reject in self._rows]
-        if rows:
-            self._writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
-        self._rows = []
+    def _make_table(self, rows: Sequence[Reject]) -> pa.Table:
+        return pa.Table.from_pylist(list(map(_as_record, rows)), schema=_SCHEMA)
 
 
 def _as_record(reject: Reject) -> dict[str, Any]:
