@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import gzip
-import hashlib
 import os
 import struct
 import zlib
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 import google_crc32c
 
 from darkroom import storage
+from darkroom.dataset.checksums import SummedFile
 from darkroom.errors import DataError, StorageError
 
 GZIP_SUFFIX = ".gz"
@@ -88,7 +88,7 @@ class RecordWriter:
     @property
     def sha256(self) -> str:
         """SHA-256 of the file so far, hexadecimal."""
-        return self._sink.digest.hexdigest()
+        return self._sink.sum.sha256
 
     def write(self, head: bytes, tail: bytes = b"") -> None:
         """Writes one record whose data is `head` followed by `tail`."""
@@ -109,20 +109,19 @@ class RecordWriter:
             self._file.close()
 
 
-class _HashingSink:
+class _HashingSink(SummedFile):
     """Passes bytes on to a file, counting and hashing them."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._target = file
+        super().__init__(file)
         # None for remote files and those in memory.
         self._descriptor: int | None = None
         with suppress(AttributeError, OSError, NotImplementedError):
             self._descriptor = file.fileno()
-        self.digest = hashlib.sha256()
-        self.size_bytes = 0
         self._next_write_out = _WRITE_OUT_BYTES
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Any) -> int:
+        """Writes to the file."""
         self.write_all([data])
         return len(data)
 
@@ -133,18 +132,15 @@ class _HashingSink:
         """
         if self._descriptor is None:
             for piece in pieces:
-                self._target.write(piece)
+                self._file.write(piece)
         else:
             _write_vector(self._descriptor, pieces)
         for piece in pieces:
-            self.digest.update(piece)
+            self._digest.update(piece)
             self.size_bytes += len(piece)
         if self._descriptor is not None and self.size_bytes >= self._next_write_out:
             _start_write_out(self._descriptor)
             self._next_write_out = self.size_bytes + _WRITE_OUT_BYTES
-
-    def flush(self) -> None:
-        self._target.flush()
 
 
 def _write_vector(descriptor: int, pieces: Sequence[bytes]) -> None:
