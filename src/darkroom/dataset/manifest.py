@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import repeat
@@ -232,33 +233,37 @@ def read_manifest_tables(
         count: As there.
         kept: Keeps row groups for the next calls, up to its limit; None: each is read and let go.
     """
-    path = storage.join(folder, MANIFEST_FILE)
-    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        parquet = pq.ParquetFile(file)
+    with _open_manifest(folder) as parquet:
         start = 0
         for group in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
             low, high = max(first - start, 0), min(first + count - start, rows)
             if low < high:
                 load = partial(parquet.read_row_group, group)
-                table = kept.read((path, group), load) if kept else load()
+                table = kept.read((folder, group), load) if kept else load()
                 yield table.slice(low, high - low)
             start += rows
 
 
-def read_manifest_columns(folder: str, names: Sequence[str]) -> list[npt.NDArray[Any]]:
-    """Returns columns of numbers of all rows, [N] each; NaN where a row has none."""
+@contextmanager
+def _open_manifest(folder: str) -> Iterator[pq.ParquetFile]:
+    """Opens the rows of a manifest; what is wrong with them in the block is a `DataError`."""
     path = storage.join(folder, MANIFEST_FILE)
     with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        table = pq.ParquetFile(file).read(columns=list(names))
+        yield pq.ParquetFile(file)
+
+
+def read_manifest_columns(folder: str, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Returns columns of numbers of all rows, [N] each; NaN where a row has none."""
+    with _open_manifest(folder) as parquet:
+        table = parquet.read(columns=list(names))
         return [table[name].to_numpy() for name in names]
 
 
 def read_old_places(folder: str) -> pa.Table:
     """Returns the fields of the column `old` of all rows; see `ManifestRow`."""
-    path = storage.join(folder, MANIFEST_FILE)
-    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        return flatten_old(pq.ParquetFile(file).read(columns=["old"]))
+    with _open_manifest(folder) as parquet:
+        return flatten_old(parquet.read(columns=["old"]))
 
 
 def flatten_old(rows: pa.Table) -> pa.Table:
@@ -269,17 +274,13 @@ def flatten_old(rows: pa.Table) -> pa.Table:
 
 def list_optional_columns(folder: str) -> tuple[str, ...]:
     """Returns the optional columns of an index that a manifest has."""
-    path = storage.join(folder, MANIFEST_FILE)
-    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        names = pq.ParquetFile(file).schema_arrow.names
-        return tuple(name for name in OPTIONAL_COLUMNS if name in names)
+    with _open_manifest(folder) as parquet:
+        return tuple(name for name in OPTIONAL_COLUMNS if name in parquet.schema_arrow.names)
 
 
 def names_only_jpegs(folder: str) -> bool:
     """Tells whether all images of a manifest have the ending of a JPEG."""
-    path = storage.join(folder, MANIFEST_FILE)
-    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
-        parquet = pq.ParquetFile(file)
+    with _open_manifest(folder) as parquet:
         return all(
             pc.all(pc.match_substring_regex(batch.column(0), _JPEG_NAME)).as_py()
             for batch in parquet.iter_batches(MAX_ROW_GROUP_ROWS, columns=["uri"])
