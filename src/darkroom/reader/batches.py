@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,32 +24,8 @@ from darkroom.targets.arrays import Objects
 _CHUNK = 4
 
 
-class Arrays(Protocol):
-    """How a framework has images and numbers."""
-
-    def make_views(self, shape: Sequence[int]) -> Array:
-        """Returns memory for the images of a batch, uint8 [B, H, W, 3]."""
-
-    def make_images(self, images: Array) -> Any:
-        """Returns images, uint8 [B, H, W, 3], or one of them, uint8 [H, W, 3]."""
-
-    def make_values(self, values: Array) -> Any:
-        """Returns numbers."""
-
-    def divide(self, targets: Objects, sizes: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-        """Returns what is known of each image and its objects, by name.
-
-        Args:
-            targets: The objects of a batch.
-            sizes: (height, width) of each view in pixels.
-        """
-
-    def stack(self, images: Sequence[Any]) -> Any:
-        """Returns transformed images as one array."""
-
-
 class NumpyArrays:
-    """Batches of NumPy arrays, as they are; see `Arrays`."""
+    """How batches have images and numbers: as arrays of NumPy, unless a subclass says otherwise."""
 
     def __init__(self) -> None:
         self._memory = BatchMemory()
@@ -67,7 +43,12 @@ class NumpyArrays:
         return values
 
     def divide(self, targets: Objects, sizes: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-        """Returns what is known of each image and its objects, by name."""
+        """Returns what is known of each image and its objects, by name.
+
+        Args:
+            targets: The objects of a batch.
+            sizes: (height, width) of each view in pixels.
+        """
         ends = np.cumsum(targets.counts).tolist()
         parts = [slice(*each) for each in pairwise((0, *ends))]
         objects = targets.objects.items()
@@ -109,7 +90,7 @@ class Batch:
         records: SplitRecords,
         rows: Array,
         options: ViewOptions,
-        arrays: Arrays,
+        arrays: NumpyArrays,
         positions: Array,
         epoch: int = 0,
         pool: ThreadPoolExecutor | None = None,

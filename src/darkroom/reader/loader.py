@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import starmap
@@ -20,7 +20,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
-from darkroom.reader.batches import Arrays, Batch, NumpyArrays
+from darkroom.reader.batches import Batch, NumpyArrays
 from darkroom.reader.decoder_process import DecoderProcesses, find_processes
 from darkroom.reader.decoding import ViewOptions
 from darkroom.reader.draws import number_epoch
@@ -68,7 +68,7 @@ class Loader:
         num_classes: How many there are.
     """
 
-    _make_arrays: Callable[[], Arrays] = NumpyArrays
+    _make_arrays: type[NumpyArrays] = NumpyArrays
 
     def __init__(
         self,
@@ -371,7 +371,7 @@ class StoredImages(Sequence[tuple[Any, ...]]):
     dataset, and Grain for a `RandomAccessDataSource`.
     """
 
-    def __init__(self, records: SplitRecords, views: ViewOptions, arrays: Arrays) -> None:
+    def __init__(self, records: SplitRecords, views: ViewOptions, arrays: NumpyArrays) -> None:
         self._records = records
         self._views = replace(views, augmentation=Augmentation())
         self._arrays = arrays

@@ -19,7 +19,7 @@ from darkroom.targets.arrays import Objects
 
 
 class TorchArrays(NumpyArrays):
-    """See `darkroom.reader.batches.Arrays`."""
+    """How batches have images and numbers: as tensors."""
 
     def make_views(self, shape: Sequence[int]) -> Array:
         """Returns memory for the images of a batch, uint8 [B, H, W, 3].
