@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -104,28 +104,6 @@ def show_batches(
     return show
 
 
-class Loop(Protocol):
-    """A way to train and to evaluate a compiled model."""
-
-    def train_epoch(
-        self, batches: Any, step: int, num_steps: int, end_step: StepHook | None
-    ) -> None:
-        """Trains on batches and updates the model's metrics.
-
-        Args:
-            batches: (images, labels), or with weights of images: the rest of the epoch.
-            step: Number of batches of the epoch that were done before.
-            num_steps: Number of batches in the whole epoch.
-            end_step: Called with the number of batches done in the epoch, after each execution.
-
-        Raises:
-            DivergedError: The loss is not a finite number. `end_step` is not called any more.
-        """
-
-    def evaluate(self, batches: Any) -> dict[str, float]:
-        """Returns the loss and the metrics over batches, by the names that training shows."""
-
-
 class FitLoop:
     """Keras's own loop; a model's own `train_step` is used.
 
@@ -141,7 +119,17 @@ class FitLoop:
     def train_epoch(
         self, batches: Any, step: int, num_steps: int, end_step: StepHook | None
     ) -> None:
-        """See `Loop`."""
+        """Trains on batches and updates the model's metrics.
+
+        Args:
+            batches: (images, labels), or with weights of images: the rest of the epoch.
+            step: Number of batches of the epoch that were done before.
+            num_steps: Number of batches in the whole epoch.
+            end_step: Called with the number of batches done in the epoch, after each execution.
+
+        Raises:
+            DivergedError: The loss is not a finite number. `end_step` is not called any more.
+        """
         if step >= num_steps:
             _finish_epoch(self._model)
             return
@@ -177,7 +165,7 @@ class FitLoop:
         )
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """See `Loop`."""
+        """Returns the loss and the metrics over batches, by the names that training shows."""
         if self._strategy.num_replicas_in_sync > 1:
             # A device may get nothing of the last batch, which Keras cannot handle.
             return TapeLoop(self._model, self._strategy).evaluate(batches)
@@ -210,7 +198,7 @@ class TapeLoop:
     def train_epoch(
         self, batches: Any, step: int, num_steps: int, end_step: StepHook | None
     ) -> None:
-        """See `Loop`."""
+        """See `FitLoop.train_epoch`."""
         before = step
         for done, loss in self._execute(self._train, batches):
             _check_finite(loss, before, before := min(step + done, num_steps))
@@ -219,7 +207,7 @@ class TapeLoop:
         _finish_epoch(self._model)
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """See `Loop`."""
+        """See `FitLoop.evaluate`."""
         self._model.reset_metrics()
         for _ in self._execute(self._evaluate, batches):
             pass
@@ -295,6 +283,9 @@ class TapeLoop:
         mean = loss * tf.cast(self._strategy.num_replicas_in_sync, loss.dtype)
         self._loss.update_state(mean, sample_weight=tf.shape(images)[0])
         self._model.compute_metrics(images, labels, predictions, sample_weight=weights)
+
+
+Loop = FitLoop | TapeLoop
 
 
 def make_loop(model: Any, name: str, placement: DevicePlacement, steps_per_execution: int) -> Loop:
