@@ -110,14 +110,13 @@ def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
     return [storage.join(folder, name) for name in contents]
 
 
-def check_output_file(path: str, *, overwrite: bool, otherwise: str = "") -> None:
+def check_output_file(path: str, *, overwrite: bool) -> None:
     """Checks that a file may be written where a user wants it.
 
     Args:
         path: The file; absolute.
         overwrite: Whether a file that exists is replaced. A link is replaced itself, never the
             file that it leads to.
-        otherwise: What else to do with a new file, as a sentence.
 
     Raises:
         OutputError: It exists and may not be replaced, or it is a folder.
@@ -132,8 +131,7 @@ def check_output_file(path: str, *, overwrite: bool, otherwise: str = "") -> Non
     if storage.exists(path) and not overwrite:
         raise OutputError(
             f"{path} exists already.",
-            "Choose another file, or replace this one with overwrite (--overwrite)."
-            + (otherwise and f" {otherwise}"),
+            "Choose another file, or replace this one with overwrite (--overwrite).",
         )
 
 
