@@ -46,7 +46,6 @@ _SQLITE_FAULTS = (
     "attempt to write a readonly database"
 )
 # Where they are raised; a user's own code may have the same words of another database.
-_GALLERY = "gallery_html"
 _ORIGINS = ("ml_metadata.", "tfx.orchestration.metadata")
 
 
