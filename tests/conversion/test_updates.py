@@ -618,6 +618,34 @@ def test_what_an_older_version_rejected_is_tried_again(tmp_path, monkeypatch, co
     check_like_from_nothing(root, tmp_path)
 
 
+def test_what_keeps_its_split_is_not_said_to_be_split_by_hash(tmp_path):
+    world, base = World(tmp_path / "images"), tmp_path / "base"
+    world.add(9)
+    source = world.folder / "list.csv"
+
+    def say_split(rows, output, **more):
+        source.write_text("\n".join(rows))
+        found = convert(source, output, **more)
+        return dict(read_read_as(found.output_dir).to_rows())["split"]
+
+    rows = [f"{number}.png,a" for number in range(9)]
+    own = [f"{row},{('eval', 'train')[n % 2]}" for n, row in enumerate(rows[:7])]
+    assert say_split(["image_uri,label,split", *own], base) == "column split"
+    given = {"output": tmp_path / "next", "base": base, "overwrite": True}
+    kept = "7 rows as in the dataset that is updated"
+    assert say_split(["image_uri,label", *rows[:7]], **given) == kept
+    new = "; 1 row by hash, 80/10/10"
+    assert say_split(["image_uri,label", *rows[:8]], **given) == kept + new
+    some = [*own[:2], *(f"{row}," for row in rows[2:8]), "8.png,a,eval"]
+    kept = "5 rows without one as in the dataset that is updated"
+    new = "; 1 row without one by hash, 80/10/10"
+    found = say_split(["image_uri,label,split", *some], **given)
+    assert found == f"column split; {kept}{new}"
+    # What is appended is told alone.
+    found = say_split(["image_uri,label", rows[7]], base, update=True, append=True)
+    assert found == "by hash, 80/10/10"
+
+
 def test_columns_with_the_names_of_the_lists_of_darkroom_are_appended(tmp_path):
     world, root = World(tmp_path / "images"), tmp_path / "records"
     names = {"image_uri": "image", "label": "string_label", "phase": "split"}

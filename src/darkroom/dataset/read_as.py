@@ -71,6 +71,8 @@ class ReadAs:
         splits: Where splits come from: `BY_COLUMN`, `BY_FOLDER` or `BY_HASH`; or, of lists and
             annotations, `BY_NAMES` of their files or folders, or `BY_LISTS` that they have.
         unassigned: How many rows do not name a split, and have that of the hash.
+        kept: How many do not name a split, and stay in that of the dataset that is updated; 0 where
+            each is also that of the hash.
         ratios: The shares of train, eval and test among these.
         labels: What numbers the labels; empty without labels.
         class_ids: The classes of annotations of COCO by their ids.
@@ -91,6 +93,7 @@ class ReadAs:
     group: str = ""
     splits: str = BY_HASH
     unassigned: int = 0
+    kept: int = 0
     ratios: str = ""
     labels: str = ""
     class_ids: Mapping[str, str] = field(default_factory=dict)
@@ -158,12 +161,15 @@ class ReadAs:
         return ", ".join([*texts, f"numbered by {self.labels}"] if self.labels else texts)
 
     def _describe_splits(self, roles: Mapping[str, str]) -> str:
-        hashed = f"by hash, {self.ratios}"
-        if self.splits == BY_HASH:
+        hashed, lacking, texts = f"by hash, {self.ratios}", "", list[str]()
+        if self.splits != BY_HASH:
+            texts = [_SPLITS.get(self.splits) or self._name(roles, Kind.SPLIT) or _ANNOTATIONS]
+            lacking = " without one"
+        elif not self.kept:
             return hashed
-        where = _SPLITS.get(self.splits) or self._name(roles, Kind.SPLIT) or _ANNOTATIONS
-        rows = format_count(self.unassigned, "row")
-        return f"{where}; {rows} without one {hashed}" if self.unassigned else where
+        parts = ((self.kept, "as in the dataset that is updated"), (self.unassigned, hashed))
+        texts += [f"{format_count(rows, 'row')}{lacking} {how}" for rows, how in parts if rows]
+        return "; ".join(texts)
 
     def _describe_features(self) -> str:
         inputs = (Kind.INTEGER.value, Kind.FLOAT.value, Kind.STRING.value)

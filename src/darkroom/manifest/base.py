@@ -6,7 +6,7 @@ its split, unless the list says another one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +15,7 @@ from darkroom import storage
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.layout import REJECTS_FILE, Folders
 from darkroom.dataset.named import name_dataset
+from darkroom.dataset.read_as import ReadAs, join_class_ids, read_read_as
 from darkroom.dataset.rejects import CONVERT_STAGE
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
@@ -69,6 +70,10 @@ _KEPT = """
 SELECT bit_xor(md5_number(concat_ws(chr(31), row, key, split, {image_id}))), count_if(is_kept)
 FROM (SELECT *, {has_splits} AND keeps_split AND declared = '' AS is_kept FROM placed
 ) WHERE is_kept OR row IN (FROM known_rows)
+"""
+_UNASSIGNED = """
+SELECT bool_or(keeps_split), count(*) FILTER (old_split IS NULL), count(old_split)
+FROM placed WHERE declared = ''
 """
 # A record is the same when it also has the same label and input columns.
 _OLD = """CASE WHEN shard IS NOT NULL THEN {{
@@ -199,6 +204,28 @@ class Base:
         connection.execute(_LISTED.format(span=span, label=label))
         return int(removed)
 
+    def complete(
+        self, connection: duckdb.DuckDBPyConnection, read_as: ReadAs, options: ManifestOptions
+    ) -> ReadAs:
+        """Returns how a list was read, with what its rows and classes have of the dataset.
+
+        Args:
+            connection: Has the view `placed` of the rows that are planned, and what `match` makes.
+            read_as: How it was read alone.
+            options: How rows became entries.
+        """
+        if old := read_read_as(self.folders.examples):
+            read_as = replace(read_as, class_ids=join_class_ids([old, read_as]))
+        if self.planned or self._places_together(options):
+            return read_as
+        # Where each is in the split of its hash, nothing shows that the dataset was asked.
+        [(keeps, unassigned, kept)] = connection.execute(_UNASSIGNED).fetchall()
+        return replace(read_as, unassigned=unassigned, kept=kept) if keeps else read_as
+
+    def _places_together(self, options: ManifestOptions) -> bool:
+        """Tells whether a conversion from nothing may give its splits, but not by hash."""
+        return self.has_groups or options.places_rows
+
     def fingerprint_kept(
         self,
         connection: duckdb.DuckDBPyConnection,
@@ -216,8 +243,7 @@ class Base:
         """
         if not connection.execute(_KEEPS).fetchall()[0][0]:
             return fingerprint
-        # Where rows are placed together, a conversion from nothing may give the same splits.
-        has_splits = not (self.has_groups or options.places_rows)
+        has_splits = not self._places_together(options)
         kept = connection.execute(
             _KEPT.format(has_splits=has_splits, image_id=_find_image_id(kind))
         )

@@ -103,7 +103,7 @@ def complete(
     found, schema = _join([each.read_as for each in sources]), sources[0].schema
     columns = schema.columns if sources[0].has_columns else ()
     shares = "/".join(f"{100 * share:g}" for share in options.ratios.as_tuple())
-    splits, unassigned = BY_HASH, 0
+    splits = BY_HASH
     doubts, remarks = [*found.doubts], found.remarks
     if kind.objects is not None and options.box_orientation:
         remarks += (_ORIENTED.format(options.box_orientation),)
@@ -111,8 +111,6 @@ def complete(
         splits = BY_NAMES
     elif schema.split is not None:
         splits = BY_COLUMN if found.splits == BY_HASH else found.splits
-    if splits != BY_HASH:
-        unassigned = int(connection.execute(_UNASSIGNED).fetchall()[0][0])
     doubts += _doubt_columns(connection, schema, splits, options)
     if label_map.origin not in (GIVEN_MAP, COLUMN_ORDER, OWN_NUMBERS):
         is_folder = bool(found.layout) and options.schema is None
@@ -130,7 +128,7 @@ def complete(
         columns={name: kind.value for name, kind in columns},
         group=options.group_column or "",
         splits=splits,
-        unassigned=unassigned,
+        unassigned=connection.execute(_UNASSIGNED).fetchall()[0][0],
         ratios=shares + (", by class" if options.stratify else ""),
         labels=label_map.origin,
         left_out={**found.left_out, **_count_left_out(connection, sources[0].listing, rejects)},

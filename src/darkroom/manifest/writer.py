@@ -25,7 +25,7 @@ from darkroom.dataset.manifest import (
     write_manifest_info,
 )
 from darkroom.dataset.objects import ObjectCounts
-from darkroom.dataset.read_as import format_doubts, join_class_ids, read_read_as
+from darkroom.dataset.read_as import format_doubts
 from darkroom.dataset.rejects import (
     MANIFEST_STAGE,
     Reject,
@@ -288,9 +288,8 @@ class _Rows:
         merged = self._count_merged()
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options, staged.rejects)
-        if base and (old := read_read_as(base.folders.examples)):
-            read_as = replace(read_as, class_ids=join_class_ids([old, read_as]))
         place_rows(connection, schema, kind, options, base, scratch)
+        read_as = base.complete(connection, read_as, options) if base else read_as
         splits, planned = self._write_ordered(label_map.labels, folder)
         has_objects, fingerprint = kind.objects is not None, staged.fingerprint
         rejects = [staged.rejects, conflicts]
