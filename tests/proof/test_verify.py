@@ -696,10 +696,14 @@ def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):
     (tmp_path / "out/dataset.json").unlink()
     (tmp_path / "out/.attempt").mkdir()
     hint = "A conversion into it was begun and has not finished: run it again."
-    [finding] = verify(tmp_path / "out").findings
-    assert finding.hint == hint
-    with pytest.raises(DataError, match=hint):
-        inspect(tmp_path / "out", output_dir=tmp_path / "look")
+    limit = " If rejects.jsonl there lists too much, fix it first, or allow more with max_rejects "
+    for said in (f"{hint}{limit}(--max-rejects).", hint):
+        [finding] = verify(tmp_path / "out").findings
+        assert finding.hint == said
+        with pytest.raises(DataError, match="is not a dataset") as caught:
+            inspect(tmp_path / "out", output_dir=tmp_path / "look")
+        assert caught.value.hint == said
+        (tmp_path / "out/rejects.jsonl").unlink(missing_ok=True)
 
 
 @pytest.mark.crosses

@@ -273,6 +273,11 @@ def read_output(folder: str) -> tuple[str, Dataset]:
         hint = "Give the output folder of a finished conversion."
         if storage.exists(storage.join(folder, WORK_FOLDER)):
             hint = "A conversion into it was begun and has not finished: run it again."
+            if storage.exists(storage.join(folder, REJECTS_LIST_FILE)):
+                from darkroom.dataset.rejects import LIMIT_OPTION
+
+                too_much = f"If {REJECTS_LIST_FILE} there lists too much, fix it first"
+                hint += f" {too_much}, or allow more with {LIMIT_OPTION}."
         raise DataError(f"{folder} is not a dataset: it has no {DATASET_FILE}.", hint) from error
     except storage.FileTooLargeError as error:
         raise damaged(folder, path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
