@@ -93,7 +93,7 @@ def test_plain_lines_show_steps_and_counts(plain):
             [(4, 9, 10, "epochs", 8), (4, 10, 10, "epochs", 8)],
             [
                 *("A 9/10 epochs 0.2/s", "A 10/10 epochs 0.2/s"),
-                "A done in 8.0 s, 10 epochs, 2 of them in this run, 0.2/s",
+                "A done in 8.0 s, 10 epochs, 8 of them done before, 0.2/s",
             ],
             id="what an earlier run has done is not part of the rate",
         ),
@@ -102,13 +102,13 @@ def test_plain_lines_show_steps_and_counts(plain):
             [(16, 70, 120, "rows", 70), (4, 120, 120, "rows", 70)],
             [
                 *("A 70/120 rows", "A 120/120 rows 12/s"),
-                "A done in 20.0 s, 120 rows, 50 of them in this run, 2.5/s",
+                "A done in 20.0 s, 120 rows, 70 of them done before, 2.5/s",
             ],
             id="the last rate belongs to the time that is shown",
         ),
         pytest.param(
             [(0, 5, 5, "rows", 5), (4, 5, 5, "rows", 5)],
-            ["A 5/5 rows", "A done in 4.0 s, 5 rows, 0 of them in this run"],
+            ["A 5/5 rows", "A done in 4.0 s, 5 rows, 5 of them done before"],
             id="a step with nothing left to do has no rate",
         ),
         pytest.param(

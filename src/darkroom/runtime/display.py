@@ -60,7 +60,7 @@ class TimedStep:
         unit = self.unit.removesuffix("s") if last == 1 else self.unit
         # At the end, the rate belongs to the new part, and to the time that is shown beside it.
         is_resumed = final and self.before > 0
-        new = f", {self.done - self.before:,} of them in this run," if is_resumed else ""
+        new = f", {self.before:,} of them done before," if is_resumed else ""
         seconds = now - (self.started if is_resumed else self.count_started)
         rate = (self.done - self.before) / seconds if seconds > 0 else 0.0
         # A measure stays with its number: 107 MB, 241 MB/s; of things the number alone is read.
