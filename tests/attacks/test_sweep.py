@@ -41,7 +41,7 @@ PLACES = {
     # `/minio` and `/s3`, as a task sees them.
     "mounts of KFP": ["convert_images"],
 }
-_TASK = "minio/mlpipeline/v2/artifacts/images/run-1/1/convert_images/5a17"
+_TASK_OUTPUT = "minio/mlpipeline/v2/artifacts/images/run-1/1/convert_images/5a17/dataset"
 _REFUSED = (1, 3, 4)
 
 
@@ -66,7 +66,7 @@ class Trial:
         self._sources, self._name, self._where = sources, name, where
         inside = {
             "artifacts of TFX": "examples",
-            "mounts of KFP": f"{_TASK}/convert_images/5a17/dataset",
+            "mounts of KFP": _TASK_OUTPUT,
         }
         self.place = Place(root, inside.get(where, "out"))
         self.foreign = f"{self.place.output[len(root) + 1 :]}/index/notes.txt"
