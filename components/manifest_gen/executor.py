@@ -25,6 +25,7 @@ from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, UpdateOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.result import format_rows
+from darkroom.runtime.text import format_count
 
 # Of the Examples: where the other parts of the dataset are.
 INDEX_PROPERTY, REJECTS_PROPERTY = "index", "rejects"
@@ -106,13 +107,11 @@ def tell_rejects(artifact: Any, counted: Manifest | Dataset) -> None:
     A pipeline may have no gate that checks it.
     """
     artifact.set_int_custom_property("rejected", counted.rejected)
-    told = [(counted.rejected, counted.rows, "rows")]
+    told = [(counted.rejected, "row", "were", counted.rows)]
     if (objects := counted.objects) is not None:
         artifact.set_int_custom_property("rejected_objects", objects.rejected)
-        told.append((objects.rejected, objects.read, "objects"))
-    for rejected, total, what in told:
-        if rejected:
+        told.append((objects.rejected, "object", "were", objects.read))
+    for each in told:
+        if each[0]:
             path = storage.join(artifact.uri, REJECTS_LIST_FILE)
-            logging.warning(
-                "%d of %d %s were rejected; %s lists them.", rejected, total, what, path
-            )
+            logging.warning("%s rejected: see %s.", format_count(*each), path)

@@ -106,7 +106,7 @@ def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact, monke
     counts = {n: manifest.get_int_custom_property(n) for n in ("rows", "rejected", "deduplicated")}
     assert counts == {"rows": 32, "rejected": 1, "deduplicated": 1}
     assert rejects.get_int_custom_property("rejected") == 1
-    assert warned == [f"1 of 32 rows were rejected; {rejects.uri}/rejects.jsonl lists them."]
+    assert warned == [f"1 of 32 rows was rejected: see {rejects.uri}/rejects.jsonl."]
 
 
 def test_takes_its_options_from_json(images: Path, new_artifact, tmp_path: Path):

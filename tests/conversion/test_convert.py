@@ -185,7 +185,7 @@ def test_a_source_without_a_good_row_is_not_committed_however_many_rejects_are_a
     (tmp_path / "rows.csv").write_text("image_uri,label\nnone.jpg,a\n")
     with pytest.raises(TooManyRejectsError) as error:
         convert(tmp_path / "rows.csv", tmp_path / "out", max_rejects=1)
-    assert str(error.value).startswith("1 of 1 rows were rejected, so none is left. The first:")
+    assert str(error.value).startswith("1 of 1 row was rejected, so none is left. The first:")
     with pytest.raises(DataError, match=r"no dataset\.json"):
         datasets.read_dataset(str(tmp_path / "out"))
 
@@ -227,7 +227,7 @@ def test_a_second_run_judges_the_rejects_by_its_own_share(faulty_set, tmp_path):
     options = {"source": faulty_set.csv, "output_dir": tmp_path / "out"}
     first = convert(**options, max_rejects=np.float32(0.05))
     before = _read_times(tmp_path / "out")
-    said = "1 of 41 rows were rejected, more than the 1.00% allowed. The first:"
+    said = "1 of 41 rows was rejected, more than the 1.00% allowed. The first:"
     with pytest.raises(TooManyRejectsError, match=said) as caught:
         convert(**options, max_rejects=0.01)
     assert caught.value.result.num_rejected == 1

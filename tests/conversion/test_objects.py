@@ -178,7 +178,7 @@ def test_rows_that_mean_images_of_two_sizes_are_a_conflict(folder):
 
 def test_too_many_lost_objects_end_a_conversion_as_too_many_rows_do(folder):
     few = [[CAT] * 3, [{**CAT, "box": [0, 0, 90, 9]}]]
-    with pytest.raises(DataError, match=r"0 of 2 rows and 1 of 4 objects were rejected") as caught:
+    with pytest.raises(DataError, match=r"0 of 2 rows and 1 of 4 objects was rejected") as caught:
         convert(folder, few, max_rejects=0.2)
     assert "outside_image: Correct the box" in caught.value.hint
     assert not (folder / "out/dataset.json").exists()

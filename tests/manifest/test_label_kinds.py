@@ -27,7 +27,7 @@ def plan(tmp_path, labels, **options) -> Manifest:
     [
         (["pants;outdoor", "pants", "hat|indoor"], "2 of 3 labels have a ';' or '|', as 'hat|ind"),
         # Most rows have one of a few texts.
-        (["a;b"] * 5 + ["a", "b", "c"], "1 of 4 labels have a ';' or '|', as 'a;b'"),
+        (["a;b"] * 5 + ["a", "b", "c"], "1 of 4 labels has a ';' or '|', as 'a;b'"),
         # Most texts are joined, in a few rows.
         (["a"] * 9 + ["a;b", "a;c"], "2 of 3 labels"),
         (PRICES, "21 labels in 21 rows, and 21 are numbers, as '0.99'"),

@@ -133,7 +133,7 @@ def test_an_error_says_what_is_wrong_and_what_to_do(notebook, images):
         file.write("TRAIN,images/none.png,cat\n")
     cell = notebook('import darkroom\ndarkroom.convert("images.csv", "records", max_rejects=0)')
     assert any(
-        line.startswith("TooManyRejectsError: 1 of 24 rows were rejected") for line in cell.trace
+        line.startswith("TooManyRejectsError: 1 of 24 rows was rejected") for line in cell.trace
     )
     assert any("max_rejects (--max-rejects)" in line for line in cell.trace)
     cell = notebook('darkroom.verify("records").findings')

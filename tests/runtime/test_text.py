@@ -12,6 +12,18 @@ def test_a_count_has_its_noun_in_singular_or_plural():
     found = [format_count(count, "row") for count in (0, 1, 1801)]
     assert found == ["0 rows", "1 row", "1,801 rows"]
     assert format_count(2, "class") == "2 classes"
+    assert format_count(2, "anomaly") == "2 anomalies"
+    assert format_count(2, "pair of images") == "2 pairs of images"
+
+
+def test_what_is_counted_does_something_in_singular_or_plural():
+    verbs = ("are", "were", "have", "look", "reach", "cannot")
+    one, two = ([format_count(count, "row", verb) for verb in verbs] for count in (1, 2))
+    assert one == [f"1 row {verb}" for verb in ("is", "was", "has", "looks", "reaches", "cannot")]
+    assert two == [f"2 rows {verb}" for verb in verbs]
+    counts = [format_count(*each) for each in ((1, "row", "are", 1), (1, "row", "are", 9))]
+    assert counts == ["1 of 1 row is", "1 of 9 rows is"]
+    assert format_count(2, "row", "are", 1900) == "2 of 1,900 rows are"
 
 
 def test_ten_names_are_listed_and_the_others_counted():

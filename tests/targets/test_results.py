@@ -102,7 +102,7 @@ def test_an_id_that_is_the_line_of_another_class_is_refused(read, tmp_path):
     darkroom.convert(tmp_path / "coco.json", records, label_map=tmp_path / "labels.txt")
     assert read([make_result(11, 3)], records=records) == EXPECTED[:1]
     with pytest.raises(
-        DataError, match=r"1 of 1 class number mean one class .*: 1 cat\."
+        DataError, match=r"1 of 1 class number means one class .*: 1 cat\."
     ) as caught:
         read([make_result(11, 1)], records=records)
     assert "labels.txt of the records" in caught.value.hint
@@ -163,7 +163,7 @@ def test_names_with_folders_tell_images_of_one_name_apart(read, tmp_path):
     result = make_result(5, 0, (1, 1, 5, 5))
     found = read([result], annotations, records=tmp_path / "records")
     assert found == [("1.png", "cat", HALF, 0.5)]
-    with pytest.raises(DataError, match="1 of 1 image could each be several: 1"):
+    with pytest.raises(DataError, match="1 of 1 image could be several: 1"):
         read([make_result("1")], records=tmp_path / "records")
 
 
@@ -173,15 +173,15 @@ def test_an_id_that_means_two_images_is_refused(read, tmp_path):
     (tmp_path / "coco.json").write_text(json.dumps(make_annotations(images)))
     darkroom.convert(tmp_path / "coco.json", tmp_path / "records")
     # The id of one image, and the name of the other.
-    with pytest.raises(DataError, match="1 of 1 image could each be several: 1"):
+    with pytest.raises(DataError, match="1 of 1 image could be several: 1"):
         read([make_result(1)], records=tmp_path / "records")
     twice = make_annotations({"a.png": (11, 80, 40), "b.png": (11, 60, 60)})
-    with pytest.raises(DataError, match="1 of 1 image could each be several: 11"):
+    with pytest.raises(DataError, match="1 of 1 image could be several: 11"):
         read([make_result(11, 3)], twice)
 
 
 def test_annotations_of_other_images_are_refused(read):
-    with pytest.raises(DataError, match="1 of 1 image are not in the dataset: 11"):
+    with pytest.raises(DataError, match="1 of 1 image is not in the dataset: 11"):
         read([make_result(11, 3)], make_annotations({"z.png": (11, 80, 40)}))
 
 
@@ -199,7 +199,7 @@ def test_label_files_of_ultralytics(read, tmp_path):
         read(folder)
     (folder / "b.txt").unlink()
     (folder / "a.txt").write_text("2 0.35 0.35 0.5 0.5 0.5\n")
-    with pytest.raises(DataError, match=r"1 of 1 class number are not known: 2\. The dataset has "):
+    with pytest.raises(DataError, match=r"1 of 1 class number is not known: 2\. The dataset has "):
         read(folder)
 
 
@@ -219,9 +219,9 @@ def test_label_files_of_ultralytics(read, tmp_path):
             "2 of 3 images are not in the dataset",
         ),
         ([make_result(category=4), make_result(category=0)], "2 of 2 class numbers are not"),
-        ([make_result(box=(0.1, 0.1, 0.5, 0.5))], "1 of 1 box are within the first pixel"),
+        ([make_result(box=(0.1, 0.1, 0.5, 0.5))], "1 of 1 box is within the first pixel"),
         # Corners instead of sizes.
-        ([make_result(box=(40, 20, 80, 40))], "1 of 1 box reach beyond their images"),
+        ([make_result(box=(40, 20, 80, 40))], "1 of 1 box reaches beyond their images"),
     ],
 )
 def test_what_cannot_be_used_is_refused(read, results, problem):
@@ -230,10 +230,10 @@ def test_what_cannot_be_used_is_refused(read, results, problem):
 
 
 def test_images_and_classes_that_annotations_do_not_have_are_refused(read):
-    with pytest.raises(DataError, match="1 of 2 images are not in the annotations: 5"):
+    with pytest.raises(DataError, match="1 of 2 images is not in the annotations: 5"):
         read([make_result(11, 3), make_result(5, 3)], make_annotations())
     with pytest.raises(
-        DataError, match=r"1 of 1 class number are not known: 1\. The dataset has dog, cat"
+        DataError, match=r"1 of 1 class number is not known: 1\. The dataset has dog, cat"
     ):
         read([make_result(11, 1)], make_annotations())
     cow = make_annotations(categories=[{"id": 3, "name": "cow"}])
@@ -245,5 +245,5 @@ def test_images_and_classes_that_annotations_do_not_have_are_refused(read):
 
 def test_pixels_of_an_image_before_exif_turned_it_are_refused(read):
     turned = make_annotations({"a.png": (11, 40, 80)})
-    with pytest.raises(DataError, match="1 of 1 image are turned by EXIF"):
+    with pytest.raises(DataError, match="1 of 1 image is turned by EXIF"):
         read([make_result(11, 3)], turned)

@@ -183,7 +183,7 @@ def test_objects_are_counted_by_class_and_size(report, records):
     assert (report.objects.written, report.objects.rejected) == (10, 1)
     assert (report.rejected, report.lost) == ({}, {"outside_image": 1})
     [message] = [each.message for each in report.findings if each.check == "rejects"]
-    assert message.startswith("1 of 11 objects were rejected (9.09%, allowed 1.00%): outside_im")
+    assert message.startswith("1 of 11 objects was rejected (9.09%, allowed 1.00%): outside_im")
     all_classes, cats, dogs = sorted(report.summary, key=lambda row: row["class"])
     assert (all_classes["images"], all_classes["objects"]) == (7, 10)
     assert all_classes["objects an image"] == 1.43

@@ -164,7 +164,7 @@ def test_what_cannot_be_is_said_before_any_check(records, results, tmp_path):
     with pytest.raises(UsageError, match="annotations need results"):
         darkroom.validate(records, annotations=results)
     (tmp_path / "strange.json").write_text(json.dumps([make_result("strange", CAT, 1)]))
-    with pytest.raises(DataError, match="1 of 1 image are not in the dataset: strange"):
+    with pytest.raises(DataError, match="1 of 1 image is not in the dataset: strange"):
         darkroom.validate(records, results=tmp_path / "strange.json")
 
 

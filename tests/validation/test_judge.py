@@ -421,7 +421,7 @@ def test_labels_that_look_like_numbers_are_checked(judge):
     assert finding.rows == ({"row": 3, "uri": "/data/3.jpg", "split": "eval", "label": "42"},)
     finding = found(judge(records, expected_labels=("42",), folder="expected"))["unknown_labels"]
     assert finding.count == 2
-    assert finding.message == "2 records have labels outside the expected labels."
+    assert finding.message == "2 records have a label outside the expected labels."
 
 
 def test_anomalies_keep_tfdvs_severity(judge):

@@ -118,7 +118,7 @@ def test_images_that_are_dark_because_of_their_bits_are_marked_however_many(judg
     finding = found(judge(records))["quality"]
     assert [row["row"] for row in finding.rows] == [*range(12, 0, -1)]
     assert {row["problem"] for row in finding.rows} == {"nearly black"}
-    assert "12 images have more than 8 bits and only use the lower ones" in finding.message
+    assert "12 images have more than 8 bits, of which only the lower ones are" in finding.message
 
 
 def test_images_whose_features_are_far_from_their_class_are_marked(judge, tmp_path):  # noqa: F811

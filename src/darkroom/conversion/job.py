@@ -325,7 +325,10 @@ class ConversionJob:
         if result.written and (self.max_rejects is None or not is_over):
             return result
         limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
-        lost = f" and {objects.rejected} of {objects.read} objects" if objects.rejected else ""
+        verb = "" if objects.rejected else "were"
+        lost = format_count(result.num_rejected, "row", verb, result.rows)
+        if objects.rejected:
+            lost += f" and {format_count(objects.rejected, 'object', 'were', objects.read)}"
         hints = [
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
             f"{rejects.LIMIT_OPTION}.",
@@ -333,8 +336,7 @@ class ConversionJob:
             format_hint({**result.rejected_objects, **result.rejected}),
         ]
         raise TooManyRejectsError(
-            f"{result.num_rejected} of {result.rows} rows{lost} were rejected, {limit}. "
-            f"{rejects.list_rejects(result.data_dir)}",
+            f"{lost} rejected, {limit}. {rejects.list_rejects(result.data_dir)}",
             "\n".join(hints).rstrip(),
             result,
         )

@@ -43,7 +43,7 @@ from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 from darkroom.options.runners import LOCAL_RUNNER
 from darkroom.runtime import progress
-from darkroom.runtime.text import list_first
+from darkroom.runtime.text import format_count, list_first
 from darkroom.version import hash_code
 
 
@@ -83,8 +83,9 @@ def plan_tasks(
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
         hints = format_hint(count_rejects(folders.manifest_rejects))
+        rejected = format_count(manifest.rejected, "row", "were", manifest.rows)
         raise DataError(
-            f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were rejected. "
+            f"Nothing can be written: {rejected} rejected. "
             + list_rejects(folders.manifest_rejects),
             "\n".join(["Fix the source.", *explain_reading(manifest.read_as), hints]).rstrip(),
         )

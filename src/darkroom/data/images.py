@@ -13,6 +13,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.options.checks import DEFAULT_MAX_REJECTS
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import by_name
+from darkroom.runtime.text import format_count
 from darkroom.targets.kind import find_kind
 
 
@@ -57,8 +58,8 @@ def list_images(
         if are_too_many(max_rejects, manifest.rejected, manifest.rows):
             hint = format_hint(count_rejects(folder))
             raise DataError(
-                f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "
-                f"{max_rejects:.2%} allowed. {list_rejects(folder)}",
+                f"{format_count(manifest.rejected, 'row', 'were', manifest.rows)} rejected, more "
+                f"than the {max_rejects:.2%} allowed. {list_rejects(folder)}",
                 f"Fix these rows or remove them.\n{hint}".rstrip(),
             )
         labels = tuple(manifest.labels)

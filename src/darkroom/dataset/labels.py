@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
-from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 
 # Numbers from 0 to 65,535; a column with more classes usually has ids or captions.
 MAX_CLASSES = 65_536
@@ -45,10 +45,10 @@ def format_unannotated(counts: Mapping[str, int]) -> str:
     """
     if not counts:
         return ""
-    verb = "record is" if sum(counts.values()) == 1 else "records are"
+    records = format_count(sum(counts.values()), "record", "are")
     splits = ", ".join(f"{split} {count:,}" for split, count in counts.items())
     return (
-        f"{sum(counts.values()):,} {verb} not annotated ({splits}). If empty cells mean something "
+        f"{records} not annotated ({splits}). If empty cells mean something "
         f"else, convert with --empty-labels (empty_labels= in Python). {SEE_FORMS}"
     )
 

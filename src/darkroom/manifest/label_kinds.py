@@ -38,7 +38,7 @@ def check_label_kind(counts: Mapping[str, int]) -> None:
     joined = [label for label in counts if _SEPARATOR.search(label)]
     if 2 * len(joined) > len(counts) or 2 * sum(counts[label] for label in joined) > rows:
         raise DataError(
-            f"{len(joined):,} of {format_count(len(counts), 'label')} have a ';' or '|', as "
+            f"{format_count(len(joined), 'label', 'have', len(counts))} a ';' or '|', as "
             f"{min(joined)!r:.80}: they look like several labels of one image.",
             "If an image has several labels, convert with --label-separator (label_separator= in "
             f"Python). If each of these texts is one label, {_CONFIRM}",

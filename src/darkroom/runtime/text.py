@@ -18,6 +18,14 @@ MAX_SHOWN_CHARACTERS = 300
 NOT_ANNOTATED = "(not annotated)"
 # Control, format (bidi, zero-width), surrogate, private use, unassigned, line and paragraph ends.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_SINGULAR = {
+    "are": "is",
+    "were": "was",
+    "have": "has",
+    "reach": "reaches",
+    "could": "could",
+    "cannot": "cannot",
+}
 _PLAIN = re.compile(r"[ -~]*\Z")
 
 
@@ -70,9 +78,23 @@ def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
     return otherwise if near is None else f"Did you mean {near}?"
 
 
-def format_count(count: int, noun: str) -> str:
-    """Returns `count` with `noun` in singular or plural: "1 row", "1,801 rows"."""
+def format_count(count: int, noun: str, verb: str = "", of: int | None = None) -> str:
+    """Returns a count with its words in singular or plural: "1 row", "1,801 rows", "1 row is".
+
+    Args:
+        count: How many.
+        noun: One of them: "row", "pair of images".
+        verb: What they do, in the plural: "are".
+        of: How many there are in all, as in "1 of 9 rows is".
+    """
+    first, *rest = noun.split(" ", 1) if " of " in noun else (noun,)
+    if (count if of is None else of) != 1:
+        first = f"{first.removesuffix('y')}ies" if first.endswith("ly") else _add_s(first)
     if count == 1:
-        return f"1 {noun}"
-    plural = f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"
-    return f"{count:,} {plural}"
+        verb = _SINGULAR.get(verb) or (_add_s(verb) if verb else "")
+    amount = f"{count:,}" if of is None else f"{count:,} of {of:,}"
+    return " ".join(filter(None, (amount, first, *rest, verb)))
+
+
+def _add_s(word: str) -> str:
+    return f"{word}es" if word.endswith(("s", "x")) else f"{word}s"

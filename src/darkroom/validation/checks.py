@@ -101,7 +101,7 @@ def _check_share(
         "rejects",
         options.policies["rejects"],
         rejected,
-        f"{rejected:,} of {format_count(total, noun)} were rejected "
+        f"{format_count(rejected, noun, 'were', total)} rejected "
         f"({rejected / total:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
         f"Fix the rows of rejects.jsonl, or allow a larger share of rejected {noun}s.\n"
         f"{format_hint(counts)}".rstrip(),
@@ -117,12 +117,11 @@ def check_missing_splits(context: Context) -> Iterator[Finding]:
     wanted = dict.fromkeys((*options.required_splits, *declared))
     missing = [split for split in wanted if not context.counts.splits.get(split)]
     if missing:
-        verb = "split has" if len(missing) == 1 else "splits have"
         yield Finding(
             "missing_splits",
             options.policies["missing_splits"],
             len(missing),
-            f"{len(missing):,} {verb} no records: {', '.join(missing)}.",
+            f"{format_count(len(missing), 'split', 'have')} no records: {', '.join(missing)}.",
             "Add rows of this split to the source, or leave the split column empty: rows without a "
             "split are assigned to one.",
             tuple({"split": split} for split in missing),
@@ -141,12 +140,11 @@ def check_missing_classes(context: Context) -> Iterator[Finding]:
         {"split": ", ".join(splits), "label": label} for label, splits in lacking.items() if splits
     ]
     if missing:
-        verb = "class has" if len(missing) == 1 else "classes have"
         yield Finding(
             "missing_classes",
             options.policies["missing_classes"],
             len(missing),
-            f"{len(missing):,} {verb} no records in a split.",
+            f"{format_count(len(missing), 'class', 'have')} no records in a split.",
             "Add images of the class. Training cannot learn a class without records in train, and "
             "evaluation cannot measure one without records in eval.",
             tuple(missing[:MAX_LISTED_ROWS]),
@@ -163,12 +161,12 @@ def check_small_classes(context: Context) -> Iterator[Finding]:
         if 0 < train.get(label, 0) < options.min_class_images
     ]
     if small:
-        verb = "class has" if len(small) == 1 else "classes have"
         yield Finding(
             "small_classes",
             options.policies["small_classes"],
             len(small),
-            f"{len(small):,} {verb} fewer than {options.min_class_images:,} records in train.",
+            f"{format_count(len(small), 'class', 'have')} fewer than "
+            f"{format_count(options.min_class_images, 'record')} in train.",
             "Add images of the class, or merge it with another class.",
             tuple(small[:MAX_LISTED_ROWS]),
         )
@@ -188,12 +186,11 @@ def check_similar_labels(context: Context) -> Iterator[Finding]:
         first, *others = (f"{show_label(label)} ({records[label]:,})" for label in ordered)
         rows.append({"label": first, "looks_like": ", ".join(others)})
     if groups:
-        verb = "group of labels looks" if len(groups) == 1 else "groups of labels look"
         yield Finding(
             "similar_labels",
             context.options.policies["similar_labels"],
             len(groups),
-            f"{len(groups):,} {verb} alike.",
+            f"{format_count(len(groups), 'group of labels', 'look')} alike.",
             "If they mean the same, write all of them in the source like the first one.",
             tuple(rows),
         )
@@ -207,12 +204,11 @@ def check_unknown_labels(context: Context) -> Iterator[Finding]:
     count = fetch_number(context.connection, _COUNT_UNKNOWN, [known])
     if count:
         where = "label map" if options.expected_labels is None else "expected labels"
-        verb = "record has a label" if count == 1 else "records have labels"
         yield Finding(
             "unknown_labels",
             options.policies["unknown_labels"],
             count,
-            f"{count:,} {verb} outside the {where}.",
+            f"{format_count(count, 'record', 'have')} a label outside the {where}.",
             "Correct the label in the source, or add it to the labels.",
             fetch_rows(context.connection, _FIRST_UNKNOWN, [known, MAX_LISTED_ROWS]),
         )
@@ -227,12 +223,11 @@ def check_anomalies(context: Context) -> Iterator[Finding]:
         ]
         if found:
             names = sorted({each.feature for each in found})
-            noun = "anomaly" if len(found) == 1 else "anomalies"
             yield Finding(
                 "anomalies",
                 policy,
                 len(found),
-                f"The data does not match the schema: {len(found):,} {noun}, in "
+                f"The data does not match the schema: {format_count(len(found), 'anomaly')}, in "
                 f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}.",
                 "Correct the data, or change the schema if the data is right.",
                 tuple(vars(each) for each in found[:MAX_LISTED_ROWS]),

@@ -25,14 +25,13 @@ def check_leakage(context: Context) -> Iterator[Finding]:
     tells_both = not context.tells_of_both("label_conflicts", "leakage")
     count, both, rows = _fetch_differing(context, _LEAKS, _CONFLICTS, tells_both)
     if count:
-        verb = "image is" if count == 1 else "images are"
         also = f" Of these, {both:,} with {_name_conflict(context)}: look at them." if both else ""
         yield Finding(
             "leakage",
             context.options.policies["leakage"],
             count,
-            f"{count:,} {verb} in more than one split, so scores on eval or test are too high."
-            f"{also}",
+            f"{format_count(count, 'image', 'are')} in more than one split, so scores on eval or "
+            f"test are too high.{also}",
             "Keep each image in one split: delete its row in the other split. Or list them with "
             "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
             rows,
@@ -44,13 +43,12 @@ def check_label_conflicts(context: Context) -> Iterator[Finding]:
     tells_both = context.tells_of_both("label_conflicts", "leakage")
     count, both, rows = _fetch_differing(context, _CONFLICTS, _LEAKS, tells_both)
     if count:
-        verb = "image has" if count == 1 else "images have"
         also = f" Of these, {both:,} in more than one split: scores are too high." if both else ""
         yield Finding(
             "label_conflicts",
             context.options.policies["label_conflicts"],
             count,
-            f"{count:,} {verb} {_name_conflict(context)}.{also}",
+            f"{format_count(count, 'image', 'have')} {_name_conflict(context)}.{also}",
             f"Look at the image, keep the row with the right {_name(context)}, and delete the "
             "others.",
             rows,
@@ -63,13 +61,12 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
     count, rows = _fetch_pairs(context, _DUPLICATES, _ARE_DUPLICATES)
     if count:
         surplus = fetch_number(context.connection, _COUNT_SURPLUS)
-        verb = "image occurs" if count == 1 else "images occur"
         yield Finding(
             "duplicates",
             context.options.policies["duplicates"],
             count,
-            f"{count:,} {verb} more than once in a split with the same {_name(context)}: "
-            f"{format_count(surplus, 'record')} too many.",
+            f"{format_count(count, 'image', 'occur')} more than once in a split with the same "
+            f"{_name(context)}: {format_count(surplus, 'record')} too many.",
             "Delete the copies: each of them counts again in training or in the scores.",
             rows,
         )

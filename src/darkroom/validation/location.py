@@ -17,13 +17,12 @@ def check_location_data(context: Context) -> Iterator[Finding]:
     if not count:
         return
     num_places = fetch_number(context.connection, f"{_COUNT} AND private LIKE '%{LOCATION}%'")
-    verb = "image tells" if count == 1 else "images tell"
     yield Finding(
         "location_data",
         context.options.policies["location_data"],
         count,
-        f"{count:,} stored {verb} a position or the serial number of a camera or lens: "
-        f"{format_count(num_places, 'position')}.",
+        f"{format_count(count, 'stored image', 'tell')} a position or the serial number of a "
+        f"camera or lens: {format_count(num_places, 'position')}.",
         "Whoever gets the records can read them. Take them out with the option strip_metadata "
         "(darkroom convert --strip-metadata). Pixels stay as they are.",
         fetch_rows(context.connection, _FIRST, [MAX_RANKED_ROWS]),

@@ -13,6 +13,7 @@ from functools import partial
 
 from darkroom.images.alignment import COVERED
 from darkroom.options.validation import FAIL, WARN
+from darkroom.runtime.text import format_count
 from darkroom.validation.context import Context
 from darkroom.validation.counts import fetch_number, fetch_rows
 from darkroom.validation.report.findings import MAX_RANKED_ROWS, Finding
@@ -50,7 +51,7 @@ def _check_near(
             continue
         is_lowered = policy == FAIL and not is_verified
         how = "verified" if is_verified else "by perceptual hash, not verified"
-        images = "1 pair of images looks" if count == 1 else f"{count:,} pairs of images look"
+        images = format_count(count, "pair of images", "look")
         said = f"{images} alike, {where} ({how} on pixels)."
         remarks = compared.left_out, _NEVER_STOPS if is_lowered else ""
         measure = f"difference, {_MEASURED}" if is_verified else "difference"

@@ -79,7 +79,6 @@ def check_quality(context: Context) -> Iterator[Finding]:
         return
     counts = Counter(name for _, names in marked.values() for name in names)
     listed = sorted(marked, key=lambda row: (-marked[row][0], row))[:MAX_RANKED_ROWS]
-    verb = "differs" if len(marked) == 1 else "differ"
     shown = ", ".join(
         f"{each.name} {counts[each.name]:,}{each.among}" for each in problems if counts[each.name]
     )
@@ -87,7 +86,7 @@ def check_quality(context: Context) -> Iterator[Finding]:
         "quality",
         context.options.policies["quality"],
         len(marked),
-        f"{format_count(len(marked), 'image')} {verb} much from the others: {shown}.",
+        f"{format_count(len(marked), 'image', 'differ')} much from the others: {shown}.",
         "Look at them: leave out those that a model cannot learn from, as in the gallery (option "
         "gallery, or darkroom gallery RECORDS).",
         _list_rows(context, {row: ", ".join(marked[row][1]) for row in listed}),
@@ -108,13 +107,12 @@ def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Findin
     rows = [row for row in rows if row not in hidden]
     if not rows:
         return
-    have, use = ("has", "uses") if len(rows) == 1 else ("have", "use")
     yield Finding(
         "quality",
         context.options.policies["quality"],
         len(rows),
-        f"{format_count(len(rows), 'image')} {have} more than 8 bits and only {use} the lower "
-        "ones, so what is stored is nearly black: at most 63 of 255.",
+        f"{format_count(len(rows), 'image', 'have')} more than 8 bits, of which only the lower "
+        "ones are used, so what is stored is nearly black: at most 63 of 255.",
         "Of 16 bits, the upper eight are stored. Multiply the values to fill all 16, as by 16 "
         "those of an X-ray of 12 bits, then convert the images again.",
         _list_rows(context, dict.fromkeys(rows[:MAX_RANKED_ROWS], "nearly black")),

@@ -77,13 +77,12 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
         ranked = [*shown, *(row for row in order if row not in left_out)][:MAX_RANKED_ROWS]
         found = fetch_named_records(context.connection, ranked)
         listed = [{**found[row], **shown[row]} for row in ranked[:count]]
-        verb = "image is" if count == 1 else "images are"
         yield Finding(
             "suspect_labels",
             policy,
             count,
-            f"{count:,} {verb} probably labelled wrong: features of the other images speak against "
-            f"it.",
+            f"{format_count(count, 'image', 'are')} probably labelled wrong: features of the other "
+            "images speak against it.",
             "Look at them from the first one on, and correct those that are wrong, in the source "
             "or in the gallery: option gallery, or darkroom gallery RECORDS. "
             f"Labels with fewer than {MIN_IMAGES} images are not judged.",

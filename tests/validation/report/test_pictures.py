@@ -166,7 +166,7 @@ def test_an_object_that_is_not_there_ends_nothing(tmp_path):
     write_report(_report_of("s3://b"), str(tmp_path), sources=images)
     assert len(store.asked) == 10
     page = (tmp_path / "report.html").read_text()
-    assert "1 of 10 pictures are missing: their images cannot be read." in page
+    assert "1 of 10 pictures is missing: their images cannot be read." in page
 
 
 def test_a_disk_has_all_the_time_that_it_needs(tmp_path):

@@ -272,10 +272,11 @@ def _read_text(path: str) -> Array:
 
 
 def _refuse(path: str, is_wrong: Array, noun: str, what: str, hint: str) -> None:
-    """Raises an error if something is wrong, which says how much of it."""
+    """Raises an error if something is wrong, which says how much of it; `what` begins as a verb."""
     if is_wrong.any():
-        count = format_count(len(is_wrong), noun)
-        raise DataError(f"{path}: {is_wrong.sum():,} of {count} {what}.", hint)
+        verb, *rest = what.split(" ", 1)
+        count = format_count(int(is_wrong.sum()), noun, verb, len(is_wrong))
+        raise DataError(f"{path}: {' '.join([count, *rest])}.", hint)
 
 
 def _check_values(path: str, values: Array) -> None:
@@ -386,7 +387,7 @@ def _find_images(
 
 def _check_found(path: str, named: Sequence[str], places: Array, where: str) -> None:
     hint = f"Give results for the images of this dataset. {GIVE_ANNOTATIONS}"
-    for wrong, what in ((_UNKNOWN, f"are not in the {where}"), (_SEVERAL, "could each be several")):
+    for wrong, what in ((_UNKNOWN, f"are not in the {where}"), (_SEVERAL, "could be several")):
         strange = list_first([named[number] for number in np.flatnonzero(places == wrong)])
         _refuse(path, places == wrong, "image", f"{what}: {strange}", hint)
 

@@ -57,14 +57,15 @@ class BoxesScoring(Scores):
             f"{name} {'-' if each is None else f'{each:.4f}'}"
             for name, each in metrics.sizes.items()
         )
-        silent = format_count(metrics.silent, "image")
+        silent, images = (
+            format_count(count, "image") for count in (metrics.silent, metrics.records)
+        )
         return Summary(
             headline=f"Average precision {first:.3f} on {where}, {half:.3f} at 0.5",
             numbers=[
                 (
                     "AP",
-                    f"{first:.4f} on {where} of {metrics.records:,} images (average precision at "
-                    "0.5 to 0.95)",
+                    f"{first:.4f} on {where} of {images} (average precision at 0.5 to 0.95)",
                 ),
                 ("AP at 0.5", f"{half:.4f} (at 0.75 {strict:.4f})"),
                 ("AP by size", sizes),
@@ -80,7 +81,7 @@ class BoxesScoring(Scores):
                 (f"{half:.3f}", "at 0.5"),
                 (f"{best.f1:.3f}", f"F1 from the score {best.score:.2f} on"),
                 *((f"{errors[name]:,}", _TILES[name]) for name in _TILES),
-                (f"{metrics.objects:,}", f"objects of {metrics.records:,} images"),
+                (f"{metrics.objects:,}", f"objects of {images}"),
             ],
             is_good=half >= 0.5,
             table=_list_classes(metrics),

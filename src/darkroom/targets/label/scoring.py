@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.runtime.table import Table
-from darkroom.runtime.text import list_first, make_visible
+from darkroom.runtime.text import format_count, list_first, make_visible
 from darkroom.targets.description import Summary, View
 from darkroom.targets.label.confusion import MATRIX_PROPERTY, ROC_PROPERTY, TITLE_PROPERTY
 from darkroom.targets.label.metrics import MAX_CONFUSIONS, ClassScore, LabelMetrics, measure
@@ -97,12 +97,12 @@ class LabelScoring(Scoring):
         low, high = metrics.interval
         top5 = metrics.top5_accuracy
         baseline = f"always {make_visible(metrics.majority_label)}"
+        records = format_count(metrics.records, "record")
         interval = f"95 % interval {low:.3f} to {high:.3f}"
         numbers = [
             (
                 "Accuracy",
-                f"{metrics.accuracy:.4f} on {where} of {metrics.records:,} records "
-                f"({interval}, Wilson)",
+                f"{metrics.accuracy:.4f} on {where} of {records} ({interval}, Wilson)",
             ),
             *([("Top 5", f"{top5:.4f}")] if top5 is not None else []),
             ("Macro F1", f"{metrics.macro_f1:.4f} (recall {metrics.macro_recall:.4f})"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkroom.errors import DataError
 from darkroom.runtime.table import Table
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import format_count, make_visible
 from darkroom.targets.description import Caption, Images, Summary, View
 from darkroom.targets.label.scoring import note_lost, note_missing
 from darkroom.targets.labels.kind import KIND
@@ -123,13 +123,13 @@ class LabelsScoring(Scoring):
             for each in metrics.labels
         ]
         header = ("label", "average precision", "precision", "recall", "F1", "threshold")
+        records = format_count(metrics.records, "record")
         return Summary(
             headline=f"Mean average precision {score:.3f} on {where}",
             numbers=[
                 (
                     "Score",
-                    f"{score:.4f} on {where} of {metrics.records:,} records (mean average "
-                    "precision)",
+                    f"{score:.4f} on {where} of {records} (mean average precision)",
                 ),
                 ("Micro F1", f"{metrics.micro_f1:.4f} (macro {metrics.macro_f1:.4f})"),
                 ("Exact", f"{metrics.exact:.4f} (share of images with exactly the right labels)"),

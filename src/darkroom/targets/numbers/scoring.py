@@ -9,7 +9,7 @@ import numpy as np
 
 from darkroom.errors import DataError
 from darkroom.runtime.table import Table
-from darkroom.runtime.text import list_first, make_visible
+from darkroom.runtime.text import format_count, list_first, make_visible
 from darkroom.targets.description import Caption, Chart, Images, Summary, View
 from darkroom.targets.learned import Learned
 from darkroom.targets.numbers.metrics import NumbersMetrics, measure
@@ -106,13 +106,13 @@ class NumbersScoring(Scoring):
             for each in metrics.numbers
         ]
         header = ("number", "R²", "MAE", "RMSE", "RMSE of the mean", "missing", "records")
+        records = format_count(metrics.records, "record")
         return Summary(
             headline=f"R² {metrics.r2:.3f} on {where}",
             numbers=[
                 (
                     "R²",
-                    f"{metrics.r2:.4f} on {where} of {metrics.records:,} records (mean of the "
-                    "numbers)",
+                    f"{metrics.r2:.4f} on {where} of {records} (mean of the numbers)",
                 ),
                 ("MAE", errors["mae"]),
                 ("RMSE", errors["rmse"]),

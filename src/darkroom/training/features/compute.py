@@ -25,6 +25,7 @@ from darkroom.input.source import ImageSource, LabeledImage
 from darkroom.options.input import NO_CACHE, RESIZES, InputOptions
 from darkroom.runtime import progress
 from darkroom.runtime.arrays import Array
+from darkroom.runtime.text import format_count
 
 # Images that the base sees at once, and those of which a killed training loses the features.
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
@@ -106,9 +107,8 @@ class Computer:
         missing = np.zeros(len(keys), bool)
         missing[[own[0] for key, own in rows.items() if key not in known]] = True
         if known:
-            progress.note(
-                f"{len(known):,} images of the {split} split are known from {self._cache}."
-            )
+            images = format_count(len(known), f"image of the {split} split", "are")
+            progress.note(f"{images} known from {self._cache}.")
         with progress.step(f"Features of {split}") if missing.any() else nullcontext():
             for numbers, computed in self._compute_missing(source, missing, views):
                 for number, each in zip(numbers, computed, strict=True):

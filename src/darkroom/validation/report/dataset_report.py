@@ -253,7 +253,8 @@ def _format_looks(report: DatasetReport) -> str:
     need = "crops and turned copies need features: option embed, or darkroom embed"
     scope = f"Looked for: {what}; {need}."
     if report.has_features:
-        kept = f" that the cache has of {report.num_kept:,} images" if report.num_kept else ""
+        images = format_count(report.num_kept, "image")
+        kept = f" that the cache has of {images}" if report.num_kept else ""
         scope = f"Looked for: {what}, also crops and turned copies (by features{kept})."
     if report.num_unlike:
         images = format_count(report.num_unlike, "image")
@@ -267,8 +268,8 @@ def format_header_only(report: DatasetReport) -> str:
     """Returns a sentence about records that were checked by header only; empty without such."""
     if not report.num_header_only:
         return ""
-    verb = "record was" if report.num_header_only == 1 else "records were"
-    return f"{report.num_header_only:,} {verb} checked by header only and may have damaged images."
+    records = format_count(report.num_header_only, "record", "were")
+    return f"{records} checked by header only and may have damaged images."
 
 
 def round_summary(counts: DatasetCounts) -> list[FindingRow]:

@@ -16,6 +16,7 @@ from darkroom.images.source_images import SourceImages
 from darkroom.images.strip import MAX_SHOWN, show_records
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime.markup import Html
+from darkroom.runtime.text import format_count
 from darkroom.targets.description import Shape
 from darkroom.targets.kind import find_kind
 from darkroom.validation.report.dataset_report import DatasetReport
@@ -78,7 +79,8 @@ def make_report_pictures(
     pictures = {
         uri: make_picture(source, uri, *drawn.get(uri, ())) for uri, source in thumbnails.items()
     }
-    missing = [f"{count} of {len(rows)} pictures are missing: {why}."] if count else []
+    said = format_count(count, "picture", "are", len(rows))
+    missing = [f"{said} missing: {why}."] if count else []
     if len(named) > len(rows):
         missing.append(f"Of {len(named)} images here, {len(rows)} have a picture.")
     return Pictures(pictures, " ".join(missing))
