@@ -185,9 +185,9 @@ def walk_files(
     counts: Counter[str] = Counter() if left_out is None else left_out
 
     def select(names: Iterable[str], *, are_folders: bool) -> list[str]:
-        reasons = {name: find_skip_reason(name, is_folder=are_folders) for name in names}
         if with_hidden:
-            return sorted(reasons)
+            return sorted(names)
+        reasons = {name: find_skip_reason(name, is_folder=are_folders) for name in names}
         counts.update(filter(None, reasons.values()))
         return sorted(name for name, reason in reasons.items() if not reason)
 
