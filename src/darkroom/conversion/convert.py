@@ -141,7 +141,7 @@ def _choose_runner(
     Raises:
         UsageError: There is none of this name, or another option does not fit it.
     """
-    name = parse_runner(runner)
+    name = parse_runner(runner) if runner else LOCAL_RUNNER
     if (project or region) and name != DATAFLOW_RUNNER:
         raise UsageError("project and region go with runner='DataflowRunner'.")
     # Here only those of Beam's own local runner have an effect.
