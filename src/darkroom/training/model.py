@@ -69,7 +69,8 @@ def make_parts(
     else:
         parts = split_head(model, head)
         example = np.zeros((1, *parts.trained.input_shape[1:]))
-    parts = parts._replace(trained=add_prior(parts.trained, counts), counts=counts)
+    if counts is not None:
+        parts = parts._replace(trained=add_prior(parts.trained, counts), counts=counts)
     if not parts.trained.compiled:
         optimizer = make_optimizer(options, options.epochs * num_steps)
         _compile(parts.trained, options, head, optimizer)
@@ -106,7 +107,7 @@ def compile_model(parts: Parts, options: TrainingOptions, optimizer: Any) -> Any
     Returns:
         The model to train: uint8 [B, height, width, 3] to answers [B, C].
     """
-    model = add_prior(parts.model, parts.counts)
+    model = parts.model if parts.counts is None else add_prior(parts.model, parts.counts)
     _compile(model, options, parts.head, optimizer)
     _build(model, np.zeros((1, *options.image_size, 3), np.uint8), options, parts.head)
     return model

@@ -18,6 +18,7 @@ from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
+from darkroom.options.recipe import NO_BALANCE
 from darkroom.options.training import LAST, TrainingOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
@@ -167,7 +168,7 @@ def train(
     if not head.counts_labels:
         check_annotated(training, TRAIN, input_options)
         check_annotated(evaluation, EVAL, input_options)
-    else:
+    elif options.balance != NO_BALANCE:
         balance = make_balance(options.balance, training, evaluation, input_options, head.size)
     prior = balance.prior_counts if balance else None
     with use_precision(options.precision):

@@ -137,7 +137,6 @@ def test_weights_come_with_the_batches(source):
     batches = balance.weigh_training(make_train_dataset(source, OPTIONS, epoch=0))
     for _, labels, weights in batches:
         np.testing.assert_array_equal(weights, expected[labels.numpy()])
-    assert make_balance("none", source, source, OPTIONS, 2) is None
 
 
 def test_mixed_labels_weigh_by_their_shares():

@@ -13,7 +13,7 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.input import InputOptions
-from darkroom.options.recipe import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
+from darkroom.options.recipe import PRIOR, SAMPLING, WEIGHTS
 from darkroom.training.recipe.targets import list_targets
 
 LabelCounts = npt.NDArray[np.int64]
@@ -77,21 +77,16 @@ def make_balance(
     evaluation: ImageSource,
     options: InputOptions,
     size: int,
-) -> Balance | None:
+) -> Balance:
     """Counts the labels that a balance needs.
 
     Args:
-        how: As in `TrainingOptions`.
+        how: As in `TrainingOptions`; not `none`.
         training: The images of the train split.
         evaluation: The images of the eval split.
         options: How they are read.
         size: C, the number of labels.
-
-    Returns:
-        The balance; None if images count as they come.
     """
-    if how == NO_BALANCE:
-        return None
     return Balance(
         count_labels(training, options, size),
         count_labels(evaluation, options, size),
@@ -225,18 +220,16 @@ class PriorShift(keras.layers.Layer):
         return shifted / keras.ops.sum(shifted, axis=-1, keepdims=True)
 
 
-def add_prior(model: Any, counts: LabelCounts | None) -> Any:
+def add_prior(model: Any, counts: LabelCounts) -> Any:
     """Returns a model with the same weights, whose answers in training have the prior.
 
     Args:
         model: A Keras model of one input, to probabilities [B, C].
-        counts: Training images of each label, int64 [C]; None for the model as it is.
+        counts: Training images of each label, int64 [C].
 
     Raises:
         UsageError: The model has its own loss or training step.
     """
-    if counts is None:
-        return model
     if model.compiled or type(model).train_step is not keras.Model.train_step:
         raise UsageError(
             f"balance is {PRIOR!r}, but the model {model.name} has its own loss or training step.",
