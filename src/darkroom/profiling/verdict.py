@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
+from darkroom.runtime.json_values import format_json
 from darkroom.runtime.table import Table
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
@@ -146,8 +146,7 @@ def format_input_verdict(verdict: InputVerdict) -> str:
 
 def write_input_verdict(folder: str, verdict: InputVerdict) -> None:
     """Writes `input.json` and `input.md` into a folder."""
-    text = json.dumps(verdict.to_dict(), indent=1) + "\n"
-    storage.write_bytes(storage.join(folder, VERDICT_JSON), text.encode())
+    storage.write_bytes(storage.join(folder, VERDICT_JSON), format_json(verdict.to_dict()))
     storage.write_bytes(
         storage.join(folder, VERDICT_MARKDOWN), format_input_verdict(verdict).encode()
     )

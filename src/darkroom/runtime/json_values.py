@@ -39,6 +39,11 @@ def parse_json(data: bytes | str, kind: type[_Kind]) -> _Kind:
         raise ValueError("it is nested too deeply") from error
 
 
+def format_json(value: Any) -> bytes:
+    """Returns the content of a file, for people too."""
+    return f"{json.dumps(value, indent=1)}\n".encode()
+
+
 def parse_object(data: bytes | str) -> dict[str, Any]:
     """Returns an object of JSON that somebody else wrote; an empty one where that is none."""
     with suppress(ValueError):

@@ -13,7 +13,8 @@ import pyarrow as pa
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import INDEX_PATTERN, index_schema
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.sidecars.described import Described, format_json
+from darkroom.runtime.json_values import format_json
+from darkroom.sidecars.described import Described
 from darkroom.targets.kind import find_kind
 
 _FILE = "croissant.json"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -43,8 +41,3 @@ class Described:
         for file, shard in zip(self.dataset.index_files, self.dataset.shards, strict=True):
             path = storage.join(self.index, file)
             yield shard, read_index_batches(path, names, BATCH_ROWS, ("extra",))
-
-
-def format_json(content: Any) -> bytes:
-    """Returns the text of a file of JSON."""
-    return f"{json.dumps(content, indent=1)}\n".encode()

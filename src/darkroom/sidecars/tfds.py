@@ -16,7 +16,8 @@ from darkroom.dataset.example import IMAGE_ENCODED, LABEL_NUMBER
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import split_folder
 from darkroom.options.image import RAW_ENCODING
-from darkroom.sidecars.described import Described, format_json
+from darkroom.runtime.json_values import format_json
+from darkroom.sidecars.described import Described
 from darkroom.targets.kind import find_kind
 
 _INFO, _FEATURES = "dataset_info.json", "features.json"

@@ -9,7 +9,6 @@ names needs no ledger: a file that exists is replaced only when asked for.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TypedDict
 
 from darkroom import storage
 from darkroom.errors import OutputError, StorageError
-from darkroom.runtime.json_values import parse_json
+from darkroom.runtime.json_values import format_json, parse_json
 from darkroom.runtime.text import list_first
 
 LEDGER_FILE = ".darkroom-files.json"
@@ -67,9 +66,9 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
     if foreign:
         raise _make_error(folder, foreign, hint)
     if ledger != (entries := {**entries, **coming}):
-        text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
+        text = format_json({"darkroom_files": _FORMAT_VERSION, "files": entries})
         storage.make_folder(folder)
-        storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
+        storage.write_bytes(storage.join(folder, LEDGER_FILE), text)
 
 
 def check_owned_files(folder: str, names: Collection[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.evaluation.scores.serving import GRAPH_FILE, MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
-from darkroom.runtime.json_values import build_value
+from darkroom.runtime.json_values import build_value, format_json
 from darkroom.runtime.result import Fact, Outcome, Result, list_facts
 from darkroom.training.recipe.hints import format_for_python
 from darkroom.training.state.folder import RESULT_FILE
@@ -108,8 +107,8 @@ def write_result(folder: str, plan: Mapping[str, Any], result: TrainingResult) -
         plan: Values for JSON that decide the model.
         result: The result.
     """
-    text = json.dumps({"plan": plan, "result": result.to_dict()}, indent=1) + "\n"
-    storage.write_bytes(storage.join(folder, RESULT_FILE), text.encode())
+    text = format_json({"plan": plan, "result": result.to_dict()})
+    storage.write_bytes(storage.join(folder, RESULT_FILE), text)
 
 
 def read_result(folder: str, plan: Mapping[str, Any]) -> TrainingResult | None:

@@ -7,7 +7,6 @@ which workers and the commit of the earlier attempt look at.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -19,7 +18,7 @@ from darkroom import storage
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATASET_FILE, Folders
 from darkroom.errors import OutputError, StorageError
-from darkroom.runtime.json_values import build_value
+from darkroom.runtime.json_values import build_value, format_json
 
 RECORD_FILE = "attempt.json"
 _MAX_BYTES = 1 << 16
@@ -59,7 +58,7 @@ class Record:
 
     def to_bytes(self) -> bytes:
         """Returns the record as it is kept in the output."""
-        return f"{json.dumps({'darkroom_attempt': 1, **vars(self)}, indent=1)}\n".encode()
+        return format_json({"darkroom_attempt": 1, **vars(self)})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from darkroom import storage
 from darkroom.data.splits import ALL_SPLITS, DataPart, Split
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.report.result import Evaluation
-from darkroom.runtime.json_values import build_value
+from darkroom.runtime.json_values import build_value, format_json
 from darkroom.version import __version__
 
 # Beside the model of a training.
@@ -108,12 +107,12 @@ def describe_code(model: str) -> dict[str, str]:
 def encode_evaluation(found: Evaluation, facts: Facts) -> bytes:
     """Returns the content of `evaluation.json`."""
     values = {"format": _FORMAT, "evaluation": found.to_dict(), "facts": _name_fields(facts)}
-    return (json.dumps(values, indent=1) + "\n").encode()
+    return format_json(values)
 
 
 def encode_facts(facts: Facts) -> bytes:
     """Returns the content of `facts.json`."""
-    return (json.dumps({"format": _FORMAT, "facts": _name_fields(facts)}, indent=1) + "\n").encode()
+    return format_json({"format": _FORMAT, "facts": _name_fields(facts)})
 
 
 def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.evaluation.report.facts import HistoryEntry
+from darkroom.runtime.json_values import format_json
 
 # One entry an epoch: `epoch` from 1, Keras's losses and metrics by name, and `phase` where a base
 # was frozen.
@@ -92,7 +92,7 @@ def format_epoch(
 
 def write_history(folder: str, history: History) -> None:
     """Writes `history.json` into a folder."""
-    _write_json(storage.join(folder, HISTORY_FILE), history)
+    storage.write_bytes(storage.join(folder, HISTORY_FILE), format_json(history))
 
 
 def read_history(folder: str) -> Sequence[HistoryEntry]:
@@ -118,7 +118,7 @@ def write_best_epoch(folder: str, history: History, exported: int | None = None)
     entry = history[find_best_epoch(history) - 1]
     if exported not in (None, entry["epoch"]):
         entry = {**entry, _EXPORTED: exported}
-    _write_json(storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE), entry)
+    storage.write_bytes(storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE), format_json(entry))
 
 
 def read_exported(folder: str) -> Exported | None:
@@ -147,7 +147,3 @@ def _read_json(path: str, kind: type[_Kind]) -> _Kind:
         return storage.read_json(path, kind)
     except ValueError as error:
         raise DataError(f"{path} is damaged: {error!r}.", "Train again.") from error
-
-
-def _write_json(path: str, value: object) -> None:
-    storage.write_bytes(path, (json.dumps(value, indent=1) + "\n").encode())
