@@ -77,7 +77,8 @@ class ManifestGen(base_component.BaseComponent):
             base_examples: `Examples` of ImageToTFRecord to update, as a Resolver finds them.
             base: Place of the dataset to update, for services without Resolvers. With it,
                 `base_examples` does not count.
-            append: Whether the list has only new images: all of the dataset stay.
+            append: Whether the list has only new and corrected images: all others of the dataset
+                stay.
             allow_removals: Whether more than a tenth of the images of the dataset may be missing in
                 the list.
             merge_spans: Whether all images are put into one span.

@@ -82,6 +82,7 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
         "excluded": 0,
         "decisions": None,
         "merged": 0,
+        "replaced": 0,
         "numbers": [],
     }
 

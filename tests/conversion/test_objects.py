@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from operator import itemgetter
 
 import pandas as pd
 import pyarrow as pa
@@ -124,6 +125,41 @@ def test_each_lost_object_has_a_line_that_convert_reads(folder):
         for name, each in read_examples(folder / "out").items()
     }
     assert texts == {"0.png": [b"cat", b"cat"], "1.png": [b"dog"]}
+    again = darkroom.convert(fixed, folder / "out", update=True, append=True)
+    assert again.already_complete
+
+
+def test_a_part_of_a_corrected_list_is_in_place_of_its_images(folder):
+    lost = {**DOG, "box": [0, 0, 90, 9]}
+    convert(folder, [[CAT, DOG], [CAT, DOG], [DOG], [CAT], [DOG, lost]], max_rejects=1)
+    moved, larger = {**CAT, "box": [1, 2, 33, 40]}, {**DOG, "area": 50}
+    # One is moved and one deleted, one has another area, one comes in two rows.
+    objects = [[moved], [CAT, larger], [DOG], [CAT], [DOG]]
+    rows = make_frame(folder, [*objects[:2], [CAT], objects[4]]).iloc[[0, 1, 2, 2, 3]]
+    rows["image_uri"] = [f"{folder}/{number}.png" for number in (0, 1, 3, 3, 4)]
+    result = rows.tensorflow.to_tfrecord(folder / "out", update=True, append=True)
+    assert (result.rows, result.written, result.deduplicated) == (6, 5, 1)
+    # The area alone is not counted.
+    assert (result.replaced, result.rejected_objects) == (2, {})
+    assert ["Replaced", "2", "(as the list says them)"] in [
+        line.split(None, 2) for line in result.to_text().splitlines()
+    ]
+    convert(folder, objects, out="whole")
+    columns = ["id", "split", "label", "listed"]
+    found, whole = (
+        sorted(read_index(f"{folder}/{name}/index", columns).to_pylist(), key=itemgetter("id"))
+        for name in ("out", "whole")
+    )
+    assert found == whole
+    assert rows.tensorflow.to_tfrecord(folder / "out", update=True, append=True).already_complete
+
+
+def test_an_appended_row_at_which_nobody_looked_takes_no_objects_away(folder):
+    convert(folder, [[CAT], [DOG]])
+    rows = make_frame(folder, [None, None])
+    rows.tensorflow.to_tfrecord(folder / "out", update=True, append=True, max_rejects=1)
+    labels = read_index(f"{folder}/out/index", ["label"])["label"].to_pylist()
+    assert sorted(each["label"] for [each] in labels) == ["cat", "dog"]
 
 
 def test_lost_objects_are_counted_until_they_are_corrected(folder):

@@ -184,7 +184,7 @@ def test_the_list_says_the_split_then_the_base_then_the_ratios(labelled, tmp_pat
 
 @pytest.mark.parametrize("has_splits", [True, False])
 def test_an_appended_list_of_images_that_came_back_adds_none(has_splits, first, tmp_path):
-    """Only what was corrected is added, as for rows that name the images of the dataset."""
+    """What was corrected is in place of what was there, as of rows that name these images."""
     own, listed, output = (tmp_path / name for name in ("own", "listed", "records"))
     write_annotations(first.output_dir, own, "coco")
     before = read(darkroom.convert(own, output))
@@ -200,23 +200,29 @@ def test_an_appended_list_of_images_that_came_back_adds_none(has_splits, first, 
     [new] = after.keys() - before.keys()
     assert after[new]["uri"] == str(listed / "new.jpg")
     assert all(before[key][name] == after[key][name] for key in before for name in KEPT)
-    assert [before[key]["id"][-5:] for key in before if len(after[key]["label"]) > 1] == ["7.jpg"]
+    changed = {key for key, row in before.items() if row["label"] != after[key]["label"]}
+    assert [before[key]["id"][-5:] for key in changed] == ["7.jpg"]
+    assert {len(row["label"]) for row in after.values()} == {0, 1}
+    places = ("uri", "source_size", "source_version")
+    assert all(before[key][name] == after[key][name] for key in before for name in places)
     again = darkroom.convert(source, output, update=True, append=True)
     assert again.already_complete
 
 
-def test_an_appended_copy_with_another_label_is_in_conflict(labelled, tmp_path, monkeypatch):
+def test_an_appended_copy_has_the_label_of_the_list(labelled, tmp_path, monkeypatch):
     notes: list[str] = []
     monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
     old = read(labelled[1])
     for number in (0, 1):
         shutil.copy(tmp_path / f"{number}.png", tmp_path / f"copy-{number}.png")
     copies = {"copy-0.png": ["a", ""], "copy-1.png": ["a", ""]}  # 1.png has b.
-    append = {"update": True, "append": True, "max_rejects": 1}
+    append = {"update": True, "append": True}
     result = darkroom.convert(write_list(tmp_path, copies), tmp_path / "records", **append)
     new = read(result)
     assert {key: row["split"] for key, row in new.items()} == {
         key: row["split"] for key, row in old.items()
     }
-    assert (result.rows, result.written, result.rejected) == (41, 40, {"conflict": 1})
+    assert (result.rows, result.written, result.replaced) == (40, 40, 1)
+    labels = {Path(row["uri"]).name: row["label"] for row in new.values()}
+    assert (labels["0.png"], labels["1.png"], labels["3.png"]) == ("a", "a", "b")
     assert notes == ["Known by their bytes: 2 images of the list."]

@@ -661,7 +661,7 @@ def test_columns_with_the_names_of_the_lists_of_darkroom_are_appended(tmp_path):
 
 
 @pytest.mark.parametrize("given", [{}, {"span_column": "span"}, {"label_separator": ";"}])
-def test_an_appended_row_moves_no_image_of_the_dataset(tmp_path, count_reads, given):
+def test_an_appended_list_says_the_whole_of_each_image_that_it_names(tmp_path, count_reads, given):
     world, root = World(tmp_path / "images", has_spans="span_column" in given), tmp_path / "records"
     world.add(20, label="a")
     convert(world.write_list(), root, **given)
@@ -673,6 +673,9 @@ def test_an_appended_row_moves_no_image_of_the_dataset(tmp_path, count_reads, gi
         "2.png": ["b", "", "9"],
         "3.png": ["a", "test" if split == "train" else "train", "0"],
         "4.png": ["a", old["4.png"]["split"], "0"],
+        # Two rows that contradict each other, where an image has one label: it stays as it is.
+        "5.png": ["b", "", "0"],
+        "./5.png": ["c", "", "0"],
     }
     world.add(1, label="a")
     # Two new rows that contradict each other.
@@ -684,18 +687,26 @@ def test_an_appended_row_moves_no_image_of_the_dataset(tmp_path, count_reads, gi
     assert count_reads == ["21.png"]
     rows = {row["id"]: row for row in read_rows(root)}
     assert set(rows) == {*old, "21.png"}
-    places = itemgetter("uri", "split", "span", "sha256")
-    assert {id: places(rows[id]) for id in old} == {id: places(row) for id, row in old.items()}
+    places = itemgetter("uri", "split", "span", "sha256", "label")
     is_joined = "label_separator" in given
-    labels = {id: row["label"] for id, row in rows.items()}
+    said = {id: dict(row) for id, row in old.items()}
+    said["2.png"]["label"] = ["b"] if is_joined else "b"
+    said["3.png"]["split"] = rows["3.png"]["split"]
+    assert rows["3.png"]["split"] == world.rows["3.png"][1]
     if is_joined:
-        assert sorted(labels.pop("2.png")) == ["a", "b"]
-    assert {*map(str, labels.values())} == {"['a']" if is_joined else "a"}
+        said["5.png"]["label"] = ["b", "c"]
+    if "span_column" in given:
+        said |= {id: {**said[id], "span": 9} for id in ("0.png", "1.png", "2.png")}
+    assert {id: places(rows[id]) for id in old} == {id: places(row) for id, row in said.items()}
     rejects = map(json.loads, Path(result.rejects_path).read_text().splitlines())
-    rejected = {each["id"]: each["detail"] for each in rejects}
-    conflicts = {"3.png", "20.png"} if is_joined else {"2.png", "3.png", "20.png"}
-    assert set(rejected) == conflicts
-    assert "the dataset has this image" in rejected["3.png"]
+    conflicts = ["20.png"] * 2 if is_joined else ["20.png"] * 2 + ["5.png"] * 2
+    assert sorted(each["id"] for each in rejects) == conflicts
+    assert (result.rows, result.written, result.deduplicated) == (
+        23 + (0 if is_joined else 2) + is_joined,
+        21,
+        is_joined,
+    )
+    assert result.replaced == 2 + is_joined
     # Again, all rows are known.
     source = tmp_path / "images" / "list.csv"
     assert convert(source, root, update=True, append=True, **given).already_complete
@@ -750,15 +761,18 @@ def test_a_list_that_is_appended_again_gives_the_same_dataset(tmp_path, kind):
     before, labels = read_files(root), {row["id"]: row["label"] for row in read_rows(root)}
     assert append(*new).already_complete
     assert read_files(root) == before
-    # The rows that the dataset has are not counted again, with their objects.
+    # Images that the dataset has are not counted again, nor their objects.
     more = append(*new, (16, {}))
-    assert (more.rows, more.written, more.num_rejected, more.deduplicated) == (20, 14, 6, 0)
+    assert (more.rows, more.written, more.num_rejected, more.deduplicated) == (21, 14, 6, 1)
+    assert (first.replaced, more.replaced) == (0, 0)
     assert {row["id"]: row["label"] for row in read_rows(root) if row["id"] != "16.png"} == labels
     if kind == "boxes":
         lost = {"bad_box": 2, "outside_image": 2}
         assert first.rejected_objects.items() >= lost.items()
         assert more.rejected_objects == first.rejected_objects
-        assert more.objects.read == more.objects.written + more.objects.rejected + 1
+        # Image 16 has two equal ones.
+        new_objects = replace(first.objects, written=first.objects.written + 1)
+        assert more.objects == replace(new_objects, merged=first.objects.merged + 1)
     # An image that changed is noticed, also one that was rejected.
     for number, written in [(10, 14), (9, 15)] if kind == "label" else ():
         world.write_image(f"{number}.png")

@@ -54,7 +54,7 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: ob
         folders: Where its files are.
         updates: What of it stays.
         scratch: A local folder.
-        source: The list that is appended, if it is: of rejects, it corrects them.
+        source: The list that is appended, if it is: of lost objects, it corrects them.
 
     Raises:
         DataError: There is no dataset, or its index is missing or damaged.
@@ -63,10 +63,10 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: ob
     if folders.index.startswith(f"{folders.examples}/"):
         check_index_files(folders.examples, dataset, REJECTS_FILE)
     planned, planned_rows = "", 0
+    corrected = list_corrected(source) if updates.append else frozenset()
     if updates.append:
         planned = os.path.join(scratch, "planned.jsonl")
         has_objects = dataset.objects is not None
-        corrected = list_corrected(source)
         planned_rows = write_planned_rows(
             folders, planned, has_objects=has_objects, corrected=corrected
         )
@@ -79,6 +79,7 @@ def open_base(folders: Folders, updates: UpdateOptions, scratch: str, source: ob
         merges_spans=updates.merge_spans,
         planned=planned,
         planned_rows=planned_rows,
+        completed=[f"{name}" for name, *_ in corrected],
         has_decisions=dataset.decisions is not None,
     )
 

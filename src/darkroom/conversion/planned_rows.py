@@ -26,11 +26,10 @@ _COLUMNS = ("id", "row", "uri", "split", "span", "label", "source_size")
 _OPTIONAL = ("extra", "listed")
 # What tells a reject from all others.
 _CORRECTED = ("id", "row", "detail")
-_PLANNED_STAGES = (rejects.OBJECT_STAGE, rejects.CONVERT_STAGE)
 
 
 def list_corrected(source: object) -> frozenset[tuple[object, ...]]:
-    """Returns the id, row and detail of each image and object that is in a list of rejects.
+    """Returns the id of the image, row and detail of each lost object that is in a list of rejects.
 
     Args:
         source: What is converted; only a list of JSON Lines can be one of rejects.
@@ -44,7 +43,7 @@ def list_corrected(source: object) -> frozenset[tuple[object, ...]]:
     return frozenset(
         tuple(each.get(name) for name in _CORRECTED)
         for each in found
-        if isinstance(each, dict) and each.get("stage") in _PLANNED_STAGES
+        if isinstance(each, dict) and each.get("stage") == rejects.OBJECT_STAGE
     )
 
 
@@ -57,7 +56,7 @@ def write_planned_rows(
 ) -> int:
     """Writes the list of the dataset whose files are in folders; returns the number of its rows.
 
-    Images and objects that were lost are planned again, but for those that are corrected.
+    Images and objects that were lost are planned again, but for objects that are corrected.
     """
     lost: defaultdict[str, list[Any]] = defaultdict(list)
     file = storage.join(folders.rejects, REJECTS_FILE)
@@ -66,7 +65,7 @@ def write_planned_rows(
             lost[each.id] += json.loads(each.label or "{}")["objects"]
     count = 0
     with storage.open_write(path) as target:
-        for row in _read_rows(folders, lost, corrected):
+        for row in _read_rows(folders, lost):
             weight = UNKNOWN_BYTES if row.size is None else row.size
             fields = {"id": row.id, "row": row.row, "span": row.span, "weight": weight}
             target.write(rejects.format_row(row, fields, has_objects=has_objects))
@@ -78,9 +77,7 @@ def _identify(reject: rejects.Reject) -> tuple[object, ...]:
     return tuple(getattr(reject, name) for name in _CORRECTED)
 
 
-def _read_rows(
-    folders: Folders, lost: Mapping[str, list[Any]], corrected: Collection[tuple[object, ...]]
-) -> Iterator[rejects.Reject]:
+def _read_rows(folders: Folders, lost: Mapping[str, list[Any]]) -> Iterator[rejects.Reject]:
     """Yields the planned rows, with the texts that a reject has, and with their lost objects."""
     for path in find_index_files(folders.index):
         for batch in read_index_batches(path, _COLUMNS, _BATCH_ROWS, optional=_OPTIONAL):
@@ -100,5 +97,5 @@ def _read_rows(
                     detail="",
                 )
     for reject in rejects.read_rejects(storage.join(folders.rejects, REJECTS_FILE)):
-        if reject.stage == rejects.CONVERT_STAGE and _identify(reject) not in corrected:
+        if reject.stage == rejects.CONVERT_STAGE:
             yield reject

@@ -51,6 +51,7 @@ class ConversionResult(Result):
         job_id: Id of the remote job, when it was not waited for; "" after a dry run.
         excluded: How many of the deduplicated rows a list excludes.
         merged: How many of them had different values in further columns from the row that was kept.
+        replaced: How many images of the dataset an appended list says otherwise.
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
             the same.
         numbers: The names of the numbers, where images are labelled with numbers.
@@ -74,6 +75,7 @@ class ConversionResult(Result):
     job_id: str | None = None
     excluded: int = 0
     merged: int = 0
+    replaced: int = 0
     data_dir: str = ""
     numbers: tuple[str, ...] = ()
     decisions: Decisions | None = None
@@ -153,6 +155,7 @@ class ConversionResult(Result):
             "Rejected": f"{self.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
             "Duplicates": f"{self.deduplicated - self.excluded:,}{merged}",
             "Excluded": f"{self.excluded:,}" if self.excluded else "",
+            "Replaced": f"{self.replaced:,}  (as the list says them)" if self.replaced else "",
         }
         facts |= self._describe_objects()
         places = {
@@ -236,6 +239,7 @@ def describe_dataset(
         already_complete=already_complete,
         excluded=manifest.excluded,
         merged=manifest.merged,
+        replaced=manifest.replaced,
         decisions=dataset.decisions,
         read_as=manifest.read_as,
         objects=dataset.objects,

@@ -67,6 +67,7 @@ class Manifest:
             that is planned or rejected.
         excluded: How many of the deduplicated rows a list excludes, or a decision drops.
         merged: How many of them had different values in further columns from the row that is kept.
+        replaced: How many rows of the dataset that is appended to the source says otherwise.
         removed: How many rows of the dataset that is updated are not in the source.
         base: Where that dataset is: `examples`, with its fingerprint, `index` and `rejects`; empty
             without one.
@@ -90,6 +91,7 @@ class Manifest:
     fingerprint: str = ""
     excluded: int = 0
     merged: int = 0
+    replaced: int = 0
     removed: int = 0
     base: dict[str, str] = field(default_factory=dict)
     decisions: Decisions | None = None

@@ -1,4 +1,4 @@
-"""Rows that are appended to a dataset: appended again, they make the same dataset."""
+"""Rows that are appended to a dataset, some in place of its own: again, they make the same one."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view
 from darkroom.targets.kind import TargetKind
 
-# Rows of an image with other splits, and single labels, are in conflict.
-_REPEATED = """
-UPDATE verdicts SET verdict = 'repeated' FROM entries AS new, entries AS old
-WHERE verdicts.row = new.row AND verdicts.kept_row = old.row AND new.key = old.key
-    AND verdict = 'duplicate' AND NOT is_other AND old.row <= {old_rows} AND new.row > {old_rows}
-    AND {is_known}
+_REPLACED = """
+CREATE TEMP VIEW replaced AS FROM entries SEMI JOIN (FROM verdicts WHERE verdict = 'replaced')
+USING (row)
 """
-_COUNTS = """
-SELECT count(*), coalesce(sum({objects}), 0) FROM entries JOIN verdicts USING (row)
-WHERE verdict = 'repeated'
+_CHANGED = """
+SELECT count(*) FROM (
+    SELECT key, split, {extra}, {label} FROM replaced
+    EXCEPT SELECT key, split, {extra}, {label} FROM kept SEMI JOIN replaced USING (key)
+)
 """
-_LOST_AGAIN = """
-SELECT row FROM lost SEMI JOIN (FROM verdicts WHERE verdict = 'repeated') USING (row)
-"""
+_COUNTS = "SELECT count(*), coalesce(sum({objects}), 0) FROM replaced"
+_LOST_AGAIN = "SELECT row FROM lost SEMI JOIN replaced USING (row)"
 # The order of rows, and so their numbers, differ between a list and the dataset that has them.
 _COLUMNS = ("key", "uri", "split", "span", "size", "mtime", "extra", "group", "ignored")
 _HASHES = """
@@ -37,34 +35,31 @@ SELECT (SELECT bit_xor(md5_number(to_json({{{planned}}})::VARCHAR)) FROM placed)
 """
 
 
-def leave_out_repeated(
-    connection: duckdb.DuckDBPyConnection,
-    staged: StagedRows,
-    kind: TargetKind,
-    old_rows: int,
-    scratch: str,
-) -> StagedRows:
-    """Returns rows without those of the list that the dataset has, which are not counted again.
-
-    Such a row has the image, id, split, label and further columns of one of the dataset. Where an
-    image has several labels or objects, the row has some of them.
+def leave_out_replaced(
+    connection: duckdb.DuckDBPyConnection, staged: StagedRows, kind: TargetKind, scratch: str
+) -> tuple[StagedRows, int]:
+    """Returns rows without those of the dataset that rows of the list replace.
 
     Args:
-        connection: Has the views and tables `entries` and `verdicts`, where they get a verdict of
-            their own.
+        connection: Has the views and tables `entries`, `verdicts` and `kept`.
         staged: All rows.
         kind: What images are labelled with.
-        old_rows: Number of rows of the dataset, which come first.
         scratch: A local folder.
+
+    Returns:
+        The rows, and how many of those that are replaced the list says otherwise.
     """
-    old, new = ((kind.parts or "NULL").format(column=f"{name}.label") for name in ("old", "new"))
-    is_known = f"({new} IS NULL OR list_has_all({old}, {new}))" if kind.parts else "TRUE"
-    connection.execute(_REPEATED.format(old_rows=old_rows, is_known=is_known))
+    connection.execute(_REPLACED)
+    label = (f"list_sort(list_distinct({kind.parts}))" if kind.parts else "{column}").format(
+        column="label"
+    )
+    extra = "extra" if "extra" in connection.sql("FROM kept").columns else "''"
+    [(changed,)] = connection.execute(_CHANGED.format(label=label, extra=extra)).fetchall()
     objects = f"len({kind.objects.format(column='label')})" if kind.objects else "0"
     [(rows, read)] = connection.execute(_COUNTS.format(objects=objects)).fetchall()
     staged = replace(staged, rows=staged.rows - rows)
     if staged.objects is None:
-        return staged
+        return staged, changed
     path = os.path.join(scratch, "lost.parquet")
     create_view(connection, "lost", [staged.rejects], scratch)
     again = connection.execute(_LOST_AGAIN).fetchall()
@@ -76,7 +71,7 @@ def leave_out_repeated(
     known, lost = staged.objects, len(again)
     counts = {"written": known.written - read, "rejected": known.rejected - lost}
     objects_left = replace(known, alone=known.alone - lost, **counts)
-    return replace(staged, rejects=path, objects=objects_left)
+    return replace(staged, rejects=path, objects=objects_left), changed
 
 
 def fingerprint_appended(
@@ -95,7 +90,8 @@ def fingerprint_appended(
         options: How rows became entries.
         scratch: A local folder.
     """
-    label = f"list_sort(list_distinct({kind.parts}))" if kind.parts else "{column}"
+    # Objects that were added are added again.
+    label = f"list_sort(list_distinct({kind.objects}))" if kind.objects else kind.same
     there = connection.sql("FROM placed").columns
     planned = [f'"{name}": "{name}"' for name in _COLUMNS if name in there]
     planned += [f"label: {label.format(column='label')}", f"says: {kind.says}"]

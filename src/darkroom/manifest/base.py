@@ -6,6 +6,7 @@ its split, unless the list says another one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -95,6 +96,7 @@ class Base:
         merges_spans: Whether all rows come into one span.
         planned: List of its rows, to which that of the update is appended; empty: that is whole.
         planned_rows: How many that list has.
+        completed: Ids of images of which the list that is appended has lost objects alone.
         has_decisions: Whether it was made with decisions.
     """
 
@@ -106,6 +108,7 @@ class Base:
     merges_spans: bool = False
     planned: str = ""
     planned_rows: int = 0
+    completed: Sequence[str] = ()
     has_decisions: bool = False
 
     @property
@@ -191,7 +194,7 @@ class Base:
                 raise DataError(
                     f"{removed:,} of {count:,} images of {self.folders.examples} are not in the "
                     f"list, more than {_MOST_REMOVED:.0%}.",
-                    "Give the whole list, or --append for new images alone (append= in Python). "
+                    "Give the whole list, or --append for a part of it (append= in Python). "
                     "If they should leave the dataset: --allow-removals (allow_removals=).",
                 )
         span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"

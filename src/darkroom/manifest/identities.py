@@ -27,8 +27,8 @@ from darkroom.runtime.text import format_count
 from darkroom.storage import uris
 from darkroom.storage.database import create_view
 
-# Number, new id, declared split and URI of a row.
-_Renamed = tuple[int, str, str, str]
+# Number, new id, declared split and URI of a row, and the state of that file if it is another one.
+_Renamed = tuple[int, str, str, str, int | None, str | None]
 
 # Numbers find them with a fraction of the memory that ids need: equal ids have an equal order.
 _SHARED = """
@@ -44,14 +44,14 @@ _KNOWN = """
 SELECT uri, any_value(id) FROM base_index
 WHERE uri IN (SELECT unnest(?::VARCHAR[])) GROUP BY uri
 """
-# Of an append, the rows of the dataset come first; `given` are those of the list alone.
-_GIVEN = """
-CREATE TEMP VIEW given AS SELECT *, {old_rows} > 0 AS is_appended FROM parsed
-WHERE row > {old_rows}
-"""
+# Of an append, the rows of the dataset come first: `own`. `given` are those of the list.
+_SIDES = (
+    "CREATE TEMP VIEW own AS FROM parsed WHERE row <= {old_rows}",
+    "CREATE TEMP VIEW given AS FROM parsed WHERE row > {old_rows}",
+)
 # Files of the dataset under an id that the list does not have.
 _MOVED = """
-SELECT given.row, any_value(base_index.id), any_value(given.declared), uri
+SELECT given.row, any_value(base_index.id), any_value(given.declared), uri, NULL, NULL
 FROM given JOIN base_index USING (uri)
 WHERE uri <> '' AND hash(base_index.id) NOT IN (SELECT hash(id) FROM given) GROUP BY ALL
 """
@@ -64,16 +64,17 @@ _LIKE_LACKING = """
 SELECT DISTINCT id, uri FROM given WHERE uri <> '' AND size IN (SELECT size FROM lacking)
     AND hash(id) NOT IN (SELECT hash(id) FROM base_index)
 """
-# A row of the dataset stays at its place, and one that is appended is of the image there.
+# An image to which rows are appended stays at its place.
 _COPIED = f"""
-SELECT given.row, old_id, given.declared, if(is_appended, lacking.uri, given.uri) FROM given
-JOIN ({pair_others("lacking", "hashed", "id", "sha256")}) USING (id)
-JOIN lacking ON lacking.id = old_id
+SELECT given.row, old_id, given.declared, coalesce(own.uri, given.uri), own.size, own.mtime
+FROM given JOIN ({pair_others("lacking", "hashed", "id", "sha256")}) USING (id)
+LEFT JOIN own ON own.id = old_id
 """
 _RENAMED = """
 CREATE TEMP VIEW parsed AS SELECT before.* REPLACE (
     coalesce(renamed.id, before.id) AS id, coalesce(renamed.key, before.key) AS key,
     coalesce(renamed.uri, before.uri) AS uri, coalesce(renamed.split, before.split) AS split,
+    coalesce(renamed.size, before.size) AS size, coalesce(renamed.mtime, before.mtime) AS mtime,
     coalesce(renamed."order", before."order") AS "order"
 ) FROM before_{which} AS before LEFT JOIN renamed_{which} AS renamed USING (row)
 """
@@ -118,7 +119,7 @@ def tell_shared_apart(
         taken = connection.execute(_TAKEN, [list(files)]).fetchall()
         found = [each for each in taken if each[0] not in renamed and files[each[1]] != each[3]]
     if renamed:
-        rows = ((row, *new) for row, new in renamed.items())
+        rows = ((row, *new, None, None) for row, new in renamed.items())
         _rename(connection, "shared", rows, options, scratch)
 
 
@@ -135,7 +136,8 @@ def keep_known(
         scratch: A local folder.
     """
     is_any = False
-    connection.execute(_GIVEN.format(old_rows=old_rows))
+    for view in _SIDES:
+        connection.execute(view.format(old_rows=old_rows))
     for which, find in (("moved", _find_moved), ("copied", _find_copied)):
         if found := find(connection, scratch):
             _rename(connection, which, found, options, scratch)
@@ -182,13 +184,14 @@ def _rename(
 ) -> None:
     """Replaces the view `parsed`, at most once for `which` rows."""
     hash_order, ratios = keys.make_order_hash(options.seed), options.ratios
-    numbers, ids, declared, files = zip(*renamed, strict=True)
+    numbers, ids, declared, files, sizes, versions = zip(*renamed, strict=True)
     made = [*map(keys.make_key, ids)]
     split = [
         each or splits.assign_split(key, options.seed, ratios)
         for each, key in zip(declared, made, strict=True)
     ]
-    rows = {"row": numbers, "id": ids, "key": made, "uri": files, "split": split}
+    states = {"size": pa.array(sizes, pa.int64()), "mtime": pa.array(versions, pa.string())}
+    rows = {"row": numbers, "id": ids, "key": made, "uri": files, "split": split, **states}
     path = os.path.join(scratch, f"renamed-{which}.parquet")
     pq.write_table(pa.table({**rows, "order": [*map(hash_order, made)]}), path)
     create_view(connection, f"renamed_{which}", [path], scratch)

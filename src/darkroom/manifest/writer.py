@@ -38,7 +38,7 @@ from darkroom.dataset.schema import Kind, find_boxes
 from darkroom.dataset.sources import AnySource
 from darkroom.dataset.splits import FOLD, SPLITS
 from darkroom.errors import DataError
-from darkroom.manifest.appended import fingerprint_appended, leave_out_repeated
+from darkroom.manifest.appended import fingerprint_appended, leave_out_replaced
 from darkroom.manifest.base import Base
 from darkroom.manifest.classes import LabelMap, make_label_map
 from darkroom.manifest.identities import tell_shared_apart
@@ -84,7 +84,8 @@ SELECT listed.* REPLACE (
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
 # with equal numbers and different keys form no group in the next step. Where rows are appended to a
-# dataset, its own come first: they stay, and say the split of an image that a new row has again.
+# dataset, its own come first, and say the split of an image that a new row has without one. A new
+# row says the whole of its image, unless it says less than the dataset: a lost object, or nothing.
 _REPEATED_ORDERS = """
 CREATE TEMP TABLE repeated_orders AS
 SELECT "order" FROM {rows} GROUP BY ALL HAVING count(*) > 1
@@ -93,39 +94,49 @@ _REPEATED_URIS = """
 CREATE TEMP TABLE repeated_uris AS
 SELECT hash(uri) AS number FROM {rows} WHERE uri <> '' GROUP BY ALL HAVING count(*) > 1
 """
+_COMPLETED = "CREATE TEMP TABLE completed AS SELECT unnest(?::VARCHAR[]) AS id"
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
 SELECT row, row <= {old_rows} AS is_old, key, span, coalesce(nullif(uri, ''), key) AS image,
-  {extra} AS extra, nullif(declared, '') AS declared, {says} AS says
+  {extra} AS extra, nullif(declared, '') AS declared, {says} AS says,
+  CASE WHEN NOT is_old AND id IN (FROM completed) THEN 0 WHEN {is_known} THEN 2 ELSE 1 END AS told
 FROM entries
 WHERE "order" IN (SELECT "order" FROM repeated_orders)
    OR hash(uri) IN (SELECT number FROM repeated_uris)
 """
 _COMPARED = """
 CREATE TEMP TABLE compared AS
-WITH told AS (SELECT * REPLACE (
-  coalesce(declared, max(declared) FILTER (is_old) OVER (PARTITION BY image), '') || chr(31) || says
-  AS says) FROM suspects)
+WITH found AS (SELECT * REPLACE (
+  coalesce(declared, max(declared) FILTER (is_old) OVER same_image, '') || chr(31) || says AS says
+), is_old AND coalesce(told <= greatest(
+  max(told) FILTER (NOT is_old) OVER same_image, max(told) FILTER (NOT is_old) OVER same_key
+), FALSE) AS is_retold
+FROM suspects
+WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key))
 SELECT *, NOT is_old AND (
     min(says) OVER same_image <> max(says) OVER same_image
     OR min(says) OVER same_key <> max(says) OVER same_key
     OR min(image) OVER same_key <> max(image) OVER same_key) AS is_conflict,
   min(row) OVER same_image AS first_row, max(row) OVER same_image AS last_row
-FROM told
-WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
+FROM found
+WINDOW same_image AS (PARTITION BY image, is_retold), same_key AS (PARTITION BY key, is_retold)
 """
 # Which of several equal rows is kept must not depend on the order of the source: its number
-# decides last. That of the lowest span came first.
+# decides last. That of the lowest span came first. A row of the dataset that new rows contradict
+# stays where these contradict each other.
 _VERDICTS = """
 CREATE TEMP TABLE verdicts AS
 SELECT row, first_row, last_row, CASE
     WHEN is_conflict THEN 'conflict'
-    WHEN row_number() OVER same_image > 1 THEN 'duplicate'
+    WHEN is_retold AND (bool_or(NOT is_old) OVER same_image OR bool_or(NOT is_old) OVER same_key)
+        THEN 'replaced'
+    WHEN row_number() OVER in_order > 1 THEN 'duplicate'
     ELSE 'keep' END AS verdict,
-  first_value(row) OVER same_image AS kept_row,
-  extra <> first_value(extra) OVER same_image AS is_other
+  first_value(row) OVER in_order AS kept_row,
+  extra <> first_value(extra) OVER in_order AS is_other
 FROM compared
-WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY is_old DESC, span, key, extra, row)
+WINDOW same_image AS (PARTITION BY is_conflict, image), same_key AS (PARTITION BY is_conflict, key),
+  in_order AS (same_image ORDER BY is_retold, is_old DESC, span, key, extra, row)
 """
 _OTHERS = """
 SELECT count(*), min_by(kept_row, row), min(row) FROM verdicts
@@ -282,10 +293,10 @@ class _Rows:
             change_rows = by_name.find("change_rows")
             excluded, decisions = change_rows(connection, options, schema, base, scratch, named)
         self._judge_rows()
-        if base and base.planned:
-            staged = leave_out_repeated(connection, staged, kind, base.planned_rows, scratch)
         conflicts = self._reject_conflicts()
-        merged = self._count_merged()
+        merged, replaced = self._count_merged(), 0
+        if base and base.planned:
+            staged, replaced = leave_out_replaced(connection, staged, kind, scratch)
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options, staged.rejects)
         place_rows(connection, schema, kind, options, base, scratch)
@@ -308,6 +319,7 @@ class _Rows:
             deduplicated=staged.rows - sum(splits.values()) - rejected,
             excluded=excluded,
             merged=merged,
+            replaced=replaced,
             rejected=rejected,
             splits=splits,
             labels=label_map.labels,
@@ -378,12 +390,14 @@ class _Rows:
         says = f"coalesce({self._kind.says}, '')"
         extra = "extra::VARCHAR" if self._schema.inputs else "''"
         old_rows = self._base.planned_rows if self._base else 0
-        suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows)
+        is_known = self._kind.is_known
+        suspects = _SUSPECTS.format(extra=extra, says=says, old_rows=old_rows, is_known=is_known)
         # Without what a base adds, if no row was left out or changed.
         is_changed = self._options.exclude or self._options.decisions
         has_copies = "copies" in self._connection.sql("FROM staged").columns
         rows = "entries" if is_changed or has_copies else "parsed"
         repeated = (each.format(rows=rows) for each in (_REPEATED_ORDERS, _REPEATED_URIS))
+        self._connection.execute(_COMPLETED, [self._base.completed if self._base else []])
         for statement in (*repeated, suspects, _COMPARED, _VERDICTS):
             self._connection.execute(statement)
 

@@ -125,8 +125,9 @@ class UpdateFields:
     )
     append: bool = option(
         False,
-        "The list has only new images: all of the dataset stay.",
+        "The list has only new and corrected images: all others of the dataset stay.",
         group="conversion",
+        more="It says the whole of each image that it names: split, label and all objects.",
     )
     allow_removals: bool = option(
         False,

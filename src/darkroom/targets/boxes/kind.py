@@ -120,8 +120,11 @@ class BoxesKind(TargetKind):
         "orientation := any_value(label.orientation), image_id := min(label.image_id), "
         "objects := flatten(list(label.objects ORDER BY row)))"
     )
-    # As `place` compares them.
-    parts = "[row(o.label, o.box, o.is_crowd, o.difficult) for o in {column}.objects]"
+    # As `place` compares them. A corner is sometimes a sum.
+    parts = (
+        "[row(o.label, [round(corner, 6) for corner in o.box], o.is_crowd, o.difficult) "
+        "for o in {column}.objects]"
+    )
     objects = "{column}.objects"
     image_id = "{column}.image_id"
     identified = (
