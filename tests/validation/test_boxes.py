@@ -290,6 +290,16 @@ def test_another_class_at_the_same_place_is_told(tmp_path):
     assert found.findings[1].rows[0]["detail"] == "was cat"
 
 
+def test_other_digits_of_a_tool_change_nothing(tmp_path):
+    exact = [CAT | {"box": [10 + shift, 9.996, 60.004, 60.001]} for shift in (0.1001, 0.0999)]
+    rounded = [CAT | {"box": [10.1, 10, 60, 60], "area": 2495.0}] * 2
+    old, new = (
+        write_dataset(tmp_path / name, {"a": boxes[:1], "b": boxes[1:]}, lambda name: "test")
+        for name, boxes in (("old", exact), ("new", rounded))
+    )
+    assert not darkroom.diff(old, new).report.findings
+
+
 def test_other_marks_of_objects_are_told(tmp_path):
     listed = {"plain": [CAT, DOG], "one": [CAT | {"is_crowd": 1}]}
     marked = {"plain": [CAT, DOG | {"difficult": 1}], "one": [CAT | {"is_crowd": 1, "area": 5}]}

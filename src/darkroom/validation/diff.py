@@ -46,6 +46,11 @@ SELECT key::UUID AS key, row, uri, split, COLUMNS('^label'),
     {others}
 FROM {name}_index
 """
+# Where other digits alone say otherwise, no object has changed.
+_UNCHANGED = """
+DELETE FROM pairs WHERE relabelled AND NOT (retold OR moved OR redrawn OR encoded)
+    AND row NOT IN (SELECT row FROM changes)
+"""
 # The images of both that have other ids get the key of the older one.
 _SAME = "UPDATE new SET key = pairs.old_key FROM ({pairs}) AS pairs WHERE new.key = pairs.key"
 # What is not compared: where an image was found and when it was written, where its record is, and
@@ -253,6 +258,7 @@ def compare_datasets(
             is_same = find_kind(before.read_source().target.kind) is kind
             changes = (is_same and kind.changes) or _NO_CHANGES
             connection.execute(f"CREATE TABLE changes AS {changes}")
+            connection.execute(_UNCHANGED)
             findings = [*_judge(connection, options), *_list_objects(connection)]
             findings += _list_changes(connection)
             findings += _list_others(connection, old_hashes, hashes)
