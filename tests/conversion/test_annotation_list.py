@@ -153,6 +153,7 @@ def test_a_list_of_coco_keeps_ids_names_and_short_numbers(tmp_path):
     assert [each["bbox"] for each in found["annotations"]] == [[1, 2, 29, 38], [10, 20, 5, 3.25]]
     assert [each["area"] for each in found["annotations"]] == [100, 16.25]
     assert found["categories"] == [{"id": 1, "name": "ant"}, {"id": 2, "name": "cat"}]
+    assert (found["info"], found["licenses"]) == ({}, [])
     empty = json.loads((tmp_path / "out/instances_val.json").read_text())
     assert (len(empty["images"]), empty["annotations"]) == (1, [])
 

@@ -125,6 +125,11 @@ def test_lvis_names_an_image_by_its_address_alone(write):
     ]
 
 
+def test_an_image_of_fiftyone_has_null_as_its_address(write):
+    images = [{**each, "license": None, "coco_url": None} for each in IMAGES]
+    assert [*read(write(make_coco(images=images)))] == [*read(write(make_coco(images=IMAGES)))]
+
+
 def test_the_size_of_an_image_may_be_left_out_or_0(write):
     images = [{"id": 10, "file_name": "a.jpg"}, {**IMAGES[1], "height": 0}]
     for _, said in read(write(make_coco(images=images))):

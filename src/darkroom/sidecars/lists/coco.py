@@ -34,7 +34,9 @@ class _Split:
         objects = (b'{"id":%s,%s' % (name.encode(), each[1:]) for name, each in pairs)
         arrays = {b"images": self.images, b"annotations": objects}
         parts = [b'"%s":[\n%s\n]' % (name, b",\n".join(v)) for name, v in arrays.items()]
-        return b'{"info":{},"categories":%s,\n%s}\n' % (categories, b",\n".join(parts))
+        # Roboflow's upload asks for all of these.
+        head = b'"info":{},"licenses":[],"categories":%s' % categories
+        return b"{%s}\n" % b",\n".join([head, *parts])
 
 
 def _number(labels: Sequence[str], ids: Mapping[str, str]) -> dict[str, int]:

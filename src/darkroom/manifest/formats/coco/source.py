@@ -39,11 +39,11 @@ class _Image(msgspec.Struct, gc=False):
     file_name: str = ""
     width: float | str | None = None
     height: float | str | None = None
-    coco_url: str = ""
+    coco_url: str | None = None
 
     def __post_init__(self) -> None:
         """Takes the path of an image of LVIS from its address, as .../train2017/1.jpg."""
-        self.file_name = self.file_name or "/".join(self.coco_url.split("/")[-2:])
+        self.file_name = self.file_name or "/".join((self.coco_url or "").split("/")[-2:])
         if not self.file_name:
             raise ValueError("Object missing required field `file_name`")
 
