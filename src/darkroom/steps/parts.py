@@ -21,9 +21,9 @@ RESULTS = Artifact(
 DETECTOR_ANNOTATIONS = Artifact(
     "annotations",
     "Artifact",
-    "The JSON of COCO that the detector had, by whose ids the results name images and classes. "
-    "Without it, they are the ids of the list that was converted, or else images have the names of "
-    "their files, and class n is the nth label.",
+    "The JSON of COCO that the detector had, by whose ids the results name images and classes; or "
+    "labels.txt, whose lines are classes. Without it, they are the ids of the list that was "
+    "converted, or else images have the names of their files, and class n is the nth label.",
     optional=True,
 )
 FAIL_PARAMETER = Parameter(

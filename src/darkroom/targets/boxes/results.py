@@ -111,8 +111,8 @@ class _Annotations(msgspec.Struct):
 
     @classmethod
     def read(cls, path: str) -> _Annotations:
-        """Reads COCO, or a label map."""
-        if not path.endswith(".txt"):
+        """Reads COCO, or a label map, by its content: artifacts of KFP have no ending."""
+        if not path.endswith(".txt") and _starts_json(path):
             return _decode(path, cls)  # type: ignore[no-any-return]
         lines = enumerate(read_labels(path), 1)
         return cls([], [_Category(number, name) for number, name in lines])
@@ -222,6 +222,11 @@ def _read_json(path: str) -> _Said:
     if not parts:
         raise DataError(f"{path} has no results.", _FORM)
     return _Said(pa.array(images, pa.string()), np.concatenate(classes), np.concatenate(values, 1))
+
+
+def _starts_json(path: str) -> bool:
+    with storage.open_read(path) as file:
+        return file.read(64).lstrip()[:1] in b"{["
 
 
 def _decode(path: str, kind: Any) -> Any:
