@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from darkroom.cli.shared.flags import add_command, add_dataset, parse_names
-from darkroom.cli.shared.output import print_result
+from darkroom.cli.shared.output import print_answer
 from darkroom.options.sidecars import READERS
 
 
@@ -41,9 +40,5 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.describe import describe
-    from darkroom.runtime import progress
 
-    with progress.use(progress.make_sink(sys.stderr)):
-        found = describe(arguments.directory, arguments.readers, arguments.output)
-    print_result(found, as_json=arguments.json)
-    return 0
+    return print_answer(arguments, describe)

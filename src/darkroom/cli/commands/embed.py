@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, add_dataset, read_options
-from darkroom.cli.shared.output import print_result
+from darkroom.cli.shared.flags import add_command, add_dataset
+from darkroom.cli.shared.output import print_answer
 from darkroom.options.training import EFFICIENTNET_LITE
 
 QUIET = True
@@ -35,9 +34,5 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.embed import embed
-    from darkroom.runtime import progress
 
-    with progress.use(progress.make_sink(sys.stderr)):
-        found = embed(**read_options(arguments))
-    print_result(found, as_json=arguments.json)
-    return 0
+    return print_answer(arguments, embed)

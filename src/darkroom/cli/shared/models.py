@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from darkroom.cli.shared.flags import read_options
-from darkroom.cli.shared.output import print_result
+from darkroom.cli.shared.output import print_answer
 
 
 def start_tensorflow(module: str = "tensorflow") -> None:
@@ -44,11 +42,6 @@ def ask_model(arguments: argparse.Namespace, ask: Callable[..., Any]) -> int:
     Returns:
         The exit code.
     """
-    from darkroom.runtime import progress
-
     if arguments.model is not None:
         start_tensorflow()
-    with progress.use(progress.make_sink(sys.stderr)):
-        found = ask(**read_options(arguments))
-    print_result(found, as_json=arguments.json)
-    return 0
+    return print_answer(arguments, ask)
