@@ -311,7 +311,19 @@ def test_other_marks_of_objects_are_told(tmp_path):
     assert find_rows(found, "objects_marked") == [("plain", "dog")]
     assert found.findings[0].rows[0]["detail"] == "was plain, is difficult"
     # The area of an object is not that of its box.
-    assert found.findings[1].rows[0]["detail"] == "label"
+    assert found.findings[1].rows[0]["detail"] == "area"
+
+
+def test_objects_in_another_order_or_with_other_last_digits_are_the_same(tmp_path):
+    """A list may say an area, and another one, as of YOLO, leave it to the box."""
+    said = CAT | {"area": 2500.0005}
+    old, new = (
+        write_dataset(tmp_path / name, {"plain": objects})
+        for name, objects in (("old", [said, DOG]), ("new", [DOG, CAT]))
+    )
+    labels = [read_index(str(each / "index"), ["label"])["label"][0].as_py() for each in (old, new)]
+    assert labels[0] != sorted(labels[1], key=lambda each: each["label"])
+    assert darkroom.diff(old, new).report.findings == ()
 
 
 def test_statistics_have_number_size_and_form_of_objects(records):

@@ -111,6 +111,8 @@ class TargetKind(Protocol):
         changes: SQL of the objects that are not the same in images of two datasets: it reads the
             tables `old`, `new` and `pairs` of `darkroom.validation.diff`. Its rows have `change`,
             which is one of `OBJECT_CHANGES` there, and those of a finding.
+        differs: SQL by the name of what differs of images that are labelled with the same, where
+            the columns `label` of the tables `old` and `new` are not equal.
         lists: Those of `features` that hold any number of values.
         filters: What of `measure` people may choose images by.
         relabels: How many labels a decision gives an image: `one`, `several`, or "" where none can.
@@ -141,6 +143,7 @@ class TargetKind(Protocol):
     relabels: str = ""
     filters: Sequence[Filter] = ()
     changes: str | None = None
+    differs: Mapping[str, str] = MappingProxyType({"label": "TRUE"})
 
     def list_names(self, values: pa.Array) -> pa.ListArray:
         """Returns the names in each value of a column, list<string> [N]: no name twice.

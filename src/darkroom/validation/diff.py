@@ -28,7 +28,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, list_first
 from darkroom.storage import ledger
 from darkroom.storage.database import name_damage, open_database
-from darkroom.targets.kind import find_kind
+from darkroom.targets.kind import TargetKind, find_kind
 from darkroom.validation.counts import count_dataset, fetch_number, fetch_rejects, fetch_rows
 from darkroom.validation.judge import JudgedFiles, create_fields, create_rejects, name_labels
 from darkroom.validation.report.dataset_report import DIFF_TITLE, DatasetReport
@@ -59,9 +59,10 @@ LEFT_OUT = frozenset(
     {"row", "uri", "source_version", "shard", "position", "offset", "length", "listed"}
 )
 # Other columns may differ where what is compared first does not.
+_SAME_LABEL = (
+    "old.label IS NOT DISTINCT FROM new.label AND new.row NOT IN (SELECT row FROM changes)"
+)
 _FIRST = {
-    "label": "old.label IS NOT DISTINCT FROM new.label "
-    "AND new.row NOT IN (SELECT row FROM changes)",
     **dict.fromkeys((*IMAGE_COLUMNS, "source_size"), "old.bytes = new.bytes"),
 }
 _NAMED = frozenset({"key", "split", "sha256"})
@@ -178,7 +179,7 @@ def diff(
 
     All columns of the index are compared, and the numbers of labels, but not where an image was
     found (`row`, `uri`, `source_version`), where its record is (`shard`, `position`, `offset`,
-    `length`), and how the list says places (`listed`).
+    `length`), how the list says places (`listed`), and the order and last digits of objects.
 
     Args:
         old: The older dataset; of it and the newer one, no shards are needed. None: there is none
@@ -237,12 +238,15 @@ def compare_datasets(
     """
     source = after.read_source()
     kind = find_kind(source.target.kind)
+    # Objects are compared with objects.
+    is_same = before is not None and find_kind(before.read_source().target.kind) is kind
+    differs = kind.differs if is_same else TargetKind.differs
     with (
         progress.step("Comparing the indexes"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch, has_objects=bool(kind.objects)) as connection,
     ):
-        hashes = _open_index(connection, "new", after, scratch)
+        hashes = _open_index(connection, "new", after, scratch, differs)
         connection.execute("CREATE VIEW records AS SELECT * FROM new")
         create_rejects(connection, after.rejects_path, kind, scratch)
         create_fields(connection, source.target.names)
@@ -250,18 +254,16 @@ def compare_datasets(
         if before is None:
             findings = [Finding("first", INFO, counts.written, _NOTHING)]
         else:
-            old_hashes = _open_index(connection, "old", before, scratch)
+            old_hashes = _open_index(connection, "old", before, scratch, differs)
             for by in ("uri", "bytes"):
                 connection.execute(_SAME.format(pairs=pair_others("old", "new", "key", by)))
             connection.execute(_PAIRS)
-            # Objects are compared with objects.
-            is_same = find_kind(before.read_source().target.kind) is kind
             changes = (is_same and kind.changes) or _NO_CHANGES
             connection.execute(f"CREATE TABLE changes AS {changes}")
             connection.execute(_UNCHANGED)
             findings = [*_judge(connection, options), *_list_objects(connection)]
             findings += _list_changes(connection)
-            findings += _list_others(connection, old_hashes, hashes)
+            findings += _list_others(connection, old_hashes, hashes, differs)
             findings += _compare_numbers(before.read_source(), source)
         rejects = fetch_rejects(connection)
     return DatasetReport(
@@ -274,14 +276,21 @@ def compare_datasets(
 
 
 def _open_index(
-    connection: duckdb.DuckDBPyConnection, name: str, files: JudgedFiles, scratch: str
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    files: JudgedFiles,
+    scratch: str,
+    targets: Iterable[str],
 ) -> dict[str, str]:
-    """Makes an index a table, and returns SQL of its hashes, by the names of what they are of."""
+    """Makes an index a table, and returns SQL of its hashes, by the names of what they are of.
+
+    Those of `targets` are of what images are labelled with.
+    """
     kind = find_kind(files.read_source().target.kind)
     index = f"{name}_index"
     create_index_view(connection, index, files.index_dir, scratch, kind.told, kind.said)
     others = {each: f'"{each}"' for each, _ in INDEX_COLUMNS if each not in LEFT_OUT | _NAMED}
-    others["label"] = "written"
+    others |= dict.fromkeys(targets, "written")
     view = connection.view(index)
     extra = view.types[view.columns.index("extra")]
     # No name of the user's is in SQL.
@@ -350,7 +359,10 @@ def _list_changes(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
 
 
 def _list_others(
-    connection: duckdb.DuckDBPyConnection, old: Mapping[str, str], new: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    differs: Mapping[str, str],
 ) -> Iterator[Finding]:
     """Yields a finding of what else differs, in images that both datasets have.
 
@@ -358,11 +370,13 @@ def _list_others(
         connection: With both datasets.
         old: SQL of the hashes of the older one, by the names of what they are of.
         new: The same of the newer one.
+        differs: SQL of what differs of targets; see `TargetKind`.
     """
+    first = _FIRST | {name: f"{_SAME_LABEL} AND {sql}" for name, sql in differs.items()}
     names, nothing = [*{**new, **old}], "hash(NULL::VARCHAR)"
     differing = [
         f"CASE WHEN {old.get(name, nothing)} <> {new.get(name, nothing)} "
-        f"AND {_FIRST.get(name, 'true')} THEN {number} END"
+        f"AND {first.get(name, 'true')} THEN {number} END"
         for number, name in enumerate(names)
     ]
     connection.execute(_OTHERS.format(differing=", ".join(differing)))

@@ -22,7 +22,7 @@ from darkroom.targets.boxes.arrays import BoxTargets, find_wrong_boxes, follow_b
 from darkroom.targets.boxes.frame import NO_AREA, Box, Frame, find_frame
 from darkroom.targets.boxes.measures import COUNT, SIDE, measure_objects
 from darkroom.targets.boxes.object_type import FIELDS, FLAGS, SIDES
-from darkroom.targets.boxes.queries import CHANGES, SAID, SUMMARY, TOLD
+from darkroom.targets.boxes.queries import CHANGES, DIFFERS, SAID, SUMMARY, TOLD
 from darkroom.targets.description import Filter, Shape
 from darkroom.targets.form import (
     MAX_OBJECTS,
@@ -135,6 +135,7 @@ class BoxesKind(TargetKind):
     names = "unnest(coalesce(list_distinct([each.label for each in {column}]), [NULL]))"
     summary = SUMMARY
     changes = CHANGES
+    differs = DIFFERS
     told = TOLD
     said = SAID
     lists = tuple(name for name in features if name != OBJECTS_KNOWN)

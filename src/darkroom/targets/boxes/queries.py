@@ -37,6 +37,18 @@ SAID = f"""
 CASE WHEN label_list IS NOT NULL THEN
     hash(list_sort([hash({_SAYS}) FOR each IN label_list]))::VARCHAR END
 """
+# Tools write pixels with two decimals, and make areas of these: more than their digits must differ.
+_MOST_SIDE, _MOST_AREA = 1e-4, 1e-2
+_OTHERS = {name: f"each[1].{name} <> each[2].{name}" for name in FIELDS}
+_OTHERS |= {name: f"abs(each[1].{name} - each[2].{name}) > {_MOST_SIDE}" for name in SIDES}
+_OTHERS["area"] = f"abs(each[1].area - each[2].area) > {_MOST_AREA} * each[2].area"
+_DIFFER = """list_bool_or([{others} FOR each IN
+    list_zip(list_sort(old.label_list), list_sort(new.label_list))])"""
+# What else differs of objects that are the same, in whatever order. A list need not say the area.
+DIFFERS = {
+    "label": _DIFFER.format(others=" OR ".join(_OTHERS[name] for name in FIELDS if name != "area")),
+    "area": _DIFFER.format(others=_OTHERS["area"]),
+}
 _MARKS = ", ".join(f"CASE WHEN each.{flag} THEN '{flag}' END" for flag in FLAGS)
 # The sizes are those of COCO: an area of 32 x 32 and of 96 x 96 pixels.
 SUMMARY = f"""{OBJECTS}, sizes AS (SELECT *, sqrt(across * down) AS side FROM objects)
