@@ -1,6 +1,7 @@
 import io
 import json
 import random
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from darkroom.dataset.index import list_index_files
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, MissingPathError, OutputError, StorageError, UsageError
 from darkroom.options.conversion import ConversionOptions
+from darkroom.storage.parquet import BATCH_ROWS
 
 from ..pictures import encode, make_noise
 
@@ -279,29 +281,29 @@ def test_the_command_says_what_it_found(made, source, tmp_path, capsys):
 
 @pytest.mark.long
 @pytest.mark.parametrize("copies", [False, True], ids=["bytes", "decoded copies"])
-def test_many_groups_need_little_memory(tmp_path, monkeypatch, copies):
+def test_many_groups_need_little_memory(made, tmp_path, monkeypatch, copies):
     """The groups take more than the limit of memory, so the disk must be used."""
-    monkeypatch.setattr("darkroom.storage.database._MEMORY", "128MB")
-    from darkroom.audit import duplicates
-    from darkroom.storage.database import open_database
-
-    query = """CREATE VIEW records AS SELECT md5(i::VARCHAR) AS key, i AS row,
+    query = """SELECT md5(i::VARCHAR) AS key, i AS row,
         '/a/folder/somewhere/' || i AS uri, 'train' AS split, 'cat' AS label,
         sha256((i // 2)::VARCHAR) AS sha256, md5((i // 2)::VARCHAR) AS pixel_hash,
-        NULL::VARCHAR AS decoded_hash FROM range(300000) t(i)"""
+        NULL::VARCHAR AS decoded_hash, 20 AS height, 20 AS width, 100.5 AS luminance, '' AS changes
+        FROM range(300000) t(i)"""
     if copies:  # every second image is a JPEG, and the next one was made of it
         query = query.replace("sha256((i // 2)::VARCHAR)", "sha256(i::VARCHAR)")
         query = query.replace(
             "md5((i // 2)::VARCHAR)", "md5(if(i % 2 = 0, 'first ' || i, (i // 2)::VARCHAR))"
         )
         query = query.replace("NULL::VARCHAR", "if(i % 2 = 0, md5((i // 2)::VARCHAR), NULL)")
-    with open_database(str(tmp_path)) as connection:
-        connection.execute(query)
-        path = str(tmp_path / "x.parquet")
-        found = duplicates._write_groups(connection, path, True, str(tmp_path))
+    root = shutil.copytree(made, tmp_path / "records")
+    for number, path in enumerate(list_index_files(f"{root}/index")):
+        part = f"{query} WHERE i % 3 = {number}"
+        duckdb.sql(f"COPY ({part}) TO '{path}' (ROW_GROUP_SIZE {BATCH_ROWS})")
+    monkeypatch.setattr("darkroom.audit.duplicates.check_index_files", lambda *_: None)
+    found = find_duplicates(root)
     counts = (0, 150_000, 150_000) if copies else (150_000, 0, 150_000)
     assert (found.bytes_groups, found.pixels_groups, found.surplus) == counts
-    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE keep").fetchall() == [(150_000,)]
+    kept = duckdb.sql(f"SELECT count(*) FROM '{found.path}' WHERE keep").fetchall()
+    assert kept == [(150_000,)]
 
 
 @pytest.fixture
