@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import duckdb
 import pytest
 from PIL import Image
 
 import darkroom
 from darkroom.cli import main
+from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, UsageError
 from darkroom.options.conversion import ConversionOptions
+from darkroom.options.diff import DiffOptions
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.validation.diff import compare_datasets, find_files
 from darkroom.validation.report.findings import format_finding_row
 
 
@@ -160,3 +166,25 @@ def test_wrong_options_are_named(worlds, options, said):
 def test_a_folder_without_a_dataset_is_named(worlds, tmp_path):
     with pytest.raises(DataError, match=str(tmp_path)):
         darkroom.diff(tmp_path, worlds[1])
+
+
+@pytest.mark.long
+def test_300_000_changed_records_are_compared_within_the_memory_of_the_database(worlds, tmp_path):
+    compared = []
+    for number, root in enumerate(worlds):
+        path = tmp_path / root.name / "index-00000-of-00001.parquet"
+        path.parent.mkdir()
+        duckdb.sql(f"""COPY (
+            SELECT md5('key ' || i) AS key, '/a/folder/somewhere/' || i || '.jpg' AS uri,
+                if((i + {number}) % 2 = 0, 'eval', 'train') AS split, i AS row,
+                if((i + {number}) % 3 = 0, 'red', 'blue') AS label,
+                sha256('{number} bytes ' || i) AS sha256, md5('{number} ' || i) AS pixel_hash,
+                NULL::VARCHAR AS decoded_hash, 20 AS height, 20 AS width, 100.5 AS luminance,
+                '' AS changes
+            FROM range(300000) rows(i)
+        ) TO '{path}' (ROW_GROUP_SIZE {BATCH_ROWS})""")
+        files = find_files(Folders.of_dataset(str(root)))
+        compared.append(replace(files, index_dir=str(path.parent)))
+    found = find(compare_datasets(*compared, DiffOptions()))
+    counts = {check: found[check].count for check in ("moved", "relabelled", "redrawn")}
+    assert counts == {"moved": 300_000, "relabelled": 200_000, "redrawn": 300_000}

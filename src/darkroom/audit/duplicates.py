@@ -170,7 +170,7 @@ def find_duplicates(
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        open_database(scratch, threads=1, has_objects=bool(kind.objects)) as connection,
+        open_database(scratch, has_objects=bool(kind.objects)) as connection,
     ):
         create_index_view(connection, "records", index_dir, scratch, kind.told, kind.said)
         records = (root, index_dir) if near else None

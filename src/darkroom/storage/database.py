@@ -50,13 +50,13 @@ def _list_parts(kind: pa.DataType) -> list[pa.DataType]:
 
 @contextmanager
 def open_database(
-    scratch: str, threads: int = 2, *, has_objects: bool = False
+    scratch: str, *, threads: int = 1, has_objects: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens an empty database that uses at most 112 MB of memory; the rest goes to `scratch`.
 
     Args:
         scratch: A local folder.
-        threads: One needs half the memory of two, where large groups are compared.
+        threads: Two are faster, but large tables are not compared within this memory.
         has_objects: Rows have lists of objects: then it uses at most 200 MB.
 
     Raises:

@@ -153,9 +153,8 @@ def _open_views(
     files: JudgedFiles, target: Target, scratch: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database with `records`, `matched`, `named`, `fields`, `rejects` and `manifest`."""
-    # With two threads, half a million images that are there twice do not fit.
     kind = find_kind(target.kind)
-    with open_database(scratch, threads=1, has_objects=bool(kind.objects)) as connection:
+    with open_database(scratch, has_objects=bool(kind.objects)) as connection:
         create_index_view(connection, "records", files.index_dir, scratch, kind.told, kind.said)
         connection.execute(name_labels(kind, "records", "named"))
         create_fields(connection, target.names)
