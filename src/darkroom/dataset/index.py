@@ -264,21 +264,18 @@ def find_index_files(folder: str) -> list[str]:
     return paths
 
 
-def check_index(
-    path: str, parquet: pq.ParquetFile, names: Sequence[str], label: pa.DataType | None = None
-) -> None:
+def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> None:
     """Checks that an index file has columns, with the types that `IndexWriter` gives them.
 
     Args:
         path: The file.
         parquet: Its content.
-        names: The columns.
-        label: Type of the column `label`; None for any.
+        names: The columns; `label` may have any type.
 
     Raises:
         DataError: One is missing, or has another type.
     """
-    types, found = {**dict(INDEX_COLUMNS), _LABEL: label}, parquet.schema_arrow
+    types, found = {**dict(INDEX_COLUMNS), _LABEL: None}, parquet.schema_arrow
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
         if kind == "missing" or types[name] not in (kind, None):
