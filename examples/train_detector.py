@@ -1,7 +1,7 @@
 """A detector of torchvision, trained on boxes that darkroom wrote, and its results.
 
     python examples/train_detector.py records runs/detector
-    darkroom evaluate --results runs/detector/results.json records --annotations records/labels.txt
+    darkroom evaluate --results runs/detector records
 
 It needs no TensorFlow. The results are COCO's: what pycocotools and `darkroom evaluate` judge.
 """
@@ -21,7 +21,7 @@ def train(records, output_dir, epochs=10, batch_size=4, image_size=640, learning
 
     Args:
         records: The dataset.
-        output_dir: Folder for detector.pt and results.json.
+        output_dir: Folder for detector.pt, results.json, and labels.txt, whose lines they count.
         epochs: How often each image is seen.
         batch_size: Images in a batch.
         image_size: The network sees images with a shorter side of so many pixels.
@@ -66,6 +66,8 @@ def train(records, output_dir, epochs=10, batch_size=4, image_size=640, learning
     torch.save(model.state_dict(), os.path.join(output_dir, "detector.pt"))
     with open(os.path.join(output_dir, "results.json"), "w") as file:
         json.dump([*detect(model, data["eval"], device)], file)
+    with open(os.path.join(output_dir, "labels.txt"), "w", encoding="utf-8") as file:
+        file.writelines(f"{name}\n" for name in data["train"].class_names)
     return {"loss": float(loss.detach())}
 
 

@@ -111,6 +111,18 @@ def test_an_id_that_is_the_line_of_another_class_is_refused(read, tmp_path):
     shutil.copyfile(records / "labels.txt", tmp_path / "annotations")
     for lines in (records / "labels.txt", tmp_path / "annotations"):
         assert read([make_result(11, 1)], lines, records=records) == EXPECTED[:1]
+    # A training leaves both in its folder, beside its weights.
+    folder = tmp_path / "detector"
+    folder.mkdir()
+    (folder / "detector.pt").write_bytes(b"weights")
+    (folder / "results.json").write_text(json.dumps([make_result(11, 1)]))
+    with pytest.raises(DataError, match="1 of 1 class number means one class"):
+        read(folder, records=records)
+    shutil.copyfile(records / "labels.txt", folder / "labels.txt")
+    assert read(folder, records=records) == EXPECTED[:1]
+    assert read(folder, make_annotations(categories=categories), records=records) == [
+        ("a.png", "cat", HALF, 0.5)
+    ]
 
 
 def test_an_update_keeps_the_ids_of_classes(tmp_path):

@@ -100,7 +100,7 @@ def test_a_detector_is_a_task_of_kfp_and_its_results_are_of_coco(
     results = json.loads((folder / "results.json").read_text())
     names = {Path(row["uri"]).name for row in read_index(f"{records}/index").to_pylist()}
     assert results
-    judged = darkroom.evaluate(None, records, "eval", results=folder / "results.json")
+    judged = darkroom.evaluate(None, records, "eval", results=folder)
     assert 0 <= judged.score < 0.5
     for each in results:
         assert (Path(each["image_id"]).name in names, each["category_id"] in (1, 2, 3)) == (

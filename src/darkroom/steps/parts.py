@@ -15,8 +15,9 @@ MODEL = Artifact("model", "Model", "The model that train_classifier made.")
 RESULTS = Artifact(
     "results",
     "Artifact",
-    "Results of a detector as a file of JSON, as pycocotools takes it, or a folder of label files "
-    "of ultralytics with scores.",
+    "Results of a detector as a file of JSON, as pycocotools takes it; a folder with it in "
+    "results.json, and labels.txt if classes are its lines; or a folder of label files of "
+    "ultralytics with scores.",
 )
 DETECTOR_ANNOTATIONS = Artifact(
     "annotations",
@@ -49,8 +50,8 @@ RESULTS_FLAG = flag(
     "--results",
     group="data",
     metavar="FILE",
-    help="Results of a detector: COCO's JSON, or a folder of label files of ultralytics with "
-    "scores; never pickles",
+    help="Results of a detector: COCO's JSON, a folder with it in results.json, or one of label "
+    "files of ultralytics with scores; never pickles",
 )
 ANNOTATIONS_FLAG = flag(
     "--annotations",

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.labels import normalise_label, read_labels
+from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import progress
@@ -31,12 +32,14 @@ _BLOCK_RESULTS = 8192
 _COLUMNS = 6
 # Instead of the place of an image.
 _UNKNOWN, _SEVERAL = -1, -2
+# In the folder of a detector, beside its weights, and perhaps a label map.
+_RESULTS_FILE = "results.json"
 # Boxes are cut at the edge of images by some tools, and not by others.
 _BEYOND = 1.1
 _FORM = (
     "Results are an array of JSON, each with image_id, category_id, bbox [x, y, width, height] and "
-    "score, as pycocotools takes them; or a folder of label files of ultralytics (save_txt=True, "
-    "save_conf=True)."
+    "score, as pycocotools takes them; a folder with them in results.json; or one of label files "
+    "of ultralytics (save_txt=True, save_conf=True)."
 )
 OF_DETECTOR = "Results are those of a detector"
 GIVE_ANNOTATIONS = (
@@ -81,9 +84,15 @@ class DetectorFiles(NamedTuple):
 
     @classmethod
     def of(cls, results: storage.UserPath, annotations: storage.UserPath | None) -> DetectorFiles:
-        """Returns those that a user named."""
+        """Returns those that a user named; the folder of a detector may have both."""
+        path = storage.absolute(results)
         had = None if annotations is None else storage.absolute(annotations)
-        return cls(storage.absolute(results), had)
+        if not storage.exists(storage.join(path, _RESULTS_FILE)):
+            return cls(path, had)
+        classes = storage.join(path, LABELS_FILE)
+        if had is None and storage.exists(classes):
+            had = classes
+        return cls(storage.join(path, _RESULTS_FILE), had)
 
 
 class _Result(msgspec.Struct, gc=False):
