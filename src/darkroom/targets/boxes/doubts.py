@@ -54,7 +54,7 @@ def find_doubts(
         DataError: They are not results of these images.
         OSError: Something cannot be read.
     """
-    found, truth, is_looked = compare_results(files, index, labels, read_as)
+    found, truth, is_looked = compare_results(files, index, labels, read_as, doubts_list=True)
     matched = match_sizes(found, truth, ["all"], [0.5])["all"]
     found, verdicts = matched.found, judge_results(matched, truth, LEAST_SCORE)
     rows = {

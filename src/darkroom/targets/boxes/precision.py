@@ -133,7 +133,12 @@ def average_precision(
 
 
 def compare_results(
-    files: DetectorFiles, index: pa.Table, labels: Sequence[str], read_as: ReadAs | None
+    files: DetectorFiles,
+    index: pa.Table,
+    labels: Sequence[str],
+    read_as: ReadAs | None,
+    *,
+    doubts_list: bool = False,
 ) -> tuple[Results, Truth, Array]:
     """Reads results and the objects of the index, and compares their classes.
 
@@ -144,6 +149,8 @@ def compare_results(
         index: `COMPARED_COLUMNS` of the index.
         labels: The label map of the dataset.
         read_as: How the source of the dataset was read; None where nobody knows.
+        doubts_list: Whether they are to say what is wrong in the list. Results that are right by
+            chance alone are refused then; as a score, they are only what they are.
 
     Raises:
         DataError: They are not results of these images and classes.
@@ -153,11 +160,13 @@ def compare_results(
     truth = read_truth(index, labels)
     judged = rank_results(found, truth)[0].take(slice(_MAX_COMPARED))
     if len(judged.image):
-        _check_about(files.results, judged, truth, len(labels))
+        _check_about(files.results, judged, truth, len(labels), doubts_list)
     return found, truth, is_looked
 
 
-def _check_about(path: str, found: Results, truth: Truth, num_classes: int) -> None:
+def _check_about(
+    path: str, found: Results, truth: Truth, num_classes: int, doubts_list: bool
+) -> None:
     """Checks that results are about these images and classes.
 
     Even a weak detector finds more objects of an image than what it says of other images does.
@@ -181,7 +190,8 @@ def _check_about(path: str, found: Results, truth: Truth, num_classes: int) -> N
         f"{path}: only {own:.0%} of the results are about an object of their class, no more than "
         "by chance. Ids or names mean other images or classes, or the detector has learned nothing."
     )
-    if (found.score >= LEAST_SCORE).sum() >= _LEAST_SURE:
+    # A few results, or unsure ones, may miss by chance.
+    if doubts_list and (found.score >= LEAST_SCORE).sum() >= _LEAST_SURE:
         raise DataError(what, GIVE_ANNOTATIONS)
     progress.warn(f"{what} {GIVE_ANNOTATIONS}")
 
