@@ -143,8 +143,8 @@ def main() -> None:
 
     def start_sleeper(share: int) -> None:
         """Has new processes sleep, too, or do nothing in place of the decoder."""
-        decoder_process.start_child = lambda _, arguments, *given, **options: start(
-            "sleeping", (share,), *given, **options
+        decoder_process.start_child = lambda _, arguments, **options: start(
+            "sleeping", (share,), **options
         )
 
     if not arguments.real:

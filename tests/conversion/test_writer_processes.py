@@ -175,8 +175,9 @@ def children(starts, monkeypatch) -> list[subprocess.Popen]:
     start = writer_process.start_child
 
     def start_and_note(*arguments, **options):
-        started.append(start(*arguments, **options))
-        return started[-1]
+        process, connection = start(*arguments, **options)
+        started.append(process)
+        return process, connection
 
     monkeypatch.setattr(writer_process, "start_child", start_and_note)
     return started

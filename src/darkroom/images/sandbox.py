@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -153,23 +152,18 @@ class DecoderProcess:
         if self._is_closed:
             raise InterruptedError("decoding was stopped")
         arguments = asdict(self._options), CPU_SECONDS
-        ours, theirs = socket.socketpair()
-        with tempfile.TemporaryFile() as errors, theirs:
+        with tempfile.TemporaryFile() as errors:
             try:
-                self._process = start_child(
+                self._process, ours = start_child(
                     "darkroom.images.sandbox_child",
                     arguments,
-                    theirs,
-                    stdout=subprocess.DEVNULL,
                     stderr=errors,
                     env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
                     | _SETTINGS,
                 )
-                theirs.close()
                 connection = self._connection = WatchedSocket(ours, self._process.pid)
                 read_exactly(connection, ANSWER.size)
             except (EOFError, OSError) as error:
-                ours.close()
                 how = describe_end(self._stop(_END_SECONDS)) if self._process else str(error)
                 if self._is_closed:
                     raise InterruptedError("decoding was stopped") from None

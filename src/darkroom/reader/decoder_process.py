@@ -152,15 +152,9 @@ class _DecoderProcess:
     """
 
     def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = start_child(
-                "darkroom.reader.decoder_child",
-                (),
-                theirs,
-                stdout=subprocess.DEVNULL,
-                env=os.environ | _ONE_THREAD,
-            )
+        self._process, self._socket = start_child(
+            "darkroom.reader.decoder_child", (), env=os.environ | _ONE_THREAD
+        )
         self._connection = Connection(os.dup(self._socket.fileno()))
         self.files: RecordFiles | None = None
         weakref.finalize(self, _end, self._process, self._socket, os.getpid())

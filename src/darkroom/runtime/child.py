@@ -39,15 +39,17 @@ importlib.import_module(settings["module"]).serve(*settings["arguments"])
 
 
 def start_child(
-    module: str, arguments: Sequence[Any], connection: socket.socket, **options: Any
-) -> subprocess.Popen[bytes]:
-    """Starts a process that calls `serve` of a module.
+    module: str, arguments: Sequence[Any], **options: Any
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Starts a process that calls `serve` of a module; its standard output goes nowhere.
 
     Args:
         module: Its name.
         arguments: The arguments of `serve`, as values that JSON knows.
-        connection: Becomes its standard input.
         **options: As of `subprocess.Popen`.
+
+    Returns:
+        The process, and the socket whose other end is its standard input.
 
     Raises:
         OSError: There is no interpreter, or the system starts no process.
@@ -61,7 +63,14 @@ def start_child(
         "arguments": arguments,
     }
     command = [sys.executable, "-I", "-B", "-c", PROGRAM, json.dumps(settings)]
-    return subprocess.Popen(command, stdin=connection.fileno(), **options)
+    ours, theirs = socket.socketpair()
+    options |= {"stdin": theirs.fileno(), "stdout": subprocess.DEVNULL}
+    with theirs:
+        try:
+            return subprocess.Popen(command, **options), ours
+        except OSError:
+            ours.close()
+            raise
 
 
 def describe_end(code: int) -> str:

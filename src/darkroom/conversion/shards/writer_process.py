@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -137,22 +136,15 @@ class WriterProcess:
         if self._child:
             return self._child
         budget = self._processes.budget
-        ours, theirs = socket.socketpair()
-        with theirs:
-            arguments = budget.parts, budget.pipes
-            try:
-                process = start_child(
-                    "darkroom.conversion.shards.writer_child",
-                    arguments,
-                    theirs,
-                    stdout=subprocess.DEVNULL,
-                    pass_fds=budget.pipes,
-                )
-            except OSError as error:
-                ours.close()
-                raise StorageError(
-                    f"{sys.executable or 'Python'} cannot be started to write shards: {error}."
-                ) from error
+        arguments = budget.parts, budget.pipes
+        try:
+            process, ours = start_child(
+                "darkroom.conversion.shards.writer_child", arguments, pass_fds=budget.pipes
+            )
+        except OSError as error:
+            raise StorageError(
+                f"{sys.executable or 'Python'} cannot be started to write shards: {error}."
+            ) from error
         self._child = process, Connection(ours.detach())
         # `close`, in another thread, may have come before there was a child to end.
         if self._is_closed:
