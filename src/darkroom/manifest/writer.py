@@ -138,6 +138,12 @@ FROM compared
 WINDOW same_image AS (PARTITION BY is_conflict, image), same_key AS (PARTITION BY is_conflict, key),
   in_order AS (same_image ORDER BY is_retold, is_old DESC, span, key, extra, row)
 """
+# Most lists repeat nothing: there is nothing to compare.
+_NO_VERDICTS = """
+CREATE TEMP TABLE verdicts (
+  row BIGINT, first_row BIGINT, last_row BIGINT, verdict VARCHAR, kept_row BIGINT, is_other BOOLEAN
+)
+"""
 _OTHERS = """
 SELECT count(*), min_by(kept_row, row), min(row) FROM verdicts
 WHERE verdict = 'duplicate' AND is_other
@@ -166,9 +172,10 @@ SELECT name, count(*) FROM (SELECT {names} AS name FROM kept WHERE {is_known}) G
 # Columns that not every manifest has.
 _MORE_COLUMNS = ("extra", "copies", "group", "ignored")
 _COUNTS = "SELECT split, span, count(*) FROM placed GROUP BY ALL ORDER BY span"
+_ORDER = ("split", "span", "place", "key")
 _ORDERED = """
 SELECT key, id, uri, split, label, row, span, size, mtime, "order" AS place{more} FROM placed
-WHERE split = '{split}' AND span = {span} AND "order" BETWEEN {first} AND {last}
+WHERE (split, span) IN ({spans}) AND "order" BETWEEN {first} AND {last}
 """
 
 
@@ -273,6 +280,7 @@ class _Rows:
         self._sources, self._options, self._base = sources, options, base
         self._schema = sources[0].schema
         self._kind = find_kind(self._schema.target_kind)
+        self._repeats = False  # Whether some rows may name one image.
 
     def write(
         self, staged: StagedRows, folder: str, rejects_folder: str, named: str | None
@@ -396,9 +404,11 @@ class _Rows:
         is_changed = self._options.exclude or self._options.decisions
         has_copies = "copies" in self._connection.sql("FROM staged").columns
         rows = "entries" if is_changed or has_copies else "parsed"
-        repeated = (each.format(rows=rows) for each in (_REPEATED_ORDERS, _REPEATED_URIS))
         self._connection.execute(_COMPLETED, [self._base.completed if self._base else []])
-        for statement in (*repeated, suspects, _COMPARED, _VERDICTS):
+        for statement in (_REPEATED_ORDERS, _REPEATED_URIS):
+            [(count,)] = self._connection.execute(statement.format(rows=rows)).fetchall()
+            self._repeats = self._repeats or count > 0
+        for statement in (suspects, _COMPARED, _VERDICTS) if self._repeats else (_NO_VERDICTS,):
             self._connection.execute(statement)
 
     def _reject_conflicts(self) -> str:
@@ -409,12 +419,15 @@ class _Rows:
         """
         joined = self._kind.joined
         old_rows = self._base.planned_rows if self._base else 0
-        if joined:
-            is_known = self._kind.is_known
-            self._connection.execute(_JOINED.format(joined=joined, is_known=is_known))
-        self._connection.execute(_KEPT.format(entries="joined" if joined else "entries"))
         path = os.path.join(self._scratch, "conflicts.parquet")
         with RejectsWriter(path) as rejects:
+            if not self._repeats:
+                self._connection.execute("CREATE TEMP VIEW kept AS FROM entries")
+                return path
+            if joined:
+                is_known = self._kind.is_known
+                self._connection.execute(_JOINED.format(joined=joined, is_known=is_known))
+            self._connection.execute(_KEPT.format(entries="joined" if joined else "entries"))
             for batch in self._connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
                 for entry in batch.to_pylist():
                     rejects.add(_as_conflict(entry, old_rows, self._kind))
@@ -478,19 +491,21 @@ class _Rows:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
             writer = None
-            for split, span, first, last in _find_ranges(spans, has_old=base is not None):
-                query = _ORDERED.format(more=more, split=split, span=span, first=first, last=last)
+            for read, first, last in _plan_reads(spans, has_old=base is not None):
+                which = ", ".join(f"('{split}', {span})" for split, span, _ in read)
+                query = _ORDERED.format(more=more, spans=which, first=first, last=last)
                 rows = self._connection.sql(query).to_arrow_table()
                 # In a third of DuckDB's time, and without its memory.
-                rows = rows.sort_by([("place", "ascending"), ("key", "ascending")])
+                rows = rows.sort_by([(name, "ascending") for name in _ORDER])
                 rows = _number_labels(rows.combine_chunks(), kind, names)
                 if kind.objects is not None:  # Each has a number.
                     objects += sum(len(chunk.flatten()) for chunk in rows["label_id"].chunks)
                 writer = writer or stack.enter_context(
                     pq.ParquetWriter(file, rows.schema, use_dictionary=REPEATED_COLUMNS)
                 )
-                writer.write_table(rows, MAX_ROW_GROUP_ROWS)
-                del rows  # Before others are read.
+                for part in _slice_spans(rows, read):
+                    writer.write_table(part, MAX_ROW_GROUP_ROWS)
+                del rows, part  # Before others are read.
         splits: Counter[str] = Counter()
         for split, _, count in spans:
             splits[split] += count
@@ -534,18 +549,38 @@ def _number_labels(rows: pa.Table, kind: TargetKind, names: pa.Array) -> pa.Tabl
     return pa.table(columns)
 
 
-def _find_ranges(
+def _plan_reads(
     spans: Sequence[tuple[str, int, int]], *, has_old: bool
-) -> Iterator[tuple[str, int, int, int]]:
-    """Yields split, span, first and last place of ranges of the order; one when there is no row.
+) -> Iterator[tuple[Sequence[tuple[str, int, int]], int, int]]:
+    """Yields spans that are read at once, and the first and the last place of what is read of them.
+
+    Spans that are small together are, as each query takes milliseconds; one when there is no row.
 
     Args:
         spans: Split, span and number of rows of all that have some.
         has_old: Whether rows have the place of an old record, too, and take twice the memory.
     """
     most = _SORTED_ROWS // 2 if has_old else _SORTED_ROWS
-    for split, span, rows in spans or [(SPLITS[0], 0, 1)]:
-        parts = -(-rows // most)
+    reads: list[list[tuple[str, int, int]]] = []
+    total = most
+    for each in spans or [(SPLITS[0], 0, 1)]:
+        total += each[-1]
+        if total > most:
+            reads.append([])
+            total = each[-1]
+        reads[-1].append(each)
+    for read in reads:
+        parts = -(-sum(rows for *_, rows in read) // most)
         width = -(-(1 << 63) // parts)
         for part in range(parts):
-            yield split, span, part * width, min((part + 1) * width, 1 << 63) - 1
+            yield read, part * width, min((part + 1) * width, 1 << 63) - 1
+
+
+def _slice_spans(rows: pa.Table, spans: Sequence[tuple[str, int, int]]) -> Iterator[pa.Table]:
+    """Yields the rows of each span; `rows` are in the order of `_ORDER`."""
+    starts, start = {}, 0
+    for each in sorted(spans):
+        starts[each] = start
+        start += each[-1]
+    for each in spans:
+        yield rows.slice(starts[each], each[-1])
