@@ -10,8 +10,10 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
+
+import msgspec
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
@@ -172,24 +174,27 @@ class Dataset:
 
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""
-        fields = asdict(self)
+        fields: dict[str, Any] = msgspec.to_builtins(self)
         for name in ("max_rejects", "decisions", "objects"):
             if fields[name] is None:
                 del fields[name]
         return fields
 
-    def with_files(self) -> Dataset:
-        """Returns the dataset with the files that it must have."""
+    def list_files(self) -> dict[str, SideFile]:
+        """Returns the files that the dataset must have beside its shards, by path."""
         index = zip(self.index_files, self.shards, strict=True)
         hashed = hashlib.sha256(format_labels(self.labels).encode()).hexdigest()
         rejects = SideFile(self.rejected + (self.objects.alone if self.objects else 0))
-        files = {
+        return {
             LABELS_FILE: SideFile(len(self.labels), hashed),
             **{f"{INDEX_FOLDER}/{name}": SideFile(shard.records) for name, shard in index},
             REJECTS_FILE: rejects,
             REJECTS_LIST_FILE: rejects,
         }
-        return replace(self, files=files).with_fingerprint()
+
+    def with_files(self) -> Dataset:
+        """Returns the dataset with these files."""
+        return replace(self, files=self.list_files()).with_fingerprint()
 
     def with_fingerprint(self) -> Dataset:
         """Returns the dataset with the fingerprint that its other fields give."""
@@ -345,7 +350,7 @@ def _find_contradictions(dataset: Dataset) -> Iterator[str]:
             f"{dataset.rejected} rejected, {dataset.deduplicated} deduplicated; records in shards: "
             f"{counts}"
         )
-    if dataset.files != dataset.with_files().files:
+    if dataset.files != dataset.list_files():
         yield "its files are not those of its shards, labels and rejects"
 
 
