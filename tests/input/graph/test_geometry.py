@@ -18,6 +18,8 @@ from darkroom.targets.geometry import Matrix, cut
 pytestmark = pytest.mark.tensorflow
 
 SOURCE = (96, 170)
+# Of views: a decoder is traced for each, in most of the time of these tests.
+SIZES = (90, 90), (40, 33)
 
 
 def _encode(form: str, orientation: int = 1, source: tuple[int, int] = SOURCE) -> bytes:
@@ -49,7 +51,7 @@ def test_decoding_says_where_points_went(orientation, resize):
     """Also at half the size, for which (40, 33) is small enough, and with even sides."""
     for source in ((97, 171), SOURCE)[: 2 if orientation == 1 else 1]:
         data = _encode("JPEG", orientation, source)
-        for number, size in enumerate([(90, 90), (40, 33)]):
+        for number, size in enumerate(SIZES):
             seed = (orientation, number) if resize == "random" else None
             pixels, matrix = _decode(data, size, "stretch" if seed else resize, seed)
             check_points(pixels, matrix, source)
@@ -60,14 +62,14 @@ def test_other_forms_do_too(form, orientation):
     more = {"shape": tf.constant(SOURCE), "channels": tf.constant(3, tf.int64)}
     is_raw = form == "RAW"
     data = make_coordinates(*SOURCE).tobytes() if is_raw else _encode(form, orientation)
-    for seed in (None, (3, 4)):
-        pixels, matrix = _decode(data, (60, 60), "center_crop", seed, **(more if is_raw else {}))
+    for resize, seed in (("center_crop", None), ("stretch", (3, 4))):
+        pixels, matrix = _decode(data, SIZES[0], resize, seed, **(more if is_raw else {}))
         check_points(pixels, matrix, SOURCE)
 
 
 @pytest.mark.parametrize("turned", [1, 6])
 def test_a_chain_is_the_product_of_its_steps(turned):
-    data, size = _encode("JPEG", turned), (80, 80)
+    data, size = _encode("JPEG", turned), SIZES[0]
     views, windows = zip(
         *(_decode(data, size, seed=(5, number)) for number in range(4)), strict=True
     )
