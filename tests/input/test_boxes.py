@@ -247,7 +247,7 @@ def test_keras_trains_on_the_batches(records):
             return keras.ops.sum(errors * weights) / keras.ops.sum(weights)
 
     more = {"augment": "none", "bounding_box_format": "rel_yxyx"}
-    data = darkroom.load(records, image_size=32, training=True, **more)
+    data = darkroom.load(records, image_size=SIZE, training=True, **more)
     model = Detector()
     model.compile("adam")
     history = model.fit(data["train"], validation_data=data["eval"], epochs=2, verbose=0).history
