@@ -184,14 +184,16 @@ def _check_about(
             f"{which}.",
             GIVE_ANNOTATIONS,
         )
-    if own >= _LEAST_SHARE or own > _measure_chance(found, truth, shares):
+    if own >= _LEAST_SHARE:
         return
+    is_better = own > _measure_chance(found, truth, shares)
     what = (
-        f"{path}: only {own:.0%} of the results are about an object of their class, no more than "
-        "by chance. Ids or names mean other images or classes, or the detector has learned nothing."
+        f"{path}: only {own:.0%} of the results are about an object of their class"
+        f"{'' if is_better else ', no more than by chance'}. Ids or names mean other images or "
+        "classes, places are in other pixels, or the detector has not learned much."
     )
     # A few results, or unsure ones, may miss by chance.
-    if doubts_list and (found.score >= LEAST_SCORE).sum() >= _LEAST_SURE:
+    if doubts_list and not is_better and (found.score >= LEAST_SCORE).sum() >= _LEAST_SURE:
         raise DataError(what, GIVE_ANNOTATIONS)
     progress.warn(f"{what} {GIVE_ANNOTATIONS}")
 
