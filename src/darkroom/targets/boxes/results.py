@@ -305,11 +305,14 @@ def _check_values(path: str, values: Array) -> None:
 
 def _check_turned(path: str, rows: Array, sizes: Array, index: pa.Table) -> None:
     sides = [index[f"source_{side}"].to_numpy()[rows] for side in ("height", "width")]
+    is_turned = (rows >= 0) & (sizes == sides).all(0) & (sides[0] != sides[1])
+    names = index["uri"].take(pa.array(rows[is_turned])).to_pylist()
     _refuse(
         path,
-        (rows >= 0) & (sizes == sides).all(0) & (sides[0] != sides[1]),
+        is_turned,
         "image",
-        "are turned by EXIF, and their annotations declare the size before that",
+        f"are turned by EXIF, and their annotations declare the size before that: "
+        f"{list_first(names)}",
         "Take them out of the results. Or detect in images as they are shown, and give the results "
         "as label files, with shares of the image.",
     )
@@ -400,7 +403,10 @@ def _find_images(
 
 
 def _check_found(path: str, named: Sequence[str], places: Array, where: str) -> None:
-    hint = f"Give results for the images of this dataset. {GIVE_ANNOTATIONS}"
+    hint = (
+        f"Give results for the images of this dataset. {GIVE_ANNOTATIONS} With that JSON, results "
+        "of rejected images are left out."
+    )
     for wrong, what in ((_UNKNOWN, f"are not in the {where}"), (_SEVERAL, "could be several")):
         strange = list_first([named[number] for number in np.flatnonzero(places == wrong)])
         _refuse(path, places == wrong, "image", f"{what}: {strange}", hint)
