@@ -7,6 +7,8 @@ import os
 import pickle
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,17 @@ def test_processes_decode_for_all_loaders_and_end_with_the_last_one(records):
     for number in ids:
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
+
+
+def test_a_program_that_ends_while_a_process_starts_says_nothing():
+    program = """
+import threading
+from darkroom.reader.decoder_process import _DecoderProcess
+process = _DecoderProcess()
+threading.Thread(target=process.receive, daemon=True).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 def test_memory_is_used_again_once_nothing_refers_to_it():

@@ -157,7 +157,7 @@ class _DecoderProcess:
         )
         self._connection = Connection(os.dup(self._socket.fileno()))
         self.files: RecordFiles | None = None
-        weakref.finalize(self, _end, self._process, self._socket, os.getpid())
+        self._ending = weakref.finalize(self, _end, self._process, self._socket, os.getpid())
 
     def send(self, value: Any) -> None:
         """Sends a value.
@@ -188,6 +188,9 @@ class _DecoderProcess:
         try:
             yield
         except (EOFError, ConnectionError):
+            if not self._ending.alive:
+                # This process ends, and ended it: so does the thread that waits for it.
+                raise SystemExit from None
             how = describe_end(self._process.wait())
             raise StorageError(
                 f"A process that decodes images {how}.",
